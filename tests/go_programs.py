@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from webhook.errors import SandboxError
-from webhook.sandbox.binaries import build, find_toolchain, go_environment
+from webhook.sandbox.binaries import (
+    Module,
+    Program,
+    build,
+    cache_key,
+    find_toolchain,
+    go_environment,
+)
 from webhook.sandbox.cache_folder import cache_directory, locked
-from webhook.sandbox.modules import Module, Program, cache_key
 from webhook.sandbox.progress import Lines
 
 HOME: Final = Path(__file__).parent / "go"

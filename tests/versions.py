@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.go_programs import HOME, obtain_program
-from webhook.sandbox.binaries import ALL, obtain_binaries
+from webhook.sandbox.binaries import ALL, KUBERNETES, PROGRAMS, Module, Program, obtain_binaries
 from webhook.sandbox.cache_folder import cache_directory, locked
-from webhook.sandbox.modules import KUBERNETES, PROGRAMS, Module, Program
 from webhook.sandbox.progress import Lines
 
 ROOT: Final = Path(__file__).parents[1]

@@ -27,15 +27,18 @@ def policy(
     version: str,
     resource: str,
     operations: Sequence[str],
-    validations: Sequence[JsonObject],
+    validations: Sequence[JsonObject] = (),
+    mutations: Sequence[JsonObject] = (),
     variables: Mapping[str, str] | None = None,
     conditions: Mapping[str, str] | None = None,
     parameter_kind: str = "",
+    component: str = "",
 ) -> JsonObject:
     """Return a policy for the objects of one resource, without its subresources.
 
     `variables` and `conditions` are CEL by name. An expression that fails counts as false, so the
-    guard rejects on errors. `parameter_kind` belongs to this API group.
+    guard rejects on errors. `parameter_kind` belongs to this API group. With `mutations` it is a
+    MutatingAdmissionPolicy, which after another change of the object is evaluated again.
     """
     rule = {
         "apiGroups": [group],
@@ -46,6 +49,7 @@ def policy(
     }
     spec: JsonObject = {
         "failurePolicy": "Fail",
+        **({"reinvocationPolicy": "IfNeeded"} if mutations else {}),
         "matchConstraints": {
             "matchPolicy": "Equivalent",
             "namespaceSelector": {},
@@ -59,22 +63,26 @@ def policy(
         spec["matchConditions"] = _to_variables(conditions)
     if variables:
         spec["variables"] = _to_variables(variables)
-    spec["validations"] = list(validations)
+    spec |= {"mutations": [*mutations]} if mutations else {"validations": [*validations]}
     return {
         "apiVersion": _API_VERSION,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": _metadata(name),
+        "kind": f"{'Mutating' if mutations else 'Validating'}AdmissionPolicy",
+        "metadata": _metadata(name, component),
         "spec": spec,
     }
 
 
-def binding(policy_name: str, actions: Sequence[str]) -> JsonObject:
-    """Return the binding of a policy to everything it matches, with the policy's name."""
+def binding(policy_name: str, actions: Sequence[str], component: str = "") -> JsonObject:
+    """Return the binding of a policy to everything it matches, with the policy's name.
+
+    A MutatingAdmissionPolicy has no actions.
+    """
+    validates = {"validationActions": [*actions]} if actions else {}
     return {
         "apiVersion": _API_VERSION,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": _metadata(policy_name),
-        "spec": {"policyName": policy_name, "validationActions": list(actions)},
+        "kind": f"{'Validating' if actions else 'Mutating'}AdmissionPolicyBinding",
+        "metadata": _metadata(policy_name, component),
+        "spec": {"policyName": policy_name, **validates},
     }
 
 
@@ -83,6 +91,7 @@ def bindings(
     entries: Sequence[Mapping[str, Any]],
     actions: Sequence[str],
     parameter: str = "",
+    component: str = "",
 ) -> list[JsonObject]:
     """Return one binding per entry of a MutatingWebhookConfiguration, with its selectors.
 
@@ -91,7 +100,7 @@ def bindings(
     """
     bound = []
     for entry in entries:
-        one = binding(policy_name, actions)
+        one = binding(policy_name, actions, component)
         one["metadata"]["name"] = f"{policy_name}-{entry['name'].partition('.')[0]}"
         one["spec"]["matchResources"] = {
             "matchPolicy": "Equivalent",
@@ -109,12 +118,12 @@ def literal(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _metadata(policy_name: str) -> JsonObject:
+def _metadata(policy_name: str, component: str = "") -> JsonObject:
     """Return metadata with the labels by which kustomize and uninstallers select a guard."""
     labels = {
         "app.kubernetes.io/name": names.MANAGER,
         "app.kubernetes.io/part-of": names.MANAGER,
-        "app.kubernetes.io/component": policy_name.replace(names.MANAGER, "guard"),
+        "app.kubernetes.io/component": component or policy_name.replace(names.MANAGER, "guard"),
     }
     return {"name": policy_name, "labels": labels}
 

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from webhook.sandbox.modules import KUBERNETES
+from webhook.sandbox.binaries import KUBERNETES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

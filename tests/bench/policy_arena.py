@@ -22,7 +22,7 @@ from webhook import names
 from webhook.errors import SandboxError
 from webhook.interception import PATH
 from webhook.policy.crd.definitions import custom_resource_definitions
-from webhook.sandbox.api import install_definition, wait_until
+from webhook.sandbox.api import install_definitions, wait_until
 from webhook.sandbox.binaries import obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.processes import Process, free_ports
@@ -86,7 +86,7 @@ def api_server(progress: Progress) -> Iterator[ControlPlane]:
                 ControlPlane(state, binaries, Settings(components=COMPONENTS))
             )
             for definition in custom_resource_definitions().values():
-                install_definition(plane.api, definition)
+                install_definitions(plane.api, [definition])
             plane.create_namespace(reviews.NAMESPACE, reviews.NAMESPACE_LABELS)
         yield plane
 

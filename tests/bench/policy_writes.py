@@ -16,10 +16,8 @@ import orjson
 
 from tests.bench import arena, policy_arena, reviews
 from tests.bench.client import Connection, patch
-from webhook import names
-from webhook.interception import PATH
+from webhook import names, validating
 from webhook.sandbox.api import wait_until
-from webhook.sandbox.fairlead import validating_webhook_configuration
 
 if TYPE_CHECKING:
     from webhook.sandbox.control_plane import ControlPlane
@@ -130,11 +128,13 @@ def serves(connection: Connection, review: bytes, value: str) -> float:
 
 def _have_judged(plane: ControlPlane, replica: policy_arena.Replica) -> None:
     """Have the API server send writes of policies to the replica; return once it does."""
-    configuration = validating_webhook_configuration(
-        f"https://127.0.0.1:{replica.port}{PATH}".removesuffix(PATH),
-        replica.authority.read_bytes(),
-        name=names.WEBHOOK_CONFIGURATION,
-    )
+    authority = replica.authority.read_bytes()
+    configuration = {
+        "metadata": {"name": names.WEBHOOK_CONFIGURATION},
+        "webhooks": validating.webhooks(
+            url=f"https://127.0.0.1:{replica.port}", ca_bundle=authority
+        ),
+    }
     plane.api.create(_VALIDATING, configuration)
     nowhere = {"capacity": [{"class": "of-nobody", "mode": "Prefer"}]}
     probe = {**written("w"), "metadata": {"name": "probe"}, "spec": {"defaults": nowhere}}

@@ -20,10 +20,11 @@ from tests.bench.pod_watch import PodWatch
 from tests.bench.process import cpu_ms
 from tests.bench.reviews import NAMESPACE
 from webhook.errors import SandboxError
-from webhook.sandbox.api import install_run_api
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import Webhook, start_controller
-from webhook.sandbox.operators.plan import Installation
+from webhook.sandbox.operators.install import Installation
 from webhook.sandbox.progress import Progress
 
 CONTROLLER: Final = "controller"
@@ -154,7 +155,7 @@ def runs_arena(progress: Progress) -> Iterator[RunsArena]:
     """Set everything up."""
     operator = training_operator.obtain(progress)
     with serving(_COMPONENTS, progress, _EXTRA) as (plane, webhook):
-        install_run_api(plane.api)
+        install_definitions(plane.api, [custom_resource_definition()])
         arena = RunsArena(plane, webhook, training_operator.install(plane, operator))
         arena.restart_controller()
         yield arena

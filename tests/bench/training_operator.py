@@ -12,10 +12,14 @@ from webhook.sandbox.binaries import obtain_kubectl
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator, obtain_operators
-from webhook.sandbox.operators.install import install_operator, start_operator
-from webhook.sandbox.operators.plan import Installation, plan_installation
+from webhook.sandbox.operators.install import (
+    Installation,
+    install_operator,
+    plan_installation,
+    start_operator,
+)
 from webhook.sandbox.operators.table import operators
-from webhook.sandbox.progress import Progress, Silent
+from webhook.sandbox.progress import Progress
 
 NAME: Final = "training-operator"
 # Controllers that start: one for each of six kinds of jobs, and that of its certificate.
@@ -59,4 +63,4 @@ def running(plane: ControlPlane, installation: Installation) -> Iterator[int]:
 
 
 def _kubectl(plane: ControlPlane) -> Kubectl:
-    return Kubectl(obtain_kubectl(Silent()), plane.kubeconfig)
+    return Kubectl(obtain_kubectl(Progress()), plane.kubeconfig)

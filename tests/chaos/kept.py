@@ -19,8 +19,9 @@ from tests.chaos.wire import PORT
 from tests.cluster import etcd
 from webhook import names
 from webhook.controller.certificates.observe import Address, serial_number
-from webhook.sandbox.api import install_run_api
-from webhook.sandbox.fairlead import CONTROLLER_NAME, launch_controller
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.api import install_definitions
+from webhook.sandbox.fairlead import CONTROLLER_NAME, start_controller
 
 SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
 # How long an API server is given to take up a bundle. This one needs milliseconds.
@@ -123,7 +124,7 @@ class Keeping:
         """Start the controller; does not wait for it."""
         options = ("--certificates", "--certificate-settle", str(SETTLE), "--no-leader-election")
         where = ("--lease-namespace", names.NAMESPACE)
-        launch_controller(self.place.plane, options=(*options, *where))
+        start_controller(self.place.plane, options=(*options, *where), wait=False)
 
     def crash(self) -> None:
         """Kill it, and start the next one."""
@@ -145,7 +146,7 @@ def kept(stage: Stage) -> Iterator[Keeping]:
     with arena(stage) as place:
         secret = f"{names.NAMESPACE}/{names.SERVING_SECRET}"
         place.options = (*place.options, "--tls-secret", secret)
-        install_run_api(place.plane.api)
+        install_definitions(place.plane.api, [custom_resource_definition()])
         keeping = Keeping(place)
         keeping.start()
         place.staff()

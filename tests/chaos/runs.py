@@ -20,7 +20,8 @@ from tests.cluster.live_runs import run_manifest
 from tests.cluster.spaces import metric
 from tests.eventually import eventually
 from webhook import names
-from webhook.sandbox.api import install_run_api
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
@@ -131,7 +132,7 @@ def play(stage: Stage) -> Tally:
     tally = Tally()
     settings = Settings(pools=read_pools(SHIPPED_NODES), extra_arguments=etcd.KEEP_HISTORY)
     with ControlPlane(stage.directory / "state", stage.binaries, settings) as plane:
-        install_run_api(plane.api)
+        install_definitions(plane.api, [custom_resource_definition()])
         plane.create_namespace(NAMESPACE)
         with Births(plane, NAMESPACE) as births:
             house = House(plane, births)

@@ -35,7 +35,7 @@ from webhook.errors import SandboxError
 from webhook.sandbox.api import Api, install_definitions
 from webhook.sandbox.cache_folder import cache_directory, locked
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.progress import Progress, Silent
+from webhook.sandbox.progress import Progress
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 ROLLOUTS: Final = "rollouts of the webhook to the other version"
@@ -121,7 +121,7 @@ def put_definitions(api: Api, wanted: Sequence[dict[str, Any]]) -> None:
 
 def play(stage: Stage) -> Tally:
     """As many upgrades as rounds, each with its rollback: first of the webhook, then of Runs."""
-    before = earlier(Silent())
+    before = earlier(Progress())
     tally = _play_webhook(stage, before)
     tally.add(_play_runs(stage, before))
     return tally

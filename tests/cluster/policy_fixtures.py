@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from webhook.policy.crd.definitions import custom_resource_definitions
-from webhook.sandbox.api import install_definition
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane
 
 
@@ -18,7 +18,7 @@ from webhook.sandbox.control_plane import ControlPlane
 def policy_api(control_plane: ControlPlane) -> ControlPlane:
     """The shared control plane, once it serves policies and capacity classes."""
     for definition in custom_resource_definitions().values():
-        install_definition(control_plane.api, definition)
+        install_definitions(control_plane.api, [definition])
     # A kubectl that ran before knows no short name of theirs: it finds them one call too late.
     shutil.rmtree(control_plane.kubeconfig.parent / "kubectl-cache", ignore_errors=True)
     return control_plane

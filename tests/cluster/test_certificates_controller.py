@@ -16,7 +16,7 @@ from tests.eventually import eventually
 from tests.server.serving import readiness
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import SandboxController, launch_controller
+from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.kubectl import Kubectl
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
@@ -55,8 +55,9 @@ def launch(site: Site, kubectl: Kubectl, tmp_path: Path) -> Iterator[Callable[..
         # A log of its own.
         process = f"{name}-of-{site.installation.namespace}"
         started.append(process)
-        return launch_controller(
-            site.plane, name=process, kubeconfig=kubeconfig, options=(*ours, *options)
+        options = (*ours, *options)
+        return start_controller(
+            site.plane, name=process, kubeconfig=kubeconfig, options=options, wait=False
         )
 
     yield begin

@@ -15,7 +15,7 @@ from tests.cluster.spaces import Json, Space
 from tests.server.serving import readiness
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import SandboxController, launch_controller
+from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.kubectl import Kubectl
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
@@ -65,7 +65,9 @@ def launch(space: Space, tmp_path: Path) -> Iterator[Callable[[], SandboxControl
         config["users"][0]["user"] = {"token": token}
         kubeconfig.write_text(json.dumps(config))
         options = ("--namespace", space.name, *SOON)
-        return launch_controller(space.plane, name=name, kubeconfig=kubeconfig, options=options)
+        return start_controller(
+            space.plane, name=name, kubeconfig=kubeconfig, options=options, wait=False
+        )
 
     yield begin
     with suppress(KeyError):

@@ -32,7 +32,7 @@ from tests.wording import line_with, mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.interception import webhooks
-from webhook.sandbox.api import install_definition
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
@@ -434,7 +434,7 @@ def prometheus_kind(kind: str) -> Json:
 def desk(well: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder in which an admin types, beside the checkout's; afterwards no policy is left."""
     for kind in ("PrometheusRule", "ServiceMonitor"):
-        install_definition(well.plane.api, prometheus_kind(kind))
+        install_definitions(well.plane.api, [prometheus_kind(kind)])
     for name in ("manifests", "policies"):
         (tmp_path / name).symlink_to(ROOT / name)
     well.plane.create_namespace("research")

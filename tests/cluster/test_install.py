@@ -22,10 +22,10 @@ from tests.server.serving import running
 from tests.wording import line_with, mentions
 from webhook import names, validating
 from webhook.errors import InstallationError, InvalidDocuments
+from webhook.installation.apply import NotInTime, Patience
 from webhook.installation.choices import Choices, adapted
 from webhook.installation.manifests import INTERCEPTION, every_key
-from webhook.installation.policy_objects import SHIPPED, marked
-from webhook.installation.waiting import NotInTime, Patience
+from webhook.installation.policy_plan import SHIPPED, marked
 from webhook.installation.webhook_configuration import intercept
 from webhook.kube.client import connect
 from webhook.sandbox.control_plane import ControlPlane, Settings

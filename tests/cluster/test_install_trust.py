@@ -13,13 +13,14 @@ import pytest
 
 from tests.cluster.sites import NAMESPACE, Site
 from webhook import names, validating
+from webhook.installation.apply import Patience
 from webhook.installation.choices import Choices, adapted
 from webhook.installation.manifests import INTERCEPTION, JUDGING
 from webhook.installation.object_kinds import CONFIGURATION, VALIDATING
-from webhook.installation.waiting import Patience
 from webhook.installation.webhook_configuration import intercept
 from webhook.kube.client import connect
-from webhook.sandbox.api import install_run_api
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
@@ -39,7 +40,7 @@ def site(
     folder = tmp_path_factory.mktemp("trust")
     with ControlPlane(folder / "cluster", binaries, Settings(components=COMPONENTS)) as plane:
         plane.create_namespace(NAMESPACE)
-        install_run_api(plane.api)
+        install_definitions(plane.api, [custom_resource_definition()])
         settle = ("--certificates", "--certificate-settle", "0.5")
         start_controller(plane, options=("--lease-namespace", NAMESPACE, *settle))
         yield Site(plane, Kubectl(kubectl_path, plane.kubeconfig), folder, 0, 0)

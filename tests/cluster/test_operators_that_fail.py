@@ -11,8 +11,7 @@ from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators import install
 from webhook.sandbox.operators.build import BuiltOperator
-from webhook.sandbox.operators.install import start_operator
-from webhook.sandbox.operators.plan import plan_installation
+from webhook.sandbox.operators.install import plan_installation, start_operator
 from webhook.sandbox.operators.table import Operator, operators
 
 

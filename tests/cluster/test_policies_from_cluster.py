@@ -27,7 +27,7 @@ from webhook.admission.policy_handler import READ_PAUSE
 from webhook.kube.reflector import SILENCE
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.policy.load import load
-from webhook.sandbox.api import install_definition
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.validating import POLICIES_PATH
 
@@ -64,7 +64,7 @@ def plane(
 def defined(plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]) -> Kubectl:
     """kubectl for that API server."""
     for definition in custom_resource_definitions().values():
-        install_definition(plane.api, definition)
+        install_definitions(plane.api, [definition])
     return kubectl_for(plane)
 
 

@@ -29,7 +29,7 @@ from webhook.installation.manifests import render
 from webhook.kube.client import connect
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
-from webhook.sandbox.api import install_definition
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import SandboxController, start_controller, start_webhook
 from webhook.sandbox.kubectl import Kubectl
@@ -344,6 +344,6 @@ def test_without_the_definition_the_cure_is_named_and_statuses_are_written(
         return bool((stored.get("status") or {}).get("conditions"))
 
     eventually("the policy has a status", accepted)
-    install_definition(plane.api, policy_report_definition())
+    install_definitions(plane.api, [policy_report_definition()])
     assert asyncio.run(noted(plane)) == []
     eventually("the trouble is over", lambda: "does not serve" not in state(controller))

@@ -20,7 +20,8 @@ from tests.wording import mentions
 from webhook import names
 from webhook.cli.check import command as check
 from webhook.policy.crd.definitions import custom_resource_definitions
-from webhook.sandbox.api import install_definition, install_run_api
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.kubectl import Kubectl
@@ -145,7 +146,7 @@ def plane(
     """An API server of the module's own, for what is told of its policies is told of all."""
     directory = tmp_path_factory.mktemp("status") / "state"
     with ControlPlane(directory, binaries, SMALL) as started:
-        install_run_api(started.api)
+        install_definitions(started.api, [custom_resource_definition()])
         started.create_namespace(names.NAMESPACE)
         account = {"metadata": {"name": "default"}}
         path = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts"
@@ -176,7 +177,7 @@ def site(
     missing = f"not know placementpolicies.{names.GROUP}"
     eventually("the kinds are missed", lambda: missing in told(controller))
     for definition in custom_resource_definitions().values():
-        install_definition(plane.api, definition)
+        install_definitions(plane.api, [definition])
     kubectl = kubectl_for(plane).within(names.NAMESPACE)
     return Site(plane, kubectl, tmp_path_factory.mktemp("replicas"))
 

@@ -21,7 +21,8 @@ from tests.kube.fake_api import Answer, Request, fake_api
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
-from webhook.sandbox.api import install_run_api
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def test_logs_come_through_the_api_server(
 ) -> None:
     """Of the main container, by replica; what is missing is said; options reach the kubelet."""
     plane = start_control_plane(SMALL)
-    install_run_api(plane.api)
+    install_definitions(plane.api, [custom_resource_definition()])
     asked: list[Request] = []
     with kubelet(plane, asked) as port:
         stage(kubectl_for(plane), port)

@@ -17,7 +17,7 @@ from tests.eventually import eventually
 from tests.fast_yaml import load_yaml
 from tests.wording import line_with, mentions
 from webhook import names
-from webhook.sandbox.api import install_definition
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
@@ -70,7 +70,7 @@ def site(
         made = build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)
         made.install()
         start_controller(plane, options=CONTROLLER)
-        install_definition(plane.api, TRAININGS)
+        install_definitions(plane.api, [TRAININGS])
         plane.create_namespace("research")
         yield made
 

@@ -22,7 +22,7 @@ from webhook.installation.manifests import (
 )
 from webhook.installation.object_kinds import Key
 from webhook.installation.policy_files import has_argument, takes_files
-from webhook.installation.policy_objects import GIVEN, SHIPPED, is_still, of_key
+from webhook.installation.policy_plan import GIVEN, SHIPPED, is_still, of_key
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.policy.load import load
 

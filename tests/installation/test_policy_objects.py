@@ -11,8 +11,15 @@ from tests.policy.examples import EVERYTHING
 from webhook import names
 from webhook.errors import InvalidDocuments
 from webhook.installation.object_kinds import key_of
-from webhook.installation.policy_objects import GIVEN, SHIPPED, is_still, marked, of_files, ordered
-from webhook.installation.policy_plan import content_of
+from webhook.installation.policy_plan import (
+    GIVEN,
+    SHIPPED,
+    content_of,
+    is_still,
+    marked,
+    of_files,
+    ordered,
+)
 from webhook.policy.load import load
 from webhook.server.folder import is_test_file, read_folder
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.wording import Wording, mentions
 from webhook.errors import ClusterError
-from webhook.installation.waiting import NotInTime, Patience
+from webhook.installation.apply import NotInTime, Patience
 
 
 def wait(seconds: float, answers: list[str | ClusterError]) -> int:

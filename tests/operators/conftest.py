@@ -17,8 +17,7 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_controller, start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator, obtain_operators
-from webhook.sandbox.operators.install import install_operator, start_operator
-from webhook.sandbox.operators.plan import plan_installation
+from webhook.sandbox.operators.install import install_operator, plan_installation, start_operator
 from webhook.sandbox.operators.table import operators, select_operators
 from webhook.sandbox.progress import Lines
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools

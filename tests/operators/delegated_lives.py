@@ -15,7 +15,7 @@ from tests.operators.delegated import Delegated, Shape, play
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import CONTROLLER_NAME, launch_controller, start_controller
+from webhook.sandbox.fairlead import CONTROLLER_NAME, start_controller
 
 POOL: Final = "cloud.google.com/gke-nodepool"
 POLICIES: Final = f"""
@@ -136,7 +136,7 @@ def kill_the_controller(space: Space, control_plane: ControlPlane, shape: Shape)
     failures = 0
     uids: set[str] = set()
     for number in range(KILLS):
-        controller = launch_controller(control_plane, options=(*ALONE, *SOON))
+        controller = start_controller(control_plane, options=(*ALONE, *SOON), wait=False)
         time.sleep(moments.uniform(0.8, 3.5))
         live = run.live()
         if number % 4 == 1 and live.get(failing, {}).get("status", {}).get("phase") == "Running":

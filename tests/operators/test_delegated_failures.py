@@ -18,8 +18,12 @@ from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
-from webhook.sandbox.operators.install import install_operator, start_operator
-from webhook.sandbox.operators.plan import Installation, plan_installation
+from webhook.sandbox.operators.install import (
+    Installation,
+    install_operator,
+    plan_installation,
+    start_operator,
+)
 from webhook.sandbox.operators.table import operators
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]

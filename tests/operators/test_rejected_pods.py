@@ -21,10 +21,9 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
-from webhook.sandbox.operators.install import start_operators
-from webhook.sandbox.operators.plan import plan_installations
+from webhook.sandbox.operators.install import plan_installations, start_operators
 from webhook.sandbox.operators.table import interception_sources, select_operators
-from webhook.sandbox.progress import Silent
+from webhook.sandbox.progress import Progress
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 OPERATORS: Final = (
@@ -104,7 +103,7 @@ def control_plane(
         definitions=[each for one in (*planned, *spark) for each in one.definitions],
     )
     with ControlPlane(folder / "state", binaries, settings) as plane:
-        start_operators(plane, planned, Silent())
+        start_operators(plane, planned, Progress())
         yield plane
 
 

@@ -31,10 +31,9 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
-from webhook.sandbox.operators.install import start_operators
-from webhook.sandbox.operators.plan import plan_installations
+from webhook.sandbox.operators.install import plan_installations, start_operators
 from webhook.sandbox.operators.table import interception_sources, select_operators
-from webhook.sandbox.progress import Silent
+from webhook.sandbox.progress import Progress
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 
@@ -171,7 +170,7 @@ def control_plane(
     definitions = [each for one in defined for each in one.definitions]
     directory = tmp_path_factory.mktemp("rendered") / "state"
     with ControlPlane(directory, binaries, Settings(definitions=definitions)) as plane:
-        start_operators(plane, planned, Silent())
+        start_operators(plane, planned, Progress())
         yield plane
 
 
@@ -296,7 +295,7 @@ def test_the_training_operator_runs_its_own_mpijob(
     planned = plan_installations(select_operators(["training-operator"]), operators_built)
     definitions = [each for one in planned for each in one.definitions]
     plane = start_control_plane(Settings(definitions=definitions))
-    start_operators(plane, planned, Silent())
+    start_operators(plane, planned, Progress())
     plane.create_namespace("research")
     space = Space(plane, Kubectl(kubectl_path, plane.kubeconfig, "research"), "research")
     run = a_run(framework="mpi", replicas={"launcher": {}, "worker": {"count": 2}})

@@ -8,14 +8,16 @@ import pytest
 
 from webhook.errors import SandboxError
 from webhook.sandbox.binaries import (
+    ETCD,
+    KUBERNETES,
+    cache_key,
     find_binaries,
     new_enough,
     obtain_binaries,
     obtain_kubectl,
     version_of,
 )
-from webhook.sandbox.modules import ETCD, KUBERNETES, cache_key
-from webhook.sandbox.progress import Silent
+from webhook.sandbox.progress import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,8 +63,8 @@ def test_what_is_missing_is_built_once_and_cached(tmp_path: Path) -> None:
         "FAIRLEAD_CACHE": str(tmp_path / "cache"),
         "GOFLAGS": "-mod=mod",
     }
-    first = obtain_binaries(["etcd"], Silent(), environ)
-    assert obtain_binaries(["etcd"], Silent(), environ) == first
+    first = obtain_binaries(["etcd"], Progress(), environ)
+    assert obtain_binaries(["etcd"], Progress(), environ) == first
     assert first["etcd"].read_text() == "built\n"
     (call,) = log.read_text().splitlines()
     # The pinned module's folder, no cgo, no other toolchain, none of the caller's flags.
@@ -77,7 +79,7 @@ def test_a_build_that_fails_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     script(tmp_path / "bin" / "go", text)
     environ = {"PATH": f"{tmp_path / 'bin'}:/bin", "FAIRLEAD_CACHE": str(tmp_path / "cache")}
     with pytest.raises(SandboxError, match=r"(?s)etcd v3.*no such module"):
-        obtain_binaries(["etcd"], Silent(), environ)
+        obtain_binaries(["etcd"], Progress(), environ)
     assert find_binaries(["etcd"], environ) == {}
 
 
@@ -86,9 +88,9 @@ def test_kubectl_comes_from_the_assets_then_from_the_path(tmp_path: Path) -> Non
     ours = script(tmp_path / "assets" / "kubectl")
     theirs = script(tmp_path / "bin" / "kubectl")
     environ = {"PATH": str(tmp_path / "bin")}
-    assert obtain_kubectl(Silent(), environ) == theirs
+    assert obtain_kubectl(Progress(), environ) == theirs
     environ["KUBEBUILDER_ASSETS"] = str(tmp_path / "assets")
-    assert obtain_kubectl(Silent(), environ) == ours
+    assert obtain_kubectl(Progress(), environ) == ours
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from webhook.sandbox.modules import ETCD, KUBERNETES, KWOK, PROGRAMS, Module, cache_key
+from webhook.sandbox.binaries import ETCD, KUBERNETES, KWOK, PROGRAMS, Module, cache_key
 from webhook.sandbox.operators.table import operators
 
 if TYPE_CHECKING:

@@ -80,8 +80,7 @@ def command(
     from datetime import UTC, datetime
 
     import webhook
-    from webhook.installation.doctor.cluster_reader import Reader
-    from webhook.installation.doctor.diagnose import CHECKS, diagnose
+    from webhook.installation.doctor.diagnose import CHECKS, Reader, diagnose
 
     known = [check.name for check in CHECKS]
     for name in checks:

@@ -18,9 +18,8 @@ from webhook.errors import ClusterError, UnreadableInput
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.installation.apply import Result
+    from webhook.installation.apply import NotInTime, Result
     from webhook.installation.object_kinds import Key
-    from webhook.installation.waiting import NotInTime
     from webhook.kube.client import Client
 
 
@@ -160,7 +159,7 @@ def command(
         raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
     from webhook.installation.choices import Choices, adapted
     from webhook.installation.manifests import DEFAULT, FROM_FILES, overlays
-    from webhook.installation.policy_objects import read_sources
+    from webhook.installation.policy_plan import read_sources
 
     known = overlays()
     if unknown := [name for name in overlay_names if name not in known]:
@@ -217,8 +216,8 @@ async def _run(
     own: bool,
     reports: bool,
 ) -> Mapping[Key, Result] | None:
+    from webhook.installation.apply import NotInTime, Patience
     from webhook.installation.install import Installer
-    from webhook.installation.waiting import NotInTime, Patience
     from webhook.sandbox.progress import Lines
 
     installer = Installer(client, Patience(timeout), Lines(sys.stderr))
@@ -235,9 +234,8 @@ async def _run(
 async def reports_notes(client: Client) -> list[str]:
     """Return a note if the cluster does not serve policy reports yet. Raises ClusterError."""
     from webhook.controller.policies.report_documents import NO_DEFINITION, VERSION
-    from webhook.installation.apply import get_object
 
-    return [] if await get_object(client, f"/apis/{VERSION}") else [NO_DEFINITION]
+    return [] if await client.find(f"/apis/{VERSION}") else [NO_DEFINITION]
 
 
 def _lines(done: Mapping[Key, Result]) -> Iterator[str]:
@@ -257,8 +255,7 @@ async def explain_timeout(client: Client, error: NotInTime) -> None:
     """Say on stderr what was waited for, and what is wrong, each with its cure."""
     import webhook
     from webhook.cli import doctor
-    from webhook.installation.doctor.cluster_reader import Reader
-    from webhook.installation.doctor.diagnose import diagnose
+    from webhook.installation.doctor.diagnose import Reader, diagnose
 
     print_error(error)
     click.echo(err=True)

@@ -85,14 +85,14 @@ def command(
     """
     from webhook.cli.live import pod_search_report as report
     from webhook.cli.live.pod_search import KINDS, Search, search_pods
-    from webhook.sandbox.progress import Lines, Silent
+    from webhook.sandbox.progress import Lines, Progress
 
     if everywhere and namespace:
         raise click.UsageError("give -A, or -n NAME; not both")
     paths_of(policies)
     asked = dict(zip(KINDS, (otherwise, unplaced, no_node), strict=True))
     kinds: frozenset[Kind] = frozenset(kind for kind in KINDS if asked[kind]) or frozenset(KINDS)
-    progress = Lines(sys.stderr) if sys.stderr.isatty() else Silent()
+    progress = Lines(sys.stderr) if sys.stderr.isatty() else Progress()
     with errors_exit(UNKNOWN):
         where = "" if everywhere else namespace or kubeconfig.namespace()
         search = Search(kinds, where, policies)

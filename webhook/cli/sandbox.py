@@ -169,7 +169,7 @@ def up(
 
 def _objects(policies: Path | None) -> list[tuple[str, dict[str, Any]]]:
     """Return the documents of the folder, if there is one, each with the path of its collection."""
-    from webhook.installation.policy_objects import of_files, ordered
+    from webhook.installation.policy_plan import of_files, ordered
     from webhook.server.folder import read_folder
 
     documents = of_files(read_folder(policies)) if policies else []

@@ -60,8 +60,8 @@ def command(
       1  not removed, or not confirmed
       2  wrong usage
     """
+    from webhook.installation.apply import Patience
     from webhook.installation.uninstall import uninstall
-    from webhook.installation.waiting import Patience
     from webhook.sandbox.progress import Lines
 
     async def remove(client: Client) -> UninstallResult:

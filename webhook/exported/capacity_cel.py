@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.exported import cel
 from webhook.exported.cel import Piece, every, policy, var
 from webhook.exported.node_conditions import satisfiable
+from webhook.exported.positioned_settings import of_type
 from webhook.placement.settings import CapacitySetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.exported.positioned_settings import PositionedSetting
+    from webhook.exported.positioned_settings import PositionedSettings
 
 
 class ConditionalCapacity(NamedTuple):
@@ -22,13 +23,13 @@ class ConditionalCapacity(NamedTuple):
     when: str
 
 
-def choose(settings: Sequence[PositionedSetting]) -> tuple[Piece, Piece, list[ConditionalCapacity]]:
+def choose(settings: PositionedSettings) -> tuple[Piece, Piece, list[ConditionalCapacity]]:
     """Return the selector keys that overrides remove, then the setting of each class that applies.
 
     The second piece reads `free`, the remaining selector, and `named`, the keys in the pod's
     required affinity.
     """
-    mine = [(w.at, w.setting) for w in settings if isinstance(w.setting, CapacitySetting)]
+    mine = of_type(settings, CapacitySetting)
     classes = list(dict.fromkeys(setting.capacity.name for _, setting in mine))
     taken: dict[str, str] = {}
     applies: dict[str, str] = {}
@@ -41,10 +42,10 @@ def choose(settings: Sequence[PositionedSetting]) -> tuple[Piece, Piece, list[Co
         taken[f"hard{number}"] = _first([(policy(at), str(at)) for at, _ in hard])
         if any(setting.condition is not None for _, setting in hard):
             drops.append(var(_drops(taken, number, hard)))
-        soft = [
-            (policy(at), f"({_leaves_open(setting)} ? {at} : -1)")
-            for at, setting in of_class[len(hard) :]
-        ]
+        # A default applies to a pod that has none of the class's label keys.
+        keys = cel.texts(sorted(of_class[0][1].capacity.keys))
+        taken_up = f"{keys}.exists(k, k in {var('free')} || k in {var('named')})"
+        soft = [(policy(at), f"(!({taken_up}) ? {at} : -1)") for at, _ in of_class[len(hard) :]]
         chosen = var(f"hard{number}")
         applies[f"class{number}"] = f"({chosen} >= 0 ? {chosen} : {_first(soft)})"
         for at, setting in of_class:
@@ -63,12 +64,6 @@ def _first(choices: Sequence[tuple[str, str]]) -> str:
     for condition, value in reversed(choices):
         result = f"({condition} ? {value} : {result})"
     return result
-
-
-def _leaves_open(setting: CapacitySetting) -> str:
-    """Return CEL for whether the pod has none of the class's label keys."""
-    keys = cel.texts(sorted(setting.capacity.keys))
-    return f"!({keys}.exists(k, k in {var('free')} || k in {var('named')}))"
 
 
 def _drops(

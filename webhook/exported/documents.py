@@ -9,9 +9,11 @@ out, so that what is applied is what is stored.
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import names
+from webhook import guards, names
 from webhook.errors import NotExported
 from webhook.exported import (
     capacity_cel,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
 
 NAME: Final = "fairlead-exported"
-_API_VERSION: Final = "admissionregistration.k8s.io/v1"
+_COMPONENT: Final = "exported"
 # cel-go parses no more code points than this in one expression.
 _LONGEST: Final = 100_000
 # An API server stores an object of 1.5 MiB at most, and `kubectl apply` keeps it a second time.
@@ -112,11 +114,28 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
     removal = [steps.removal] if variables["prevented"] != "[]" else []
     mutations = [*removal, *steps.order, _one([affinity, node_affinity, *operations])]
     checks = [check for piece in pieces for check in piece.checks]
+    patches = [{"patchType": "JSONPatch", "jsonPatch": {"expression": each}} for each in mutations]
+    validations = [
+        {"expression": check.expression, "message": check.message, "reason": "Forbidden"}
+        for check in checks
+    ]
+    policy = partial(
+        guards.policy,
+        NAME,
+        group="",
+        version="v1",
+        resource="pods",
+        operations=("CREATE",),
+        conditions=_CONDITIONS,
+        component=_COMPONENT,
+    )
+    patching = _needed(variables, mutations)
+    checking = _needed(variables, [check.expression for check in checks])
     found = [
-        _mutating(_needed(variables, mutations), mutations),
-        *_bindings("MutatingAdmissionPolicy", entries, {}),
-        _validating(_needed(variables, [c.expression for c in checks]), checks),
-        *_bindings("ValidatingAdmissionPolicy", entries, {"validationActions": ["Deny"]}),
+        policy(variables=patching, mutations=patches),
+        *guards.bindings(NAME, entries, (), component=_COMPONENT),
+        policy(variables=checking, validations=validations),
+        *guards.bindings(NAME, entries, ("Deny",), component=_COMPONENT),
     ]
     _check_sizes(found)
     return found
@@ -160,109 +179,15 @@ def _opposed(one: PlacementSetting, other: PlacementSetting) -> bool:
     )
 
 
-def _needed(variables: dict[str, str], expressions: Sequence[str]) -> list[JsonObject]:
+def _needed(variables: Mapping[str, str], expressions: Sequence[str]) -> dict[str, str]:
     """Return the variables that the expressions read, directly or by others, in their order."""
     wanted_text = "\n".join(expressions)
-    found: list[JsonObject] = []
-    for name in reversed(variables):
-        if _uses_variable(wanted_text, name):
-            found.append({"name": name, "expression": variables[name]})
+    found: dict[str, str] = {}
+    for name in reversed([*variables]):
+        if re.search(rf"variables\.{name}(?![0-9A-Za-z_])", wanted_text):
+            found = {name: variables[name], **found}
             wanted_text += f"\n{variables[name]}"
-    return found[::-1]
-
-
-def _uses_variable(expressions: str, name: str) -> bool:
-    parts = expressions.split(f"variables.{name}")
-    return any(not (part[:1].isalnum() or part[:1] == "_") for part in parts[1:])
-
-
-def _mutating(variables: Sequence[JsonObject], mutations: Sequence[str]) -> JsonObject:
-    return {
-        "apiVersion": _API_VERSION,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": _metadata(NAME),
-        "spec": {
-            "failurePolicy": "Fail",
-            # As the webhook: after another change of the pod, it is evaluated again.
-            "reinvocationPolicy": "IfNeeded",
-            **_selection(variables),
-            "mutations": [
-                {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
-                for expression in mutations
-            ],
-        },
-    }
-
-
-def _validating(variables: Sequence[JsonObject], checks: Sequence[Check]) -> JsonObject:
-    return {
-        "apiVersion": _API_VERSION,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": _metadata(NAME),
-        "spec": {
-            "failurePolicy": "Fail",
-            **_selection(variables),
-            "validations": [
-                {"expression": check.expression, "message": check.message, "reason": "Forbidden"}
-                for check in checks
-            ],
-        },
-    }
-
-
-def _selection(variables: Sequence[JsonObject]) -> JsonObject:
-    rule = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": ["pods"],
-        "scope": "Namespaced",
-    }
-    return {
-        "matchConstraints": {
-            "matchPolicy": "Equivalent",
-            "namespaceSelector": {},
-            "objectSelector": {},
-            "resourceRules": [rule],
-        },
-        "matchConditions": [
-            {"name": name, "expression": expression} for name, expression in _CONDITIONS.items()
-        ],
-        "variables": list(variables),
-    }
-
-
-def _bindings(
-    kind: str, entries: Sequence[Mapping[str, Any]], more: Mapping[str, Any]
-) -> list[JsonObject]:
-    """Return one binding for each entry of the webhook's configuration, with that entry's
-    selectors."""
-    return [
-        {
-            "apiVersion": _API_VERSION,
-            "kind": f"{kind}Binding",
-            "metadata": _metadata(f"{NAME}-{entry['name'].partition('.')[0]}"),
-            "spec": {
-                "policyName": NAME,
-                **more,
-                "matchResources": {
-                    "matchPolicy": "Equivalent",
-                    "namespaceSelector": entry["namespaceSelector"],
-                    "objectSelector": entry["objectSelector"],
-                },
-            },
-        }
-        for entry in entries
-    ]
-
-
-def _metadata(name: str) -> JsonObject:
-    labels = {
-        "app.kubernetes.io/name": names.MANAGER,
-        "app.kubernetes.io/part-of": names.MANAGER,
-        "app.kubernetes.io/component": "exported",
-    }
-    return {"name": name, "labels": labels}
+    return found
 
 
 def _check_sizes(found: Sequence[JsonObject]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.exported import tolerations_cel
+from webhook.exported.positioned_settings import of_type
 from webhook.placement import label_values, node_affinity
 from webhook.placement.bundle import condition_of, keys_of
 from webhook.placement.settings import (
@@ -23,7 +24,7 @@ from webhook.policy.matched_pods import MatchedPods
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.exported.positioned_settings import Enforced, Placed, PositionedSetting
+    from webhook.exported.positioned_settings import Enforced, Placed, PositionedSettings
     from webhook.placement.bundle import NodeSetting
     from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
 _EXACT: Final = 2**53
 
 
-def gaps(
-    placed: Placed, settings: Sequence[PositionedSetting], seconds: Mapping[str, int]
-) -> list[str]:
+def gaps(placed: Placed, settings: PositionedSettings, seconds: Mapping[str, int]) -> list[str]:
     """Return one line for each problem: the policy, the field, the reason, and the cure."""
     found = list(_of_set(placed))
     for policy in placed.policies:
@@ -113,7 +112,7 @@ def _numbers(value: Any) -> Iterator[int]:
         yield value
 
 
-def _of_nodes(placed: Placed, settings: Sequence[PositionedSetting]) -> Iterator[str]:
+def _of_nodes(placed: Placed, settings: PositionedSettings) -> Iterator[str]:
     """Yield settings of one node label that can match one pod, unless both are selector keys."""
     reaches = [MatchedPods(policy.match) for policy in placed.policies]
     excluded = [[MatchedPods(block) for block in policy.exclude] for policy in placed.policies]
@@ -169,14 +168,10 @@ def _admits(condition: Sequence[Term] | None, member: MemberSetting) -> bool:
     )
 
 
-def _of_tolerations(
-    settings: Sequence[PositionedSetting], seconds: Mapping[str, int]
-) -> Iterator[str]:
+def _of_tolerations(settings: PositionedSettings, seconds: Mapping[str, int]) -> Iterator[str]:
     specific = [w.setting for w in settings if tolerations_cel.is_specific(w.setting)]
     replacing: dict[str, TolerationSetting] = {}
-    for _, setting in settings:
-        if not isinstance(setting, TolerationSetting):
-            continue
+    for _, setting in of_type(settings, TolerationSetting):
         if setting.if_null and specific:
             yield _describe_gap(
                 setting,
@@ -193,11 +188,10 @@ def _of_tolerations(
             )
 
 
-def unsatisfiable(settings: Sequence[PositionedSetting]) -> list[str]:
+def unsatisfiable(settings: PositionedSettings) -> list[str]:
     """Problems for terms that no node can meet, which the engine drops."""
     return [
         _describe_gap(setting, "no node can meet one of its terms; leave that term out")
-        for _, setting in settings
-        if isinstance(setting, RequiredSetting)
-        and len(node_affinity.pruned(setting.terms, {})) < len(setting.terms)
+        for _, setting in of_type(settings, RequiredSetting)
+        if len(node_affinity.pruned(setting.terms, {})) < len(setting.terms)
     ]

@@ -52,11 +52,11 @@ def identity_pieces(sources: SourceTable = SHIPPED) -> Piece:
     variables["marked"] = marked
     variables["kind"] = _kind(sources)
     variables["framework"] = _first(
-        (number, [*_word_if_met(row.framework), *_always(row.framework_always)])
+        (number, _words(row.framework, row.framework_always))
         for number, row in enumerate(sources.rows)
     )
     variables["role"] = _first(
-        (number, _word_if_met(row.role)) for number, row in enumerate(sources.rows)
+        (number, _words(row.role)) for number, row in enumerate(sources.rows)
     )
     completion = _indexes(COMPLETION_KEYS)
     variables["completion"] = f"({cel.flat(completion)} + [-1])[0]"
@@ -77,8 +77,8 @@ def _value(key: Key) -> str:
     return f"{holder}[?{text(key.name)}]"
 
 
-def _word_if_met(clauses: Iterable[Clause]) -> list[str]:
-    """For each clause its word, as a list of one or none."""
+def _words(clauses: Iterable[Clause], always: str | None = None) -> list[str]:
+    """For each clause its word, as a list of one or none; then the one that always holds."""
     found = []
     for clause in clauses:
         value = _value(clause.key)
@@ -89,11 +89,7 @@ def _word_if_met(clauses: Iterable[Clause]) -> list[str]:
             table = f"{{{', '.join(f'{text(k)}: {text(v)}' for k, v in clause.words.items())}}}"
             word = f"{value}.orValue('').lowerAscii()"
             found.append(f"({word} in {words} ? [{table}[{word}]] : [])")
-    return found
-
-
-def _always(word: str | None) -> list[str]:
-    return [f"[{text(word)}]"] if word else []
+    return [*found, f"[{text(always)}]"] if always else found
 
 
 def _first(rows: Iterable[tuple[int, Sequence[str]]], last: str = "''") -> str:
@@ -109,10 +105,7 @@ def _kind(sources: SourceTable) -> str:
     unsaid = (
         f"({whole} && {word} in {cel.texts(names.KINDS)} ? {word} : {text(names.DEFAULT_KIND)})"
     )
-    rows = (
-        (number, [*_word_if_met(row.kind), *_always(row.kind_always)])
-        for number, row in enumerate(sources.rows)
-    )
+    rows = ((number, _words(row.kind, row.kind_always)) for number, row in enumerate(sources.rows))
     return _first(rows, unsaid)
 
 
@@ -163,8 +156,10 @@ def _holds(condition: Condition) -> str:
     value = f"{label}.orValue('')"
     holds = []
     if condition.host:
-        holds += [_is_there(name) for name in condition.host]
-        holds.append(f"{value}.split('.')[0] == {_joined(condition.host)}")
+        holds += [_part(name, "{} >= 0", "{}.hasValue()") for name in condition.host]
+        parts = [_part(name, "string({})", "{}.orValue('')") for name in condition.host]
+        joined = " + '-' + ".join(parts)
+        holds.append(f"{value}.split('.')[0] == {joined}")
     if condition.among is not None:
         holds.append(f"{value} in {cel.texts(map(str, condition.among))}")
     if condition.but:
@@ -174,21 +169,11 @@ def _holds(condition: Condition) -> str:
     return cel.every([f"{label}.hasValue()", *holds])
 
 
-def _is_there(name: str) -> str:
-    return (
-        f"{var('completion')} >= 0"
-        if name == COMPLETION_INDEX
-        else f"{_value(Key(name))}.hasValue()"
-    )
-
-
-def _joined(host: Iterable[str]) -> str:
-    return " + '-' + ".join(
-        f"string({var('completion')})"
-        if name == COMPLETION_INDEX
-        else f"{_value(Key(name))}.orValue('')"
-        for name in host
-    )
+def _part(name: str, of_index: str, of_label: str) -> str:
+    """Fill in the completion index, or the label of this name."""
+    if name == COMPLETION_INDEX:
+        return of_index.format(var("completion"))
+    return of_label.format(_value(Key(name)))
 
 
 def policy_pieces(policies: Sequence[Enforced]) -> Piece:
@@ -247,14 +232,12 @@ def _requests_of(holder: str, asked: str) -> str:
     )
 
 
-def _has_volume(sources: Sequence[str]) -> str:
-    has = " || ".join(f"has(v.{source})" for source in sources)
-    return f"object.spec.?volumes.orValue([]).exists(v, {has})"
-
-
 _VALUES: Final[Mapping[str, Callable[[Sequence[str]], str]]] = {
     "resources": _requests,
-    "volumes": _has_volume,
+    "volumes": lambda sources: (
+        "object.spec.?volumes.orValue([]).exists(v, "
+        f"{' || '.join(f'has(v.{source})' for source in sources)})"
+    ),
 }
 
 

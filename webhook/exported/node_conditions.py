@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.exported import cel
 from webhook.exported.cel import Check, Piece, every, flat, list_if, text, var
 from webhook.exported.plain_fields_cel import message
-from webhook.exported.positioned_settings import standing
+from webhook.exported.positioned_settings import of_type, same_field, standing
 from webhook.placement import node_affinity
 from webhook.placement.label_values import MAX_INT64
 from webhook.placement.merge_verdict import UNCHECKED
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.exported.capacity_cel import ConditionalCapacity
-    from webhook.exported.positioned_settings import PositionedSetting
+    from webhook.exported.positioned_settings import PositionedSetting, PositionedSettings
     from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term
 
@@ -162,7 +162,7 @@ _LEFT: Final = (
 
 
 def pieces(
-    settings: Sequence[PositionedSetting],
+    settings: PositionedSettings,
     taken: Piece,
     applies: Piece,
     chosen: Sequence[ConditionalCapacity],
@@ -171,20 +171,21 @@ def pieces(
 
     Then the checks, which see the pod afterwards, find it as it came, and judge that.
     """
-    members = [
-        w
-        for w in settings
-        if isinstance(w.setting, MemberSetting) and w.setting.map == "nodeSelector"
-    ]
-    required = [w for w in settings if isinstance(w.setting, RequiredSetting)]
+    members = [w for w in of_type(settings, MemberSetting) if w.setting.map == "nodeSelector"]
+    required = of_type(settings, RequiredSetting)
     if not (members or required or chosen):
         return Piece()
     variables = {**_OWN, **taken.variables}
     variables["free"] = f"{var('own_selector')}.transformMap(k, v, !(k in {var('dropped')}), v)"
     variables |= applies.variables
     variables |= _hard(settings, members, required, chosen)
-    variables |= _judgements(members, required)
-    variables["judged"] = _all_judged(members, required)
+    demands: list[PositionedSetting[PlacementSetting]] = [
+        one for one in (*members, *required) if one.setting.part == "requirements"
+    ]
+    variables |= _judgements(demands)
+    variables["judged"] = every(
+        f"(!{cel.policy(one.at)} || {var(f'judged{number}')})" for number, one in enumerate(demands)
+    )
     variables["apply"] = every(
         [
             f"!{var('bound')}",
@@ -195,18 +196,14 @@ def pieces(
         ]
     )
     variables |= _soft(members, required, chosen)
-    return Piece(variables, list(_operations()), list(_checks(members, required)))
+    return Piece(variables, list(_operations()), list(_checks(demands)))
 
 
-def _key(one: PlacementSetting, other: PlacementSetting) -> bool:
-    return one.field == other.field
-
-
-def _entries(members: Sequence[PositionedSetting], *, defaults: bool) -> str:
+def _entries(members: Sequence[PositionedSetting[MemberSetting]], *, defaults: bool) -> str:
     found = []
-    for one, stands in standing(members, _key):
+    for one, stands in standing(members, same_field):
         setting = one.setting
-        if not isinstance(setting, MemberSetting) or setting.is_default != defaults:
+        if setting.is_default != defaults:
             continue
         key, free = text(setting.key), var("free")
         when = [stands]
@@ -230,9 +227,9 @@ def _set_members(selector: str, entries: str) -> str:
 
 
 def _hard(
-    settings: Sequence[PositionedSetting],
-    members: Sequence[PositionedSetting],
-    required: Sequence[PositionedSetting],
+    settings: PositionedSettings,
+    members: Sequence[PositionedSetting[MemberSetting]],
+    required: Sequence[PositionedSetting[RequiredSetting]],
     chosen: Sequence[ConditionalCapacity],
 ) -> dict[str, str]:
     """Return what requirements and overrides ask for together, and whether a node is left."""
@@ -240,8 +237,10 @@ def _hard(
     found["hard_selector"] = _set_members(var("free"), var("hard_set"))
     groups: list[tuple[str, PlacementSetting, Sequence[Term]]] = [
         (stands, one.setting, one.setting.terms)
-        for one, stands in standing([w for w in required if not w.setting.is_default], _same_terms)
-        if isinstance(one.setting, RequiredSetting)
+        for one, stands in standing(
+            [w for w in required if not w.setting.is_default],
+            lambda one, other: one.terms == other.terms,
+        )
     ]
     groups += [
         (each.when, each.setting, each.setting.condition)
@@ -254,7 +253,7 @@ def _hard(
     last = "[]"
     for number, (when, _, terms) in enumerate(groups):
         group, name = f"group{number}", f"hard_terms{number}"
-        found[group] = list_if(when, cel.data(_reduced(terms)))
+        found[group] = list_if(when, cel.data(node_affinity.conjunction([terms]) or []))
         found[name] = _product(last, var(group))
         last = var(name)
     found["hard_terms"] = last
@@ -269,18 +268,6 @@ def _hard(
     asked = f"({var('own_required')} || size({var('hard_terms')}) > 0)"
     found["hard_possible"] = _possible(asked, var("base_terms"), var("hard_selector"))
     return found
-
-
-def _same_terms(one: PlacementSetting, other: PlacementSetting) -> bool:
-    return (
-        isinstance(one, RequiredSetting)
-        and isinstance(other, RequiredSetting)
-        and one.terms == other.terms
-    )
-
-
-def _reduced(terms: Sequence[Term]) -> list[Term]:
-    return node_affinity.conjunction([terms]) or []
 
 
 def _product(one: str, other: str) -> str:
@@ -298,13 +285,11 @@ def _possible(asked: str, terms: str, selector: str) -> str:
     return f"(!{asked} || {satisfiable(terms, selector)})"
 
 
-def _judgements(
-    members: Sequence[PositionedSetting], required: Sequence[PositionedSetting]
-) -> dict[str, str]:
+def _judgements(demands: PositionedSettings) -> dict[str, str]:
     """Return a variable for each requirement: whether the pod's own word leaves it a node."""
     own, terms = var("own_selector"), var("own_terms")
     found: dict[str, str] = {}
-    for number, one in enumerate(_requirements(members, required)):
+    for number, one in enumerate(demands):
         setting = one.setting
         if isinstance(setting, MemberSetting):
             key, value = text(setting.key), text(str(setting.value))
@@ -325,23 +310,8 @@ def _judgements(
     return found
 
 
-def _requirements(
-    members: Sequence[PositionedSetting], required: Sequence[PositionedSetting]
-) -> list[PositionedSetting]:
-    return [one for one in (*members, *required) if one.setting.part == "requirements"]
-
-
-def _all_judged(members: Sequence[PositionedSetting], required: Sequence[PositionedSetting]) -> str:
-    return every(
-        f"(!{cel.policy(one.at)} || {var(f'judged{number}')})"
-        for number, one in enumerate(_requirements(members, required))
-    )
-
-
-def _checks(
-    members: Sequence[PositionedSetting], required: Sequence[PositionedSetting]
-) -> Iterator[Check]:
-    for number, one in enumerate(_requirements(members, required)):
+def _checks(demands: PositionedSettings) -> Iterator[Check]:
+    for number, one in enumerate(demands):
         setting = one.setting
         reason = "leaves no node that meets the pod's own settings"
         if isinstance(setting, MemberSetting):
@@ -356,8 +326,8 @@ def _checks(
 
 
 def _soft(
-    members: Sequence[PositionedSetting],
-    required: Sequence[PositionedSetting],
+    members: Sequence[PositionedSetting[MemberSetting]],
+    required: Sequence[PositionedSetting[RequiredSetting]],
     chosen: Sequence[ConditionalCapacity],
 ) -> dict[str, str]:
     """Return what defaults fill in, and the result."""
@@ -368,10 +338,9 @@ def _soft(
     defaults = [w for w in required if w.setting.is_default]
     groups = []
     for one, stands in standing(defaults, lambda _one, _other: True):
-        if isinstance(one.setting, RequiredSetting):
-            together = _beside(terms, cel.data(one.setting.terms))
-            left = satisfiable(together, var("hard_selector"))
-            groups.append((f"{stands} && !{var('own_required')} && {left}", one.setting.terms))
+        together = _beside(terms, cel.data(one.setting.terms))
+        left = satisfiable(together, var("hard_selector"))
+        groups.append((f"{stands} && !{var('own_required')} && {left}", one.setting.terms))
     groups += [
         (each.when, each.setting.condition)
         for each in chosen

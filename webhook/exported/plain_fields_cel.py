@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from webhook import names
 from webhook.exported import cel
 from webhook.exported.cel import Check, Piece, add, data, every, flat, list_if, text, var
-from webhook.exported.positioned_settings import standing
+from webhook.exported.positioned_settings import of_type, same_field, standing
 from webhook.placement.fields import PLAIN_MAPS
 from webhook.placement.fold import contradiction
 from webhook.placement.merge_verdict import UNCHECKED, is_about_nodes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.exported.capacity_cel import ConditionalCapacity
-    from webhook.exported.positioned_settings import PositionedSetting
+    from webhook.exported.positioned_settings import PositionedSetting, PositionedSettings
     from webhook.placement.fields import Field
     from webhook.placement.settings import PlacementSetting
 
@@ -28,42 +28,27 @@ def message(setting: PlacementSetting, reason: str) -> str:
     return f"fairlead: policy {setting.policy}: {setting.part}.{setting.field}: {reason}"
 
 
-def _same_field(one: PlacementSetting, other: PlacementSetting) -> bool:
-    return one.field == other.field
-
-
-def maps(settings: Sequence[PositionedSetting], stamp: str) -> Piece:
+def maps(settings: PositionedSettings, stamp: str) -> Piece:
     """Labels, annotations (with the stamp among them) and securityContext."""
     variables: dict[str, str] = {}
     operations: list[str] = []
     checks: list[Check] = []
     for field in PLAIN_MAPS:
         name = field.name
-        mine = [
-            w for w in settings if isinstance(w.setting, MemberSetting) and w.setting.map == name
-        ]
+        mine = [w for w in of_type(settings, MemberSetting) if w.setting.map == name]
         entries = [cel.entry(names.PLACEMENT, stamp)] if name == "annotations" else []
-        for one, stands in standing(mine, _same_field):
-            if isinstance(one.setting, MemberSetting):
-                entries.append(
-                    list_if(every([stands, *_changes(one.setting)]), _entry(one.setting))
-                )
+        for one, stands in standing(mine, same_field):
+            setting = one.setting
+            when = every([stands, *_changes(setting)])
+            entries.append(list_if(when, cel.entry(setting.key, setting.value)))
         if not entries:
             continue
         variables[f"set_{name}"] = flat(entries)
         wants = f"size({var(f'set_{name}')}) > 0"
         operations.append(cel.parent(f"has(object.{field.holder}.{name})", wants, field.path, "{}"))
         operations.append(cel.members(field.path, var(f"set_{name}")))
-        checks += [
-            _required(w.at, w.setting)
-            for w in mine
-            if isinstance(w.setting, MemberSetting) and w.setting.part == "requirements"
-        ]
+        checks += [_required(w.at, w.setting) for w in mine if w.setting.part == "requirements"]
     return Piece(variables, operations, checks)
-
-
-def _entry(setting: MemberSetting) -> str:
-    return cel.entry(setting.key, setting.value)
 
 
 def _of_system(setting: MemberSetting) -> list[str]:
@@ -89,17 +74,15 @@ def _required(at: int, setting: MemberSetting) -> Check:
     )
 
 
-def scalars(settings: Sequence[PositionedSetting], default_priority_class: str) -> Piece:
+def scalars(settings: PositionedSettings, default_priority_class: str) -> Piece:
     """Return the fields that are one text or number."""
     variables: dict[str, str] = {}
     operations: list[str] = []
     checks: list[Check] = []
-    mine = [w for w in settings if isinstance(w.setting, ScalarSetting)]
+    mine = of_type(settings, ScalarSetting)
     exact = [w for w in mine if w.setting.row.requirement == "equal"]
-    for one, stands in (*standing(exact, _same_field), *_within_maxima(mine, variables)):
+    for one, stands in (*standing(exact, same_field), *_within_maxima(mine, variables)):
         setting = one.setting
-        if not isinstance(setting, ScalarSetting):
-            continue
         row, value = setting.row, data(setting.value)
         fixed = setting.part == "overrides" and row.overrides == "reject"
         change = [stands, f"{_own(row)} {'>' if setting.is_maximum else '!='} {value}"]
@@ -117,36 +100,31 @@ def scalars(settings: Sequence[PositionedSetting], default_priority_class: str) 
     checks += [
         _has_value(one.setting, cel.policy(one.at))
         for one in mine
-        if isinstance(one.setting, ScalarSetting) and one.setting.part == "requirements"
+        if one.setting.part == "requirements"
     ]
     return Piece(variables, operations, checks)
 
 
 def _within_maxima(
-    settings: Sequence[PositionedSetting], variables: dict[str, str]
-) -> Iterator[tuple[PositionedSetting, str]]:
+    settings: Sequence[PositionedSetting[ScalarSetting]], variables: dict[str, str]
+) -> Iterator[tuple[PositionedSetting[ScalarSetting], str]]:
     """Yield settings of fields whose requirement is a maximum, each with the CEL for when it
     applies.
 
     Maxima come first, because all of them apply; the lowest is the last and decides. Whether any
     other setting applies depends on whether its rivals do: each of these is a variable.
     """
-    mine = [
-        (one, one.setting)
-        for one in settings
-        if isinstance(one.setting, ScalarSetting) and one.setting.row.requirement == "maximum"
-    ]
-    maxima = [(one, setting) for one, setting in mine if setting.is_maximum]
-    for one, _ in sorted(maxima, key=lambda each: -int(each[1].value)):
+    mine = [one for one in settings if one.setting.row.requirement == "maximum"]
+    maxima = [one for one in mine if one.setting.is_maximum]
+    for one in sorted(maxima, key=lambda each: -int(each.setting.value)):
         yield one, cel.policy(one.at)
     earlier: dict[str, list[str]] = {}
-    for one, setting in mine:
+    for one in mine:
+        setting = one.setting
         if setting.is_maximum:
             continue
         rivals = earlier.setdefault(setting.name, [])
-        limits = [
-            _beside(limit.at, most, setting) for limit, most in maxima if most.name == setting.name
-        ]
+        limits = [_beside(at, most, setting) for at, most in maxima if most.name == setting.name]
         name = f"{setting.name}{len(rivals)}"
         variables[name] = every([cel.policy(one.at), *(f"!{each}" for each in rivals), *limits])
         rivals.append(var(name))
@@ -178,19 +156,18 @@ def _has_value(setting: ScalarSetting, asked: str) -> Check:
     )
 
 
-def lists(settings: Sequence[PositionedSetting], chosen: Sequence[ConditionalCapacity]) -> Piece:
+def lists(settings: PositionedSettings, chosen: Sequence[ConditionalCapacity]) -> Piece:
     """Preferred node affinity, pod affinity and anti-affinity; capacity's preferences too."""
     variables: dict[str, str] = {}
     operations: list[str] = []
     kinds: dict[str, list[str]] = {}
     for number, (name, (kind, key)) in enumerate(AFFINITY_LISTS.items()):
         own = f"object.spec.?affinity.?{kind}.?{key}.orValue([])"
-        mine = [
-            w for w in settings if isinstance(w.setting, ListSetting) and w.setting.name == name
-        ]
-        entries = [
-            _list(one.setting, stands, own) for one, stands in standing(mine, _both_defaults)
-        ]
+        mine = [w for w in of_type(settings, ListSetting) if w.setting.name == name]
+        entries = []
+        for one, stands in standing(mine, lambda one, other: one.is_default and other.is_default):
+            when = f"{stands} && size({own}) == 0" if one.setting.is_default else stands
+            entries.append(list_if(when, cel.data(one.setting.entries)))
         if name == PREFERRED_NODES:
             entries += [
                 list_if(each.when, cel.data(each.setting.capacity.preferences(each.setting.weight)))
@@ -224,7 +201,7 @@ def lists(settings: Sequence[PositionedSetting], chosen: Sequence[ConditionalCap
     return Piece(variables, [*parents, *operations], _unchecked(settings))
 
 
-def _unchecked(settings: Sequence[PositionedSetting]) -> list[Check]:
+def _unchecked(settings: PositionedSettings) -> list[Check]:
     """Return requirements about other pods, which only a scheduler could hold."""
     return [
         Check(f"!({cel.policy(at)} && {var('bound')})", message(setting, UNCHECKED))
@@ -235,28 +212,16 @@ def _unchecked(settings: Sequence[PositionedSetting]) -> list[Check]:
     ]
 
 
-def _both_defaults(one: PlacementSetting, other: PlacementSetting) -> bool:
-    return one.is_default and other.is_default
-
-
-def _list(setting: PlacementSetting, stands: str, own: str) -> str:
-    entries = setting.entries if isinstance(setting, ListSetting) else ()
-    when = f"{stands} && size({own}) == 0" if setting.is_default else stands
-    return list_if(when, cel.data(entries))
-
-
-def spread(settings: Sequence[PositionedSetting]) -> Piece:
+def spread(settings: PositionedSettings) -> Piece:
     """Topology spread constraints, each pair once."""
-    mine = [w for w in settings if isinstance(w.setting, SpreadSetting)]
+    mine = of_type(settings, SpreadSetting)
     if not mine:
         return Piece()
     own, path = var("own_spread"), "/spec/topologySpreadConstraints"
     variables = {"own_spread": "object.spec.?topologySpreadConstraints.orValue([])"}
     changes: list[str] = []
     operations: list[str] = []
-    for one, stands in standing(mine, _same_field):
-        if not isinstance(one.setting, SpreadSetting):
-            continue
+    for one, stands in standing(mine, same_field):
         constraint = cel.data(one.setting.constraint)
         when = [f"!{var('bound')}", stands, f"!({constraint} in {own})"]
         if one.setting.is_default:
@@ -274,7 +239,7 @@ def spread(settings: Sequence[PositionedSetting]) -> Piece:
     return Piece(variables, [first, *operations])
 
 
-def contradictions(settings: Sequence[PositionedSetting], rivals: Any) -> list[Check]:
+def contradictions(settings: PositionedSettings, rivals: Any) -> list[Check]:
     """Return requirements of two policies of which no pod can meet both, where both match."""
     mine = [w for w in settings if w.setting.part == "requirements"]
     return [

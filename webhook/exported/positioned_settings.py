@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from webhook.exported import cel
 from webhook.placement.settings import PARTS, PlacementSetting
@@ -16,12 +16,13 @@ from webhook.policy.model import PlacementPolicy
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
     from webhook.sources.table import SourceTable
 
-W = TypeVar("W", bound=PlacementSetting, covariant=True)
+S = TypeVar("S", bound=PlacementSetting, covariant=True)
+T = TypeVar("T", bound=PlacementSetting)
 
 
 class Enforced(NamedTuple):
@@ -96,11 +97,24 @@ def placed_of(
     return placed, audited
 
 
-class PositionedSetting(NamedTuple):
+class PositionedSetting(NamedTuple, Generic[S]):
     """A setting, and the position of its policy."""
 
     at: int
-    setting: PlacementSetting
+    setting: S
+
+
+PositionedSettings: TypeAlias = "Sequence[PositionedSetting[PlacementSetting]]"
+
+
+def of_type(settings: PositionedSettings, kind: type[T]) -> list[PositionedSetting[T]]:
+    """Return the settings of this type."""
+    return [PositionedSetting(at, each) for at, each in settings if isinstance(each, kind)]
+
+
+def same_field(one: PlacementSetting, other: PlacementSetting) -> bool:
+    """Return whether both are about one field."""
+    return one.field == other.field
 
 
 def with_parts_apart(placed: Placed) -> Placed:
@@ -116,7 +130,7 @@ def with_parts_apart(placed: Placed) -> Placed:
     return placed._replace(policies=apart)
 
 
-def positioned_settings(placed: Placed) -> list[PositionedSetting]:
+def positioned_settings(placed: Placed) -> list[PositionedSetting[PlacementSetting]]:
     """Return every setting, in the order of folding: by part, then by policy."""
     return [
         PositionedSetting(at, setting)
@@ -128,18 +142,16 @@ def positioned_settings(placed: Placed) -> list[PositionedSetting]:
 
 
 def standing(
-    settings: Sequence[PositionedSetting],
-    rivals: Callable[[PlacementSetting, PlacementSetting], bool],
-) -> Iterable[tuple[PositionedSetting, str]]:
-    """Return each setting that can be applied, with the CEL for when it is: the first of its rivals
+    settings: Sequence[PositionedSetting[T]], rivals: Callable[[T, T], bool]
+) -> Iterator[tuple[PositionedSetting[T], str]]:
+    """Yield each setting that can be applied, with the CEL for when it is: the first of its rivals
     wins.
 
     `rivals(earlier, later)`: whether the later one is lost if the earlier one is applied; it must
     be transitive.
     """
     for number, one in enumerate(settings):
-        before = list(
-            dict.fromkeys(o.at for o in settings[:number] if rivals(o.setting, one.setting))
-        )
+        lost = (each.at for each in settings[:number] if rivals(each.setting, one.setting))
+        before = list(dict.fromkeys(lost))
         if one.at not in before:
             yield one, cel.every([cel.policy(one.at), *(f"!{cel.policy(at)}" for at in before)])

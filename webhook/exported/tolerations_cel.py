@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.exported import cel
 from webhook.exported.cel import add, data, every, flat, list_if, text, var
-from webhook.exported.positioned_settings import standing
+from webhook.exported.positioned_settings import of_type, standing
 from webhook.placement.settings import TolerationSetting
 from webhook.placement.tolerations import NO_EXECUTE, covers, normal
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.exported.capacity_cel import ConditionalCapacity
-    from webhook.exported.positioned_settings import PositionedSetting
+    from webhook.exported.positioned_settings import PositionedSettings
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Taint, Toleration
@@ -32,15 +32,6 @@ class Steps(NamedTuple):
     removal: str
     order: Sequence[str]
     rest: Sequence[str]
-
-
-def covering(setting: PlacementSetting, other: PlacementSetting) -> bool:
-    """Return whether the first, if it applies, leaves nothing for the second to add."""
-    return (
-        isinstance(setting, TolerationSetting)
-        and isinstance(other, TolerationSetting)
-        and covers(setting.toleration, other.toleration)
-    )
 
 
 def is_specific(setting: PlacementSetting) -> bool:
@@ -65,18 +56,18 @@ def replaced_default(setting: TolerationSetting, seconds: Mapping[str, int]) -> 
 
 
 def steps(
-    settings: Sequence[PositionedSetting],
+    settings: PositionedSettings,
     chosen: Sequence[ConditionalCapacity],
     classes: Sequence[CapacityClass],
     seconds: Mapping[str, int],
 ) -> Steps:
     """Return the operations, in the order in which they are applied, and their variables."""
-    stands: list[tuple[TolerationSetting, str]] = [
+    stands = [
         (one.setting, when)
         for one, when in standing(
-            [w for w in settings if isinstance(w.setting, TolerationSetting)], covering
+            of_type(settings, TolerationSetting),
+            lambda one, other: covers(one.toleration, other.toleration),
         )
-        if isinstance(one.setting, TolerationSetting)
     ]
     variables = {"own_tolerations": "object.spec.?tolerations.orValue([])"}
     variables["untouched"] = f"{var('own_tolerations')}.all(t, {_filled_in(seconds)})"

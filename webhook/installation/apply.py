@@ -1,21 +1,86 @@
-"""Apply one object by server-side apply, or delete it if it is ours."""
+"""Apply one object by server-side apply, delete it if it is ours, and wait for a state."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook import names
 from webhook.errors import ClusterError, InstallationError
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
+    from contextlib import AbstractContextManager
 
     from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
+
+# Seconds between two tries.
+PERIOD: Final = 0.25
+
+
+class NotInTime(InstallationError):
+    """The time is over; the message names what is still missing."""
+
+
+class Patience:
+    """One time limit, in seconds from now, for several waits."""
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        period: float = PERIOD,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._seconds = seconds
+        self._period = period
+        self._clock = clock
+        self._end = clock() + seconds
+
+    async def until(self, what: str, missing: Callable[[], Awaitable[str]], times: int = 1) -> None:
+        """Return once nothing is missing any more, so many times in a row.
+
+        `missing` returns what is missing, or "". It may fail while the API server is not
+        available; a missing right raises at once. Raises NotInTime, with what was missing last.
+        """
+        words, in_a_row = "", 0
+        while in_a_row < times:
+            if found := await _describe_missing(missing):
+                words = found
+            in_a_row = 0 if found else in_a_row + 1
+            if in_a_row < times:
+                if self._clock() >= self._end:
+                    raise NotInTime(
+                        f"{what}: not within {self._seconds:g} s, for {words}. Nothing is undone: "
+                        "the same command goes on from here"
+                    )
+                await asyncio.sleep(self._period)
+
+
+async def _describe_missing(missing: Callable[[], Awaitable[str]]) -> str:
+    try:
+        return await missing()
+    except ClusterError as error:
+        if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise
+        return str(error)
+
+
+class Progress(Protocol):
+    """Reports progress to a user, or to none. `webhook.sandbox.progress` has both."""
+
+    def step(self, what: str, about: int | None = None) -> AbstractContextManager[None]:
+        """Return a context around one step; `about` is its rough duration in seconds, if known."""
+
+    def note(self, text: str) -> None:
+        """Report something that takes no time."""
+
 
 Result = Literal["created", "changed", "unchanged", "kept", "deleted"]
 
@@ -29,26 +94,21 @@ _QUERY: Final = {
 NAME_LABEL: Final = "app.kubernetes.io/name"
 
 
-async def get_object(client: Client, path: str) -> Json | None:
-    """Return the object at the path, or None. Raises ClusterError."""
-    try:
-        return await client.get(path)
-    except ClusterError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return None
-
-
 async def apply(client: Client, key: Key, wanted: Mapping[str, Any]) -> Result:
     """Apply the object as it is wanted. Raises ClusterError, or InstallationError.
 
     Fields and list entries of other clients stay.
     """
-    before = await get_object(client, key.path)
+    before = await client.find(key.path)
     try:
         after = await client.patch(key.path, wanted, "apply", query=_QUERY)
     except ClusterError as error:
         raise _describe_refusal(key, error) from error
+    return result_of(before, after)
+
+
+def result_of(before: Json | None, after: Json) -> Result:
+    """Return what a write did to an object."""
     if before is None:
         return "created"
     version = "resourceVersion"
@@ -79,7 +139,7 @@ async def remove(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], b
 
     The uid that was read is a precondition.
     """
-    found = await get_object(client, key.path)
+    found = await client.find(key.path)
     if found is None or not ours(found):
         return False
     try:
@@ -105,7 +165,7 @@ async def list_guards(client: Client) -> dict[Key, Json]:
 async def ended(client: Client, key: Key) -> str:
     """Return why an object that is being deleted still exists; "" if it is gone, or is not
     deleted."""
-    found = await get_object(client, key.path)
+    found = await client.find(key.path)
     if not found or not found["metadata"].get("deletionTimestamp"):
         return ""
     conditions = (found.get("status") or {}).get("conditions") or ()

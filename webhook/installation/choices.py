@@ -19,7 +19,7 @@ from webhook.installation.manifests import (
 )
 from webhook.installation.object_kinds import DEPLOYMENT, GUARD, GUARD_BINDING, in_order
 from webhook.installation.policy_files import with_policies
-from webhook.installation.policy_objects import GIVEN, SHIPPED, marked, of_files, ordered
+from webhook.installation.policy_plan import GIVEN, SHIPPED, marked, of_files, ordered
 from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import source_errors, table_of

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.installation import policy_plan, rollout
 from webhook.installation.apply import (
+    Patience,
     Result,
     applied,
     apply,
     ended,
-    get_object,
     list_guards,
     remove,
 )
@@ -25,19 +25,18 @@ from webhook.installation.policy_files import (
     without_foreign_files,
     without_mount,
 )
-from webhook.installation.policy_objects import of_key
+from webhook.installation.policy_plan import of_key
 from webhook.installation.probe import ANSWERS, probe, probe_policy
 from webhook.installation.server_version import check_server
-from webhook.installation.waiting import Patience
 from webhook.installation.webhook_configuration import intercept
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from webhook.installation.apply import Progress
     from webhook.installation.object_kinds import Key
     from webhook.installation.policy_plan import Plan
-    from webhook.installation.waiting import Progress
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
@@ -91,7 +90,9 @@ class Installer:
             if not own_policies and await self._keeps_config_map(objects):
                 others.remove(CONFIG_MAP)
             await self._apply(others, objects)
-            unwritten = await self._bring(plan, upgrade=await self._is_upgrade(objects))
+            live = await self._client.find(WEBHOOK.path)
+            upgrade = live is not None and _images(live) != _images(objects[WEBHOOK])
+            unwritten = await self._bring(plan, upgrade=upgrade)
             await self._apply(programs, objects)
         for key in programs:
             if key.kind.name == DEPLOYMENT:
@@ -133,7 +134,7 @@ class Installer:
     async def _keeps_config_map(self, objects: Mapping[Key, Json]) -> bool:
         """Return whether the policies of the ConfigMap stay, because they were edited in the
         cluster."""
-        live = await get_object(self._client, CONFIG_MAP.path) if CONFIG_MAP in objects else None
+        live = await self._client.find(CONFIG_MAP.path) if CONFIG_MAP in objects else None
         if live is None or not changed_by_others(live, objects[CONFIG_MAP]):
             return False
         self._progress.note(
@@ -143,16 +144,12 @@ class Installer:
         self._done[CONFIG_MAP] = "kept"
         return True
 
-    async def _is_upgrade(self, objects: Mapping[Key, Json]) -> bool:
-        """Return whether the webhook that serves has another image than the one to install."""
-        live = await get_object(self._client, WEBHOOK.path)
-        return live is not None and _images(live) != _images(objects[WEBHOOK])
-
     async def _bring(self, plan: Plan, *, upgrade: bool) -> Mapping[Key, Json]:
         """Write the policies; return those that no webhook could validate yet.
 
-        If the webhook does not answer, the rest of the installation fixes it. On an upgrade the
-        same goes for a webhook that rejects what it does not know yet.
+        If the webhook does not answer, the rest of the installation fixes it. On an upgrade, which
+        changes the image of the webhook that serves, the same goes for a webhook that rejects what
+        it does not know yet.
         """
         for key in plan.same:
             self._done[key] = "unchanged"
@@ -218,19 +215,16 @@ class Installer:
         with self._progress.step("having pods of runs sent to the webhook"):
             result = await intercept(self._client, INTERCEPTION, wanted, self._patience)
         self._done[INTERCEPTION] = result
-        answers = 0
 
         async def missing() -> str:
-            nonlocal answers
             tried = await probe(self._client, probe_in)
-            answers = answers + 1 if tried.was_answered else 0
-            if answers >= ANSWERS:
+            if tried.was_answered:
                 return ""
             reports = f"the API server reports: {tried.words}"
             return reports if tried.words else "it comes back without a stamp"
 
         with self._progress.step("waiting for the webhook to answer for a pod of a run"):
-            await self._patience.until("a pod of a run by dry run", missing)
+            await self._patience.until("a pod of a run by dry run", missing, ANSWERS)
 
     async def _judge(self, wanted: Json) -> None:
         with self._progress.step("having policies judged before they are stored"):
@@ -242,9 +236,8 @@ class Installer:
 
 
 async def _not_served(client: Client, key: Key) -> str:
-    conditions = (await client.get(key.path)).get("status", {}).get("conditions")
-    states = {each["type"]: each["status"] for each in conditions or ()}
-    return "" if states.get("Established") == "True" else f"{key} is not served yet"
+    established = rollout.condition_of(await client.get(key.path), "Established")
+    return "" if established.get("status") == "True" else f"{key} is not served yet"
 
 
 def _images(deployment: Json) -> list[str]:

@@ -1,41 +1,182 @@
-"""Decide which policies an installation writes, and write them.
+"""Policies as objects of the cluster: which of them an installation writes, and how.
 
 One module: the plan is read from the cluster, checked against it and written to it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from contextlib import suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import orjson
 
 from webhook import names
 from webhook.errors import ClusterError, InstallationError, InvalidDocuments
-from webhook.installation.apply import Result, apply, get_object
+from webhook.installation.apply import Result, apply
 from webhook.installation.manifests import CONFIG_MAP, WEBHOOK
-from webhook.installation.policy_files import mounted_config_map, takes_files
-from webhook.installation.policy_objects import (
-    GIVEN,
-    SHIPPED,
-    is_still,
-    normalized,
-    of_key,
-    ordered,
-    read_policies,
-    texts_of,
+from webhook.installation.object_kinds import KINDS, POLICIES, Key, in_order, key, key_of
+from webhook.installation.policy_files import (
+    digest,
+    mounted_config_map,
+    note_of,
+    noted,
+    takes_files,
 )
+from webhook.judgement import set_judgement
 from webhook.judgement.set_judgement import load_objects
+from webhook.kube.policy_objects import text_of
+from webhook.policy import policy_documents
+from webhook.server.folder import is_policy_file
 from webhook.validating import POLICIES as JUDGING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
+    from webhook.policy.policy_documents import Document, PolicyDocument
 
     Json = dict[str, Any]
+    from webhook.installation.object_kinds import Key
+
     Objects = Mapping[Key, Json]
 
+# Where an object comes from: it ships with Fairlead, or the user who installs gave it.
+Origin = Literal["shipped", "given"]
+SHIPPED: Final = "shipped"
+GIVEN: Final = "given"
+_OF_FORM: Final = ("apiVersion", "kind", "spec")
+
+
+def of_files(files: Mapping[str, bytes]) -> list[Json]:
+    """Return the documents of policy files as objects. Raises InvalidDocuments with every error.
+
+    An object has the fields that are written, without default values.
+    """
+    return [_object(document.model) for document in policy_documents.parse(files).sound()]
+
+
+def of_key(key: Key) -> bool:
+    """Return whether this is a policy, a class or an exception."""
+    return key.kind.name in POLICIES
+
+
+def marked(wanted: Mapping[str, Any], origin: Origin) -> Json:
+    """Return the object with an annotation that shows later whether another client has changed
+    it."""
+    return noted(wanted, digest([origin, normalized(wanted)]))
+
+
+def is_still(live: Mapping[str, Any], *origins: Origin) -> bool:
+    """Return whether it is as an installation wrote it, with one of these origins."""
+    spec = normalized(live)
+    return note_of(live) in [digest([origin, spec]) for origin in origins]
+
+
+def normalized(found: Mapping[str, Any]) -> object:
+    """Return the spec of an object with all default values.
+
+    The API server fills in some of them when it stores an object. A spec that is not valid is
+    returned as it is.
+    """
+    text = orjson.dumps({"metadata": {"name": "any"}, **{k: found.get(k) for k in _OF_FORM}})
+    documents = set_judgement.read_object(str(found.get("kind")), text).documents
+    if not documents:
+        return found.get("spec")
+    return documents[0].model.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def ordered(policies: Iterable[Mapping[str, Any]]) -> dict[Key, Json]:
+    """Policies in an order for one-by-one writes: classes before their complements.
+
+    Circular classes never compile; they are ordered by name.
+    """
+    found = {key(each): dict(each) for each in policies}
+    names_of = {at.name: at for at in found if at.kind.name == names.CLASS_KIND}
+
+    def depth(at: Key) -> int:
+        visited: list[Key] = []
+        step: Key | None = at
+        while step is not None and step not in visited:
+            visited.append(step)
+            other = (found[step].get("spec") or {}).get("complementOf")
+            step = names_of.get(str(other)) if step.kind.name == names.CLASS_KIND else None
+        return len(visited)
+
+    return {at: found[at] for at in sorted(found, key=lambda at: (at.rank, depth(at), at.name))}
+
+
+async def read_policies(client: Client) -> dict[Key, Json]:
+    """Return every policy, class and exception of the cluster. Kinds without a definition have
+    none."""
+    found: list[Json] = []
+    for kind in KINDS:
+        if kind.name not in POLICIES:
+            continue
+        try:
+            listing = await client.list(key_of(kind.name, "any").collection, lambda each: each)
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            continue
+        # Items of a list have no apiVersion and kind.
+        own = {"apiVersion": kind.api_version, "kind": kind.name}
+        found += [{**each, **own} for each in listing.items]
+    return in_order(found)
+
+
+async def read_sources(client: Client) -> Sequence[Document]:
+    """Return the documents RunSource that the webhook reads: objects, or files of its ConfigMap.
+
+    Documents with errors are left out. Raises ClusterError.
+    """
+    before = await client.find(WEBHOOK.path)
+    if before and takes_files(before):
+        name = mounted_config_map(before)
+        config_map = await client.find(CONFIG_MAP._replace(name=name).path) if name else None
+        read = policy_documents.parse(files_of(config_map))
+    else:
+        texts = texts_of(await read_policies(client))
+        own = {at: text for at, text in texts.items() if at.startswith(f"{names.RUN_SOURCES}/")}
+        read = set_judgement.Objects().documents(own)
+    return [each for each in read.documents if each.model.kind == names.SOURCE_KIND]
+
+
+def texts_of(objects: Mapping[Key, Json]) -> dict[str, bytes]:
+    """Return the objects as a policy set reads them, by resource and name."""
+    return {
+        f"{at.kind.resource}/{at.name}": text_of(at.kind.resource, each)
+        for at, each in objects.items()
+    }
+
+
+def files_of(config_map: Mapping[str, Any] | None) -> dict[str, bytes]:
+    """Return the files of a ConfigMap that the webhook reads."""
+    files = ((config_map or {}).get("data") or {}).items()
+    return {
+        name: text.encode()
+        for name, text in files
+        if is_policy_file(name) and not name.startswith(".")
+    }
+
+
+def _object(model: PolicyDocument) -> Json:
+    metadata = {
+        field: value
+        for field in ("labels", "annotations")
+        if (value := getattr(model.metadata, field))
+    }
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": model.kind,
+        "metadata": {"name": model.name, **metadata},
+        "spec": model.spec.model_dump(
+            mode="json", by_alias=True, exclude_unset=True, exclude_none=True
+        ),
+    }
+
+
 _MOST: Final = 5
-_KEPT_SHIPPED: Final = "it was changed or written in the cluster"
 _KEPT_GIVEN: Final = (
     "it was changed in the cluster since (kubectl replace -f FILE writes yours anyway)"
 )
@@ -63,13 +204,13 @@ def plan_writes(wanted: Iterable[Json], live: Objects) -> Plan:
     """
     objects = ordered(wanted)
     ships = {at for at, each in objects.items() if is_still(each, SHIPPED)}
-    same = [at for at in objects if at in live and _is_same_policy(live[at], objects[at])]
+    same = [at for at in objects if at in live and normalized(live[at]) == normalized(objects[at])]
     others = {
         at: each for at, each in live.items() if at not in same and not is_still(each, SHIPPED)
     }
     closed = any(at.kind.name in (names.CLASS_KIND, names.POLICY_KIND) for at in others)
     kept = {
-        at: _KEPT_SHIPPED if at in ships else _KEPT_GIVEN
+        at: "it was changed or written in the cluster" if at in ships else _KEPT_GIVEN
         for at, each in others.items()
         if at in ships or (at in objects and not is_still(each, GIVEN))
     }
@@ -92,29 +233,18 @@ def check(plan: Plan, live: Objects) -> None:
     try:
         content_of({**live, **plan.writes})
     except InvalidDocuments as error:
-        if not _compiles(live):
-            return
-        raise InstallationError(
-            "with the policies that are in the cluster these do not compile: "
-            f"{_some(error.findings)}. Nothing has been changed"
-        ) from None
+        with suppress(InvalidDocuments):
+            content_of(live)
+            raise InstallationError(
+                "with the policies that are in the cluster these do not compile: "
+                f"{_some(error.findings)}. Nothing has been changed"
+            ) from None
 
 
 def content_of(objects: Objects) -> str:
     """Return the hash of the set of these objects. Raises InvalidDocuments if they do not
     compile."""
     return load_objects(texts_of(objects)).policies.hash
-
-
-def _is_same_policy(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
-    return other is not None and normalized(one) == normalized(other)
-
-
-def _compiles(live: Objects) -> bool:
-    try:
-        return bool(content_of(live))
-    except InvalidDocuments:
-        return False
 
 
 def _some(found: Sequence[object]) -> str:
@@ -139,7 +269,7 @@ async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Pla
     """
     wanted = [each for key, each in objects.items() if of_key(key)]
     live = await read_policies(client)
-    before = await get_object(client, WEBHOOK.path)
+    before = await client.find(WEBHOOK.path)
     if WEBHOOK not in objects or takes_files(objects[WEBHOOK]):
         if before and not takes_files(before) and live and not given:
             raise InstallationError(
@@ -147,7 +277,18 @@ async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Pla
                 "take their place: name them by --policies DIR"
             )
         return Plan({}, (), {})
-    plan = _plan(wanted, live, before, given=given)
+    plan = plan_writes(wanted, live)
+    if before and takes_files(before):
+        name = mounted_config_map(before)
+        where = str(CONFIG_MAP._replace(name=name)) if name else "not in a ConfigMap"
+        if not given:
+            raise InstallationError(
+                f"the webhook's policies are files ({where}), and objects of the cluster would "
+                "take their place: give the files, and they become objects: --policies DIR; or "
+                "keep them: --policies-from-files"
+            )
+        note = f"the policies given take the place of files ({where}), which are not read any more"
+        plan = plan._replace(notes=(note,))
     check(plan, live)
     return plan
 
@@ -170,19 +311,3 @@ async def write(client: Client, key: Key, wanted: Json) -> Result:
             raise NotAccepted(words, answered=_FAILED not in words) from error
         raise
     return result
-
-
-def _plan(wanted: list[Json], live: Objects, before: Json | None, *, given: bool) -> Plan:
-    plan = plan_writes(wanted, live)
-    if before is None or not takes_files(before):
-        return plan
-    name = mounted_config_map(before)
-    where = str(CONFIG_MAP._replace(name=name)) if name else "not in a ConfigMap"
-    if not given:
-        raise InstallationError(
-            f"the webhook's policies are files ({where}), and objects of the cluster would take "
-            "their place: give the files, and they become objects: --policies DIR; or keep them: "
-            "--policies-from-files"
-        )
-    note = f"the policies given take the place of files ({where}), which are not read any more"
-    return plan._replace(notes=(note,))

@@ -13,6 +13,8 @@ from webhook.installation.object_kinds import key_of
 if TYPE_CHECKING:
     from webhook.kube.client import Client
 
+    Json = dict[str, Any]
+
 NAME: Final = "fairlead-probe"
 # How many answers in a row are needed: several API servers learn of a change one by one.
 ANSWERS: Final = 3
@@ -44,7 +46,7 @@ class Probe:
         return _FAILED in self.words
 
 
-def pod() -> dict[str, Any]:
+def pod() -> Json:
     """Return a pod of a run that Pod Security's restricted level and a ResourceQuota admit."""
     resources = {"cpu": "1m", "memory": "1Mi"}
     container = {
@@ -84,28 +86,25 @@ async def probe_policy(client: Client) -> str:
         "metadata": {"name": NAME},
         "spec": {"nodes": [{"labels": {"probe.invalid/name": NAME}}]},
     }
+    _, error = await _try(client, kind.collection, body)
+    return (error.words or str(error)) if error and _FAILED in str(error) else ""
+
+
+async def _try(client: Client, path: str, body: Json) -> tuple[Json, ClusterError | None]:
+    """Create the object by dry run; return the answer and what refused it."""
     try:
-        await client.create(kind.collection, body, query={"dryRun": "All"})
+        return await client.create(path, body, query={"dryRun": "All"}), None
     except ClusterError as error:
         if error.status is None or error.status == HTTPStatus.UNAUTHORIZED:
             raise
-        return (error.words or str(error)) if _FAILED in str(error) else ""
-    return ""
+        return {}, error
 
 
 async def probe(client: Client, namespace: str) -> Probe:
     """Create the pod by dry run. Raises ClusterError if the API server itself does not answer."""
-    path = f"/api/v1/namespaces/{namespace}/pods"
-    try:
-        answer = await client.create(path, pod(), query={"dryRun": "All"})
-    except ClusterError as error:
-        if error.status is None or error.status == HTTPStatus.UNAUTHORIZED:
-            raise
-        return Probe(
-            namespace,
-            stamped=False,
-            words=error.words or str(error),
-            invalid=error.status == HTTPStatus.UNPROCESSABLE_ENTITY,
-        )
+    answer, error = await _try(client, f"/api/v1/namespaces/{namespace}/pods", pod())
+    if error:
+        invalid = error.status == HTTPStatus.UNPROCESSABLE_ENTITY
+        return Probe(namespace, stamped=False, words=error.words or str(error), invalid=invalid)
     annotations = answer["metadata"].get("annotations") or {}
     return Probe(namespace, stamped=names.PLACEMENT in annotations)

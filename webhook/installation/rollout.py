@@ -48,32 +48,28 @@ def troubles(deployment: Json, pods: Iterable[Json]) -> Iterator[Trouble]:
     """Yield why the rollout does not progress, each reason once; `pods` are those of its
     namespace."""
     name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
-    for condition in (deployment.get("status") or {}).get("conditions") or ():
-        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
-            yield Trouble(
-                f"no pod of {name} can be created: {condition.get('message', '')}",
-                "read what the message names: a ResourceQuota, Pod Security, or another webhook",
-            )
+    failure = condition_of(deployment, "ReplicaFailure")
+    if failure.get("status") == "True":
+        yield Trouble(
+            f"no pod of {name} can be created: {failure.get('message', '')}",
+            "read what the message names: a ResourceQuota, Pod Security, or another webhook",
+        )
     labels = deployment["spec"]["selector"]["matchLabels"].items()
     own = [pod for pod in pods if labels <= (pod["metadata"].get("labels") or {}).items()]
-    reported: set[Trouble] = set()
-    for pod in own:
-        found = _of_pod(pod, f"kubectl -n {namespace}", namespace)
-        if found and found not in reported:
-            reported.add(found)
-            yield found
+    found = (_of_pod(pod, f"kubectl -n {namespace}", namespace) for pod in own)
+    yield from dict.fromkeys(trouble for trouble in found if trouble)
 
 
 def is_ready(pod: Json) -> bool:
     """Return whether the kubelet reports the pod as ready."""
-    return _condition(pod, "Ready").get("status") == "True"
+    return condition_of(pod, "Ready").get("status") == "True"
 
 
 def _of_pod(pod: Json, kubectl: str, namespace: str) -> Trouble | None:
     name = pod["metadata"]["name"]
     if is_ready(pod) or pod["metadata"].get("deletionTimestamp"):
         return None
-    scheduled = _condition(pod, "PodScheduled")
+    scheduled = condition_of(pod, "PodScheduled")
     if scheduled.get("status") == "False":
         return Trouble(
             f"a pod waits for a node: {scheduled.get('message', 'no reason given')}",
@@ -116,6 +112,7 @@ def _health_port(pod: Json) -> int:
     return 8081
 
 
-def _condition(pod: Json, kind: str) -> Json:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
+def condition_of(found: Json, kind: str) -> Json:
+    """Return the condition of the object's status; {} without it."""
+    conditions = (found.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == kind), {})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.errors import InstallationError
 
 if TYPE_CHECKING:
-    from webhook.installation.waiting import Progress
+    from webhook.installation.apply import Progress
     from webhook.kube.client import Client
 
 # ValidatingAdmissionPolicy is v1, and a preStop hook may sleep (Kubernetes' changelogs).

@@ -9,7 +9,6 @@ from webhook import names
 from webhook.installation.apply import (
     applied_or_labelled,
     ended,
-    get_object,
     labelled,
     list_guards,
     remove,
@@ -29,8 +28,8 @@ from webhook.installation.probe import ANSWERS, probe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from webhook.installation.apply import Patience, Progress
     from webhook.installation.object_kinds import Key
-    from webhook.installation.waiting import Patience, Progress
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
@@ -129,24 +128,19 @@ async def _remaining_definitions(client: Client) -> list[str]:
             "them)",
         ),
     }
-    return [
-        f"{key}, and {what}" for key, what in words.items() if await get_object(client, key.path)
-    ]
+    return [f"{key}, and {what}" for key, what in words.items() if await client.find(key.path)]
 
 
 async def _wait_until_forgotten(client: Client, patience: Patience, probe_in: str) -> None:
-    quiet = 0
-
     async def missing() -> str:
-        nonlocal quiet
-        if await get_object(client, INTERCEPTION.path):
+        if await client.find(INTERCEPTION.path):
             return f"{INTERCEPTION} is there still"
         tried = await probe(client, probe_in)
-        # Several API servers learn of the deletion one by one.
-        quiet = 0 if tried.was_answered or tried.failed else quiet + 1
-        return "" if quiet >= ANSWERS else "the API server still calls the webhook"
+        called = tried.was_answered or tried.failed
+        return "the API server still calls the webhook" if called else ""
 
-    await patience.until("the API server's forgetting", missing)
+    # Several API servers learn of the deletion one by one.
+    await patience.until("the API server's forgetting", missing, ANSWERS)
 
 
 async def _running(client: Client) -> str:
@@ -157,7 +151,7 @@ async def _running(client: Client) -> str:
 
 async def _foreign_objects(client: Client) -> list[str]:
     """Objects in our namespace that are not ours; the namespace stays because of them."""
-    if not await get_object(client, _NAMESPACE.path):
+    if not await client.find(_NAMESPACE.path):
         return []
     others: list[str] = []
     for group, resource, kind, usual in _LOOKED_AT:

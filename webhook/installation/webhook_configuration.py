@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names, suspension
 from webhook.errors import ClusterError, InstallationError
-from webhook.installation.apply import Result, apply, get_object
+from webhook.installation.apply import Result, apply, result_of
 from webhook.installation.manifests import INTERCEPTION, LEASE
 from webhook.kube.lease import parse_lease as read_lease
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from webhook.installation.apply import Patience
     from webhook.installation.object_kinds import Key
-    from webhook.installation.waiting import Patience
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
@@ -35,7 +35,7 @@ async def intercept(client: Client, key: Key, wanted: Json, patience: Patience) 
     webhook, and would reject pods. Entries of ours that are not wanted any more are removed. A
     disabled configuration is enabled.
     """
-    before = live = await get_object(client, key.path)
+    before = live = await client.find(key.path)
     if live and (patch := _without_unwanted(live, wanted)):
         query = {"fieldManager": names.INSTALL_MANAGER}
         live = await client.patch(key.path, patch, "merge", query=query)
@@ -43,7 +43,7 @@ async def intercept(client: Client, key: Key, wanted: Json, patience: Patience) 
         await apply(client, key, _quiet(live, wanted))
 
         async def missing() -> str:
-            waiting = names_without_authority(await get_object(client, key.path), wanted)
+            waiting = names_without_authority(await client.find(key.path), wanted)
             has = "has" if len(waiting) == 1 else "have"
             return f"{', '.join(waiting)} {has} no caBundle yet" if waiting else ""
 
@@ -52,10 +52,7 @@ async def intercept(client: Client, key: Key, wanted: Json, patience: Patience) 
     after = await client.get(key.path)
     if suspension.parse_suspension(after):
         after = await client.patch(key.path, suspension.resume(after), "merge", query=_QUERY)
-    if before is None:
-        return "created"
-    version = "resourceVersion"
-    return "unchanged" if before["metadata"][version] == after["metadata"][version] else "changed"
+    return result_of(before, after)
 
 
 def names_without_authority(live: Json | None, wanted: Mapping[str, Any]) -> list[str]:
@@ -184,7 +181,7 @@ async def _change(client: Client, patch_of: Callable[[Json], Json | None]) -> tu
     """Return the configuration before and after a patch of it; after a conflict it is read
     again."""
     for _ in range(_TRIES):
-        live = await get_object(client, INTERCEPTION.path)
+        live = await client.find(INTERCEPTION.path)
         if live is None:
             raise InstallationError(
                 f"there is no {INTERCEPTION}: no pod is sent to Fairlead. Is it the right cluster? "

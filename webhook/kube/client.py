@@ -102,6 +102,15 @@ class Client:
         """Read the object, or one page of the list, at `path`; `accept` is the media type."""
         return await self._call("GET", path, query=query, timeout=timeout, accept=accept)
 
+    async def find(self, path: str) -> dict[str, Any] | None:
+        """Read the object at `path`; None if there is none."""
+        try:
+            return await self.get(path)
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
     async def create(
         self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
     ) -> dict[str, Any]:

@@ -138,10 +138,7 @@ class Namespaces(Reflector["Mapping[str, str]"]):
 
 async def read_namespace(client: Client, name: str) -> dict[str, Any]:
     """Return the Namespace object. Raises ClusterError, without a status if it does not exist."""
-    try:
-        return await client.get(f"/api/v1/namespaces/{name}")
-    except ClusterError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        text = f"there is no namespace {name}; see kubectl get namespaces"
-        raise ClusterError(text) from None
+    found = await client.find(f"/api/v1/namespaces/{name}")
+    if found is None:
+        raise ClusterError(f"there is no namespace {name}; see kubectl get namespaces")
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple
 
@@ -10,12 +9,11 @@ from webhook.errors import InvalidDocuments
 from webhook.policy import yaml_tree
 from webhook.policy.document_parser import Forms, M, identity, judge
 from webhook.policy.findings import Finding, Kind, Path, Severity, path_text
-from webhook.policy.yaml_text import Tree, Unreadable, character_place, trees
+from webhook.policy.yaml_text import Tree, Unreadable, read_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from webhook.policy.yaml_text import Fault
 
 # A ConfigMap holds 1 MiB, and a list from kubectl several times that.
 MAX_BYTES: Final = 8 * 2**20
@@ -134,20 +132,9 @@ class _Reader(Generic[M]):
 
     def read_file(self, file: str, content: bytes) -> None:
         """Every document of one file."""
-        if len(content) > MAX_BYTES:
-            self._fault(
-                file, (1, 1), f"{len(content)} bytes are too much; the limit is {MAX_BYTES}"
-            )
-            return
-        content = content.removeprefix(codecs.BOM_UTF8)
         try:
-            for tree in trees(content.decode("utf-8")):
+            for tree in read_trees(content, MAX_BYTES):
                 self.read_tree(file, tree)
-        except UnicodeDecodeError as error:
-            before = content[: error.start].decode("utf-8")
-            byte = f"{content[error.start]:#04x}"
-            place = character_place(before, len(before))
-            self._fault(file, place, f"the byte {byte} is not UTF-8; save the file as UTF-8")
         except Unreadable as error:
             self._fault(file, error.place, str(error))
 
@@ -157,7 +144,7 @@ class _Reader(Generic[M]):
         ours = [item for item in items or () if not self._passed_over(file, item[0])]
         # Faults in the text of other programs' documents are not reported.
         if ours or not items:
-            for path, fault in _with_paths(tree):
+            for path, fault in tree.located_faults():
                 self._fault(file, fault.place, fault.message, path)
         if items is None:
             place = yaml_tree.locate(tree.root, ("items",))
@@ -192,17 +179,6 @@ class _Reader(Generic[M]):
 
     def _fault(self, file: str, place: yaml_tree.Place, message: str, path: Path = ()) -> None:
         self.findings.append(Finding(file, *place, path_text(path), message))
-
-
-def _with_paths(tree: Tree) -> Iterator[tuple[Path, Fault]]:
-    """Yield the faults of a text, each with its path; within a key there is no path."""
-    paths: dict[int, Path] = {}
-    if tree.faults:
-        for path, node in yaml_tree.walk(tree.root):
-            paths.setdefault(id(node), path)
-    for fault in tree.faults:
-        path = paths.get(id(fault.of), ())
-        yield (path if fault.key is None else (*path, fault.key)), fault
 
 
 def _items(root: yaml_tree.Node) -> list[tuple[yaml_tree.Node, Path]] | None:

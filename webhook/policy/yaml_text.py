@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from dataclasses import dataclass, field
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 
-from webhook.policy.yaml_tree import Disputed, Mapping, Node, Place, Scalar, Sequence, plain
+from webhook.policy.yaml_tree import Disputed, Mapping, Node, Place, Scalar, Sequence, plain, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from webhook.policy.findings import Path
 
 _UNPRINTABLE: Final = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
@@ -57,6 +60,35 @@ class Tree(NamedTuple):
 
     root: Node
     faults: list[Fault]
+
+    def located_faults(self) -> Iterator[tuple[Path, Fault]]:
+        """Yield the faults of the text, each with its path; within a key there is no path."""
+        paths: dict[int, Path] = {}
+        if self.faults:
+            for path, node in walk(self.root):
+                paths.setdefault(id(node), path)
+        for fault in self.faults:
+            path = paths.get(id(fault.of), ())
+            yield (path if fault.key is None else (*path, fault.key)), fault
+
+
+def read_trees(content: bytes, most: int) -> Iterator[Tree]:
+    """Yield every document of a file as `trees` does.
+
+    Raises Unreadable, too, if the file has more than `most` bytes, or some that are not UTF-8.
+    """
+    if len(content) > most:
+        raise Unreadable(_START, f"{len(content)} bytes are too much; the limit is {most}")
+    content = content.removeprefix(codecs.BOM_UTF8)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before, byte = content[: error.start].decode("utf-8"), f"{content[error.start]:#04x}"
+        raise Unreadable(
+            character_place(before, len(before)),
+            f"the byte {byte} is not UTF-8; save the file as UTF-8",
+        ) from error
+    yield from trees(text)
 
 
 def trees(text: str) -> Iterator[Tree]:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 _PATIENCE: Final = 30  # seconds until a new definition is served
-_MERGE_PATCH: Final = "application/merge-patch+json"
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # The discovery that kubectl reads (KEP-3352, aggregated discovery).
 _DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -76,8 +75,7 @@ class Api:
         """Return the decoded object, or None if there is none. Raises SandboxError on any other
         status.
         """
-        status, body = self.call("GET", path)
-        return None if status == http.HTTPStatus.NOT_FOUND else _accepted("GET", path, status, body)
+        return self._found("GET", path)
 
     def create(self, path: str, body: object) -> Any:
         """Return the object as created. Raises SandboxError with the server's message if it
@@ -88,17 +86,20 @@ class Api:
     def patch(self, path: str, body: object) -> Any:
         """Return the object with `body` merged into it. Raises SandboxError if the server
         refuses."""
-        answer = self.call("PATCH", path, body, content_type=_MERGE_PATCH)
+        answer = self.call("PATCH", path, body, content_type="application/merge-patch+json")
         return _accepted("PATCH", path, *answer)
 
     def delete(self, path: str) -> Any:
         """Return what the server answers; None if there is nothing. Raises SandboxError if it
         refuses.
         """
-        status, body = self.call("DELETE", path)
+        return self._found("DELETE", path)
+
+    def _found(self, method: str, path: str) -> Any:
+        status, body = self.call(method, path)
         if status == http.HTTPStatus.NOT_FOUND:
             return None
-        return _accepted("DELETE", path, status, body)
+        return _accepted(method, path, status, body)
 
     def ready(self) -> bool:
         """Return whether it reports that it is ready; False while it does not answer."""
@@ -196,23 +197,18 @@ def accounts_ready(api: Api, namespace: str) -> bool:
 def nodes_ready(api: Api, count: int) -> bool:
     """Return whether that many nodes are Ready, without the taint of new nodes."""
     nodes = api.get("/api/v1/nodes")["items"] if count else []
-    return sum(_ready(node) for node in nodes) >= count
+    old = [
+        node
+        for node in nodes
+        if TAINT_NOT_READY not in [taint["key"] for taint in node["spec"].get("taints", ())]
+    ]
+    return sum(map(has_condition, old)) >= count
 
 
-def _ready(node: dict[str, dict[str, list[dict[str, str]]]]) -> bool:
-    conditions = node["status"].get("conditions", [])
-    taints = node["spec"].get("taints", [])
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
-    ) and not any(taint["key"] == TAINT_NOT_READY for taint in taints)
-
-
-def install_definition(api: Api, definition: Mapping[str, Any]) -> None:
-    """Create the CustomResourceDefinition, and return once kubectl can create its objects.
-
-    Raises SandboxError if it is refused, or there already, or not established in time.
-    """
-    install_definitions(api, [definition])
+def has_condition(found: Mapping[str, Any], kind: str = "Ready") -> bool:
+    """Return whether the object's status has the condition."""
+    conditions = found.get("status", {}).get("conditions") or ()
+    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
 
 
 def install_definitions(api: Api, wanted: Sequence[Mapping[str, Any]]) -> None:
@@ -237,14 +233,9 @@ def _wait_until_served(api: Api, definition: Mapping[str, Any]) -> None:
     objects = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
 
     def served() -> bool:
-        status = api.get(f"{_DEFINITIONS}/{name}").get("status", {})
-        established = any(
-            condition["type"] == "Established" and condition["status"] == "True"
-            for condition in status.get("conditions") or ()
-        )
         # At first the storage is initializing, and then discovery lacks the kind for a moment.
         return (
-            established
+            has_condition(api.get(f"{_DEFINITIONS}/{name}"), "Established")
             and api.call("GET", objects)[0] == HTTPStatus.OK
             and spec["names"]["plural"] in _discovered(api, spec["group"], version)
         )
@@ -270,11 +261,3 @@ def _discovered(api: Api, group: str, version: str) -> set[str]:
 def definitions() -> list[dict[str, Any]]:
     """Return the CustomResourceDefinitions of Runs and of every kind that policies have."""
     return [custom_resource_definition(), *custom_resource_definitions().values()]
-
-
-def install_run_api(api: Api) -> None:
-    """Create the CustomResourceDefinition, and return once Runs can be created.
-
-    Raises SandboxError if it is refused, or there already, or not established in time.
-    """
-    install_definition(api, custom_resource_definition())

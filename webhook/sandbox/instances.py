@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from webhook.errors import SandboxError
-from webhook.sandbox.api import Api, definitions
-from webhook.sandbox.binaries import ALL, obtain_binaries, version_of
+from webhook.sandbox.api import Api, definitions, has_condition
+from webhook.sandbox.binaries import ALL, KUBERNETES, obtain_binaries, version_of
 from webhook.sandbox.cache_folder import cache_directory, locked
 from webhook.sandbox.component_flags import Layout
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.credentials import ADMIN_TOKEN
 from webhook.sandbox.fairlead import start_controller, start_webhook
-from webhook.sandbox.modules import KUBERNETES
 from webhook.sandbox.operators.build import obtain_operators
-from webhook.sandbox.operators.install import start_operators
-from webhook.sandbox.operators.plan import plan_installations
+from webhook.sandbox.operators.install import plan_installations, start_operators
 from webhook.sandbox.operators.table import interception_sources
 from webhook.sandbox.processes import alive, end_recorded, recorded
 
@@ -231,10 +229,9 @@ def _nodes_of(api: Api) -> Iterator[NodeStatus]:
     ]
     for node in api.get("/api/v1/nodes")["items"]:
         name = node["metadata"]["name"]
-        conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
         yield NodeStatus(
             name=name,
-            ready=conditions.get("Ready") == "True",
+            ready=has_condition(node),
             zone=node["metadata"].get("labels", {}).get("topology.kubernetes.io/zone", ""),
             taints=tuple(
                 f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"

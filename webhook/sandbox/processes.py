@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import secrets
 import signal
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from webhook.errors import SandboxError
-from webhook.sandbox.cache_folder import cache_directory, writing_cache
+from webhook.sandbox.cache_folder import cache_directory, lock_now, writing_cache
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -190,18 +189,10 @@ def _take(ports: range) -> int:
         # The locked file stays open: the kernel unlocks it when this process ends.
         with writing_cache():
             file = os.open(folder / str(port), os.O_CREAT | os.O_WRONLY, 0o600)
-        if _lock(file) and _is_free(port):
+        if lock_now(file) and _is_free(port):
             return port
         os.close(file)
     raise SandboxError(f"no port from {ports[0]} to {ports[-1]} is free on 127.0.0.1")
-
-
-def _lock(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _is_free(port: int) -> bool:

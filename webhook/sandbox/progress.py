@@ -5,37 +5,26 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
 
-class Progress(Protocol):
-    """The interface for progress reports of the sandbox."""
+class Progress:
+    """Progress reports; by itself, for callers without a user, it reports nothing."""
 
-    def step(self, what: str, about: int | None = None) -> AbstractContextManager[None]:
+    @contextmanager
+    def step(self, what: str, about: int | None = None) -> Iterator[None]:
         """Report one step while it runs; `about` is its rough duration in seconds, if known."""
+        del what, about
+        yield
 
     def note(self, text: str) -> None:
         """Report a fact that is not a step."""
 
 
-class Silent:
-    """Reports nothing, for callers without a user."""
-
-    @contextmanager
-    def step(self, what: str, about: int | None = None) -> Iterator[None]:
-        """Do nothing."""
-        del what, about
-        yield
-
-    def note(self, text: str) -> None:
-        """Do nothing."""
-
-
-class Lines:
+class Lines(Progress):
     """Writes to a stream: one updated line on a terminal, otherwise plain lines.
 
     A pipe gets a line when a step starts, one a minute while it runs, and one when it ends, so

@@ -11,7 +11,8 @@ from webhook.dns_names import LABEL
 from webhook.errors import SandboxError
 from webhook.policy.document_parser import locate_error
 from webhook.policy.findings import Finding, path_text
-from webhook.policy.yaml_text import Tree, Unreadable, trees
+from webhook.policy.reader import MAX_BYTES
+from webhook.policy.yaml_text import Tree, Unreadable, read_trees
 from webhook.policy.yaml_tree import value
 from webhook.strict import Strict, distinct
 
@@ -62,11 +63,9 @@ def read_pools(path: Path) -> list[Pool]:
     """Return the pools of the file. Raises SandboxError with the place of everything that is
     wrong."""
     try:
-        found = [*trees(path.read_text("utf-8-sig"))]
+        found = [*read_trees(path.read_bytes(), MAX_BYTES)]
     except OSError as error:
         raise SandboxError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise SandboxError(f"{path}: this is not UTF-8; save the file as UTF-8") from error
     except Unreadable as error:
         raise SandboxError(str(Finding(str(path), *error.place, "", str(error)))) from error
     if len(found) != 1:

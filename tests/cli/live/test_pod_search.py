@@ -16,7 +16,7 @@ from tests.wording import Wording, mentions
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.live import pod_search_report as report
 from webhook.cli.live.pod_search import KINDS, Found, Kind, Search, search_pods
-from webhook.sandbox.progress import Silent
+from webhook.sandbox.progress import Progress
 
 Json = dict[str, Any]
 DEPLOYED: Json = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "uid-web"}
@@ -45,7 +45,9 @@ def found(
 
     async def run() -> Found:
         async with fake_api(handle) as api, client_of(api, folder) as client:
-            return await search_pods(client, Search(frozenset(kinds or KINDS), "ml", ()), Silent())
+            return await search_pods(
+                client, Search(frozenset(kinds or KINDS), "ml", ()), Progress()
+            )
 
     return asyncio.run(run())
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tests.run.backends.runs import WHOLE, Json, a_run, all_rendered, model, rendered
 from tests.wording import mentions
-from webhook.convert.engines import convert_object, is_engine_object
-from webhook.convert.engines.documents import CONVERTIBLE
+from webhook.convert.engines.convert import CONVERTIBLE, convert_object, is_engine_object
 from webhook.policy.findings import Finding
 from webhook.run.backends.backend import Drafts
 from webhook.run.backends.batch_job import render_batch_job
@@ -351,6 +350,37 @@ def test_a_kind_that_is_no_single_run_is_an_error_with_the_cure(kind: str) -> No
     (error,) = found.errors
     assert str(error).startswith(f"job.yaml:2:7: kind: is {kind}: it ")
     assert ";" in error.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: {}\nkind: PyTorchJob\n",
+        "apiVersion: batch/v1\nkind: {}\n",
+        "apiVersion: batch/v1\nkind: [Job]\n",
+        (
+            "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
+            "metadata: {labels: {fairlead.dev/framework: {}}}\nspec: {replicatedJobs: [{}]}\n"
+        ),
+    ],
+)
+def test_an_object_whose_identity_is_no_text_is_an_error(text: str) -> None:
+    """Nothing in a file makes the command fail."""
+    assert convert_object({"job.yaml": text.encode()}).errors
+
+
+def test_a_dask_job_without_a_job_is_converted() -> None:
+    """Its scheduler and its workers are the Run."""
+    spec = {"containers": [{"name": "main", "image": "i"}]}
+    cluster = {"spec": {"scheduler": {"spec": spec}, "worker": {"spec": spec}}}
+    job = {
+        "apiVersion": "kubernetes.dask.org/v1",
+        "kind": "DaskJob",
+        "metadata": {"name": "mnist"},
+        "spec": {"cluster": cluster},
+    }
+    run, _ = converted(job)
+    assert set(run["spec"]["replicas"]) == {"scheduler", "worker"}
 
 
 def test_every_kind_has_an_object_in_these_tests() -> None:

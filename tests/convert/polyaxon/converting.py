@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from webhook.convert.polyaxon import ConversionOptions, Converted, convert
+from webhook.convert.polyaxon.convert import ConversionOptions, Converted, convert
 
 
 def converted(text: str, *, image: str = "i", **params: str) -> Converted:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.fast_yaml import load_yaml
-from webhook.convert.polyaxon import convert
+from webhook.convert.polyaxon.convert import convert
 from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
 

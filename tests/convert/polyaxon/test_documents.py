@@ -14,7 +14,7 @@ from tests.convert.polyaxon.converting import converted, said
 from tests.examples import examples
 from tests.fast_yaml import load_all_yaml, load_yaml
 from tests.wording import Wording, mentions
-from webhook.convert.polyaxon import ConversionOptions, convert
+from webhook.convert.polyaxon.convert import ConversionOptions, convert
 
 CASES = sorted((Path(__file__).parents[2] / "golden" / "polyaxon").glob("*.yaml"))
 WORDS = sorted(

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 from tests.fast_yaml import load_yaml
-from webhook.convert.polyaxon import ConversionOptions, convert
-from webhook.convert.polyaxon.components.runtime_patch import STRATEGIES
-from webhook.convert.polyaxon.components.shortcuts import RUNTIMES
+from webhook.convert.polyaxon.components.compose import RUNTIMES, STRATEGIES
+from webhook.convert.polyaxon.convert import ConversionOptions, convert
 from webhook.convert.polyaxon.old_schema.experiment import KINDS, REFUSED
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "coming-from-polyaxon.md"

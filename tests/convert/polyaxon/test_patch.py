@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from webhook.convert.polyaxon.components.runtime_patch import STRATEGIES, patched
+from webhook.convert.polyaxon.components.compose import STRATEGIES, patched
 from webhook.convert.polyaxon.item import Item, plain, to_item
 from webhook.policy.yaml_text import trees
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from webhook.convert.polyaxon import ConversionOptions, convert
+from webhook.convert.polyaxon.convert import ConversionOptions, convert
 from webhook.run.plan import plan
 
 Json = dict[str, Any]

@@ -20,8 +20,8 @@ from tests.installation.doctor.cluster_states import (
 )
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.installation.doctor.certificate_checks import certificates, trust
 from webhook.installation.doctor.cluster_state import Finding, ReadKind
+from webhook.installation.doctor.program_checks import certificates, trust
 from webhook.interception import webhooks
 
 

@@ -11,8 +11,8 @@ from tests.installation.doctor.cluster_states import deployment, seen
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.installation.doctor.cluster_state import ReadKind
-from webhook.installation.doctor.daemon_set_checks import agents
 from webhook.installation.doctor.diagnose import diagnose
+from webhook.installation.doctor.pod_checks import agents
 from webhook.placement.nodes import CORDON, Node
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.guards import stamp_guard
 from webhook.installation.doctor.cluster_state import ReadKind, Right
-from webhook.installation.doctor.permission_checks import guards, needed, permissions
+from webhook.installation.doctor.policy_checks import guards, needed, permissions
 from webhook.installation.manifests import render
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING
 

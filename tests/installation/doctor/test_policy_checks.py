@@ -20,10 +20,10 @@ from tests.judgement.together.test_warnings import policy, pool
 from tests.policy.test_model import an_exception
 from tests.wording import Wording, mentions
 from webhook import names, validating
-from webhook.installation.doctor.certificate_checks import trust
 from webhook.installation.doctor.cluster_state import ClusterState, Finding, ReadKind
 from webhook.installation.doctor.diagnose import diagnose
 from webhook.installation.doctor.policy_checks import judgement, policies
+from webhook.installation.doctor.program_checks import trust
 from webhook.interception import webhooks
 from webhook.times import to_second
 

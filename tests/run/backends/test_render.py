@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.run.backends.runs import WHOLE, Json, a_run, all_rendered, model, rendered
-from webhook.convert.engines import convert_object
+from webhook.convert.engines.convert import convert_object
 from webhook.errors import InvalidRun
 from webhook.run.backends.backend import written_fields
 from webhook.run.backends.table import BACKENDS, render_run

@@ -10,7 +10,7 @@ import pytest
 from webhook.errors import SandboxError
 from webhook.sandbox.operators.build import obtain_operators
 from webhook.sandbox.operators.table import operators
-from webhook.sandbox.progress import Silent
+from webhook.sandbox.progress import Progress
 
 KUEUE = operators()["kueue"]
 # Builds by writing a file, and knows where the module's source is.
@@ -48,9 +48,9 @@ def test_an_operator_is_built_once_with_its_manifests(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     """A second call finds both in the cache, and starts nothing."""
-    first = obtain_operators([KUEUE], Silent(), environ)["kueue"]
+    first = obtain_operators([KUEUE], Progress(), environ)["kueue"]
     calls = (tmp_path / "calls").read_text()
-    assert obtain_operators([KUEUE], Silent(), environ)["kueue"] == first
+    assert obtain_operators([KUEUE], Progress(), environ)["kueue"] == first
     assert (tmp_path / "calls").read_text() == calls
     assert first.manifests() == [{"kind": "Seen"}]
     assert first.command[0].read_text() == "built\n"
@@ -62,9 +62,9 @@ def test_another_kustomization_renders_again_without_building(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     """The manifests depend on the row, the program on the module only."""
-    obtain_operators([KUEUE], Silent(), environ)
+    obtain_operators([KUEUE], Progress(), environ)
     other = KUEUE.model_copy(update={"kustomization": {"resources": ["config/crd"]}})
-    obtain_operators([other], Silent(), environ)
+    obtain_operators([other], Progress(), environ)
     calls = (tmp_path / "calls").read_text()
     assert calls.count("build -mod=readonly") == 1
     assert "source/config/crd" in calls
@@ -77,7 +77,7 @@ def test_a_build_that_fails_shows_the_compiler_and_the_cure(
     go = tmp_path / "bin" / "go"
     go.write_text(go.read_text().replace("echo built >", "echo no such module >&2; exit 1;"))
     with pytest.raises(SandboxError, match=r"(?s)kueue v.*no such module.*same command again"):
-        obtain_operators([KUEUE], Silent(), environ)
+        obtain_operators([KUEUE], Progress(), environ)
     assert not [*(tmp_path / "cache").rglob("manifests-*")]
 
 
@@ -87,13 +87,13 @@ def test_manifests_that_cannot_be_rendered_show_kubectl_s_words(
     """Such as a path that the module does not have."""
     (tmp_path / "bin" / "kubectl").write_text("#!/bin/sh\necho no such folder >&2; exit 1\n")
     with pytest.raises(SandboxError, match=r"(?s)cannot be rendered.*no such folder"):
-        obtain_operators([KUEUE], Silent(), environ)
+        obtain_operators([KUEUE], Progress(), environ)
 
 
 def test_without_operators_nothing_is_needed(tmp_path: Path) -> None:
     """No Go, no kubectl, no cache."""
     environ = {"PATH": "", "FAIRLEAD_CACHE": str(tmp_path / "cache")}
-    assert obtain_operators([], Silent(), environ) == {}
+    assert obtain_operators([], Progress(), environ) == {}
     assert not (tmp_path / "cache").exists()
 
 
@@ -101,7 +101,7 @@ def test_the_source_is_of_the_module_that_go_mod_pins(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     """Program and manifests are of one version."""
-    obtain_operators([KUEUE], Silent(), environ)
+    obtain_operators([KUEUE], Progress(), environ)
     calls = (tmp_path / "calls").read_text().splitlines()
     assert "mod download -json sigs.k8s.io/kueue" in calls
     assert any(call.endswith("sigs.k8s.io/kueue/cmd/kueue") for call in calls)
@@ -117,8 +117,8 @@ def test_a_python_operator_has_an_environment_of_its_own(
     python.chmod(0o755)
     monkeypatch.setattr("sys.executable", str(python))
     (operator,) = (each for each in operators().values() if each.python)
-    first = obtain_operators([operator], Silent(), environ)[operator.name]
-    assert obtain_operators([operator], Silent(), environ)[operator.name] == first
+    first = obtain_operators([operator], Progress(), environ)[operator.name]
+    assert obtain_operators([operator], Progress(), environ)[operator.name] == first
     calls = (tmp_path / "calls").read_text()
     assert calls.count("-m pip install --quiet --require-hashes --only-binary :all:") == 1
     assert "packages/dask_kubernetes" in calls
@@ -127,4 +127,4 @@ def test_a_python_operator_has_an_environment_of_its_own(
     python.write_text("#!/bin/sh\necho no route >&2; exit 1\n")
     other = operator.model_copy(update={"kustomization": {"resources": ["other"]}})
     with pytest.raises(SandboxError, match="no route"):
-        obtain_operators([other], Silent(), environ)
+        obtain_operators([other], Progress(), environ)

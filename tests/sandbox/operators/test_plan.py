@@ -11,7 +11,7 @@ import pytest
 
 from webhook.errors import SandboxError
 from webhook.sandbox.operators.build import BuiltOperator
-from webhook.sandbox.operators.plan import plan_installation
+from webhook.sandbox.operators.install import plan_installation
 from webhook.sandbox.operators.table import Beside, Operator, operators
 
 KUEUE = operators()["kueue"]

@@ -22,7 +22,6 @@ from webhook.controller.certificates.certificate_objects import (
     is_renewal_requested,
 )
 from webhook.errors import PassOver
-from webhook.installation.apply import get_object
 from webhook.kube.watched_objects import data_of
 from webhook.times import elapsed, format_span, to_second
 
@@ -108,7 +107,7 @@ async def read_state(client: Client, installation: Installation) -> CertificateS
 
 async def _read(client: Client, path: str) -> ReadObject:
     with PassOver(HTTPStatus.FORBIDDEN):
-        return ReadObject(await get_object(client, path))
+        return ReadObject(await client.find(path))
     return ReadObject(None, hidden=True)
 
 

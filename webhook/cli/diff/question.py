@@ -35,7 +35,7 @@ from webhook.evaluation.world import Evaluation, World, labels_of
 from webhook.identity import identify
 from webhook.placement.daemon import on_node, template_nodes
 from webhook.placement.pod import parse_pod
-from webhook.sandbox.progress import Lines, Silent
+from webhook.sandbox.progress import Lines, Progress
 from webhook.shortening import first_few, one_line, shortened
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def answer(question: Question) -> Outcome:
     """
     server = server_of(question.kubeconfig) if question.dry_run else None
     history = history_of(question.history)
-    progress = Lines(sys.stderr) if question.asks_cluster and sys.stderr.isatty() else Silent()
+    progress = Lines(sys.stderr) if question.asks_cluster and sys.stderr.isatty() else Progress()
     with progress.step("Reading the cluster"):
         gathered = _gather(question)
     gathered = replace(gathered, world=replace(gathered.world, server=server, history=history))

@@ -9,7 +9,6 @@ from webhook import names
 from webhook.errors import PassOver
 from webhook.evaluation.sending import takes_new_pods, unsent
 from webhook.evaluation.world import labels_of
-from webhook.installation.apply import get_object
 from webhook.installation.object_kinds import CONFIGURATION, key_of
 from webhook.run.observation import controller_of
 
@@ -51,7 +50,7 @@ async def read_configuration(client: Client) -> Mapping[str, Any] | None:
     """
     with PassOver(HTTPStatus.FORBIDDEN):
         path = key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path
-        return await get_object(client, path) or {}
+        return await client.find(path) or {}
     return None
 
 

@@ -13,7 +13,6 @@ from webhook.cli.live.missing_stamp import read_configuration
 from webhook.cli.policies.policies_in_force import Count, Served
 from webhook.controller.policies.replica_metrics import report_of
 from webhook.errors import ClusterError, PassOver
-from webhook.installation.apply import get_object
 from webhook.installation.object_kinds import VALIDATING, key_of
 from webhook.kube.policy_objects import GROUP
 from webhook.kube.webhook_replicas import read_by_replica
@@ -88,7 +87,7 @@ async def _serves_files(client: Client) -> bool:
         return False
     with PassOver(HTTPStatus.FORBIDDEN):
         path = key_of(VALIDATING, names.WEBHOOK_CONFIGURATION).path
-        entries = (await get_object(client, path) or {}).get("webhooks") or ()
+        entries = (await client.find(path) or {}).get("webhooks") or ()
         return not any(each.get("name") == validating.POLICIES for each in entries)
     return False
 

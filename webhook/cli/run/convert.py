@@ -15,7 +15,7 @@ from webhook.cli.output import output_option, print_notes, print_result
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.convert.polyaxon import ConversionOptions, Converted
+    from webhook.convert.polyaxon.convert import ConversionOptions, Converted
 
 _FILES = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
 
@@ -100,7 +100,7 @@ def command(
 
 def _conversion_options(name: str, image: str, params: Sequence[str]) -> ConversionOptions:
     """Parse the params of the options. Raises UsageError for a param without a value."""
-    from webhook.convert.polyaxon import ConversionOptions
+    from webhook.convert.polyaxon.convert import ConversionOptions
 
     given: dict[str, str] = {}
     for param in params:
@@ -114,8 +114,8 @@ def _conversion_options(name: str, image: str, params: Sequence[str]) -> Convers
 def _convert(paths: Sequence[Path], asked: ConversionOptions) -> Converted:
     """Return what becomes of the files. Raises UnreadableInput with all that cannot be read."""
     from webhook.cli.objects import STDIN, read_files
-    from webhook.convert.engines import convert_object, is_engine_object
-    from webhook.convert.polyaxon import convert
+    from webhook.convert.engines.convert import convert_object, is_engine_object
+    from webhook.convert.polyaxon.convert import convert
 
     # Polyaxon's names come from those of files: `-` gives none.
     files = {"-" if name == STDIN else name: text for name, text in read_files(paths).items()}

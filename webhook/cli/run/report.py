@@ -12,7 +12,6 @@ from webhook import names
 from webhook.cli.run.cluster import fetch_run, list_pods
 from webhook.errors import InvalidRun, PassOver
 from webhook.frameworks.table import ROLES
-from webhook.installation.apply import get_object
 from webhook.run.backends.engine_pods import PodReader, pod_reader
 from webhook.run.effective_settings import EffectiveSetting, effective_settings, settings_document
 from webhook.run.model import RunStatus
@@ -204,7 +203,7 @@ async def fetch_summaries(client: Client, nodes: Collection[str]) -> dict[str, N
         if len(nodes) > _ONE_BY_ONE:
             listed = await client.list("/api/v1/nodes", _summarize)
             return {name: summary for name, summary in listed.items if name in nodes}
-        found = [await get_object(client, f"/api/v1/nodes/{name}") for name in sorted(nodes)]
+        found = [await client.find(f"/api/v1/nodes/{name}") for name in sorted(nodes)]
         return dict(_summarize(node) for node in found if node)
     return {}
 

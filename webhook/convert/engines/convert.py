@@ -1,25 +1,30 @@
-"""Convert an engine's object to a Run, with a warning for each difference."""
+"""Convert an engine's object to a Run, with a warning for each difference.
+
+The table has every kind that can be converted. The object, and the one that belongs to it, are
+selected among the documents of files. Above 300 lines: the table and its one user.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.convert.engines.difference import differences
-from webhook.convert.engines.documents import CONVERTIBLE, JOBS, kind_of, select
-from webhook.convert.engines.jobsets import extract_jobset, extract_train_job
-from webhook.convert.engines.operator_jobs import (
+from webhook.convert.engines.extraction import (
     extract_batch_job,
     extract_dask,
     extract_job,
+    extract_ray,
+    extract_ray_job,
+    extract_spark,
     operator_port,
 )
-from webhook.convert.engines.parts import entries, find, without_env
-from webhook.convert.engines.ray import extract_ray, extract_ray_job
-from webhook.convert.engines.spark import extract_spark
+from webhook.convert.engines.jobsets import extract_jobset, extract_train_job, trainer_job
+from webhook.convert.engines.parts import without_env
 from webhook.convert.polyaxon.complete import complete
 from webhook.convert.polyaxon.convert import Converted, read_file
 from webhook.convert.polyaxon.draft import Notes
-from webhook.convert.polyaxon.item import Item, plain
+from webhook.convert.polyaxon.item import NOTHING, Origin, noun, plain
 from webhook.frameworks.native_default import format_value
 from webhook.run.backends import (
     batch_job,
@@ -30,14 +35,10 @@ from webhook.run.backends import (
     trainer,
 )
 from webhook.run.backends.backend import Drafts, field_key, written_fields
-from webhook.run.backends.dask_operator import DaskBackend
-from webhook.run.backends.jobset import JobSetBackend
-from webhook.run.backends.kuberay import KubeRayBackend
-from webhook.run.backends.spark_operator import SparkBackend
-from webhook.run.backends.trainer import TrainerBackend
-from webhook.run.backends.training_operator import MPIJOB_V1, render_job
+from webhook.run.backends.training_operator import KINDS, MPIJOB_V1, READ_ONLY, JobKind, render_job
 from webhook.run.effective_settings import effective_settings
 from webhook.run.plan import drafts, make_gang
+from webhook.strict import guess
 from webhook.workloads.template import at
 
 if TYPE_CHECKING:
@@ -45,50 +46,204 @@ if TYPE_CHECKING:
 
     from webhook.convert.polyaxon.complete import Complete
     from webhook.convert.polyaxon.draft import Converted as Made
+    from webhook.convert.polyaxon.item import Item
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
-    from webhook.run.backends.training_operator import JobKind
+    from webhook.run.backends.backend import ObjectKind
     from webhook.run.model import Run
 
-_Extract: TypeAlias = "Callable[[Item, Item | None], Made]"
-_Render: TypeAlias = "Callable[[Drafts], Sequence[JsonObject]]"
-# Where the pods of a kind are described.
-_PODS_AT: Final[Mapping[str, Path]] = {
-    **{each.kind: ("spec", each.replicas) for each in JOBS.values()},
-    batch_job.KIND.kind: ("spec", "template"),
-    jobset.KIND.kind: ("spec", "replicatedJobs"),
-    trainer.KIND.kind: ("spec", "template", "spec", "replicatedJobs"),
-    kuberay.JOB.kind: ("spec", "rayClusterSpec"),
-    spark_operator.KIND.kind: ("spec", "driver"),
+
+class Convertible(NamedTuple):
+    """One kind that can be converted.
+
+    extract: the object and its companion, or NOTHING -> the draft of the Run
+    render:  the same Run's objects, to compare them
+    pods_at: where the pods are described
+    companions: the kinds of an object that belongs to it, in another document
+    """
+
+    kind: ObjectKind
+    extract: Callable[[Item, Item], Made]
+    render: Callable[[Drafts], Sequence[JsonObject]]
+    pods_at: Path = ("spec",)
+    companions: tuple[str, ...] = ()
+
+    @property
+    def job(self) -> JobKind | None:
+        """The kind, if it has replicas by role as those of the training operator."""
+        return self.kind if isinstance(self.kind, JobKind) else None
+
+
+def _job(kind: JobKind) -> Convertible:
+    return Convertible(
+        kind,
+        partial(extract_job, kind=kind),
+        lambda drafts: [render_job(drafts, kind)],
+        ("spec", kind.replicas),
+    )
+
+
+# By apiVersion and kind.
+CONVERTIBLE: Final[Mapping[tuple[str, str], Convertible]] = {
+    (each.kind.api_version, each.kind.kind): each
+    for each in (
+        *map(_job, (*KINDS.values(), *READ_ONLY)),
+        Convertible(
+            batch_job.KIND,
+            extract_batch_job,
+            lambda drafts: [batch_job.render_batch_job(drafts)],
+            ("spec", "template"),
+        ),
+        Convertible(
+            jobset.KIND, extract_jobset, jobset.JobSetBackend().render, ("spec", "replicatedJobs")
+        ),
+        Convertible(dask_operator.KIND, extract_dask, dask_operator.DaskBackend().render),
+        Convertible(
+            trainer.KIND,
+            extract_train_job,
+            trainer.TrainerBackend().render,
+            ("spec", "template", "spec", "replicatedJobs"),
+            (trainer.RUNTIME, f"Cluster{trainer.RUNTIME}"),
+        ),
+        Convertible(
+            kuberay.KIND,
+            extract_ray,
+            kuberay.KubeRayBackend().render,
+            companions=(batch_job.KIND.kind,),
+        ),
+        Convertible(
+            kuberay.JOB,
+            extract_ray_job,
+            lambda drafts: [kuberay.render_ray_job(drafts)],
+            ("spec", "rayClusterSpec"),
+        ),
+        Convertible(
+            spark_operator.KIND,
+            extract_spark,
+            spark_operator.SparkBackend().render,
+            ("spec", "driver"),
+        ),
+    )
 }
-# By kind: how to extract the Run of an object and its companion, and how to render it again.
-_OTHERS: Final[Mapping[tuple[str, str], tuple[_Extract, _Render]]] = {
-    (batch_job.KIND.api_version, batch_job.KIND.kind): (
-        lambda item, _: extract_batch_job(item),
-        lambda found: [batch_job.render_batch_job(found)],
-    ),
-    (jobset.KIND.api_version, jobset.KIND.kind): (
-        lambda item, _: extract_jobset(item),
-        JobSetBackend().render,
-    ),
-    (dask_operator.KIND.api_version, dask_operator.KIND.kind): (
-        lambda item, _: extract_dask(item),
-        DaskBackend().render,
-    ),
-    (trainer.KIND.api_version, trainer.KIND.kind): (
-        lambda item, runtime: extract_train_job(item, runtime or item),
-        TrainerBackend().render,
-    ),
-    (kuberay.KIND.api_version, kuberay.KIND.kind): (extract_ray, KubeRayBackend().render),
-    (kuberay.JOB.api_version, kuberay.JOB.kind): (
-        lambda item, _: extract_ray_job(item),
-        lambda found: [kuberay.render_ray_job(found)],
-    ),
-    (spark_operator.KIND.api_version, spark_operator.KIND.kind): (
-        lambda item, _: extract_spark(item),
-        SparkBackend().render,
-    ),
+_KINDS: Final = tuple(dict.fromkeys(kind for _, kind in CONVERTIBLE))
+_COMPANIONS: Final = {
+    kind: each.companions for (_, kind), each in CONVERTIBLE.items() if each.companions
 }
+_LIST: Final = "List"
+_ONE: Final = "it holds several objects; give one of them, as `kubectl get KIND NAME -o yaml` does"
+# Kinds that are no single run: what to do instead.
+_REFUSED: Final = {
+    "RayCronJob": "it makes runs by a schedule; convert its jobTemplate as a RayJob",
+    "ScheduledSparkApplication": "it makes runs by a schedule; convert its template as a "
+    "SparkApplication",
+    "CronJob": "it makes runs by a schedule; convert its jobTemplate as a Job",
+    "DaskCluster": "it has no program; convert the DaskJob that uses it",
+    "TrainingRuntime": "it is no run; give it beside a TrainJob",
+    "ClusterTrainingRuntime": "it is no run; give it beside a TrainJob",
+    **dict.fromkeys((_LIST, *(f"{kind}{_LIST}" for kind in _KINDS)), _ONE),
+}
+_API_VERSION: Final = "apiVersion"
+
+
+def is_engine_object(files: Mapping[str, bytes]) -> bool:
+    """Return True if a document of the files has an apiVersion, as no Polyaxonfile has.
+
+    Also for a document that lacks it, and the version of a Polyaxonfile, and has one of the kinds.
+    """
+    notes = Notes()
+    return any(
+        _API_VERSION in item.entries
+        or ("version" not in item.entries and item.find("kind").value in (*_KINDS, *_REFUSED))
+        for file, content in files.items()
+        for item in read_file(file, content, notes)
+    )
+
+
+def kind_of(item: Item) -> tuple[str, str]:
+    """Return apiVersion and kind; "" for one that is not text."""
+    return item.find(_API_VERSION).as_text, item.find("kind").as_text
+
+
+def select(
+    items: list[Item], files: Mapping[str, bytes], notes: Notes
+) -> tuple[Item, Item | None] | None:
+    """Return the object and its companion; None, and an error, if there are not just these."""
+    if not items:
+        notes.error(Origin(next(iter(files)), (1, 1), (1, 1)), "it has no object")
+        return None
+    main = next((each for each in items if each.find("kind").as_text in _COMPANIONS), items[0])
+    kind = main.find("kind").as_text
+    others = [each for each in items if each is not main]
+    possible = [each for each in others if each.find("kind").as_text in _COMPANIONS.get(kind, ())]
+    wanted = _runtime_title(main)
+    companion = next((each for each in possible if _title(each) == wanted), None)
+    companion = companion or next(iter(possible), None)
+    for item in others:
+        if item is not companion:
+            notes.error(item, "is one document more; a Run is made of one object")
+    _check_kind(main, notes)
+    if kind == trainer.KIND.kind:
+        _check_runtime(main, companion, notes)
+    return main, companion
+
+
+def _title(item: Item) -> str:
+    return f"{item.find('kind').as_text}/{item.find('metadata', 'name').as_text}"
+
+
+def _runtime_title(job: Item) -> str:
+    """Return kind and name of a TrainJob's runtime; its kind is that of all namespaces if unset."""
+    reference = job.find("spec", "runtimeRef")
+    kind = reference.find("kind").value
+    return f"{kind or f'Cluster{trainer.RUNTIME}'}/{reference.find('name').as_text}"
+
+
+def _check_runtime(job: Item, runtime: Item | None, notes: Notes) -> None:
+    """Note an error unless the runtime is the one that the TrainJob names, and has one trainer."""
+    at = job.find("spec", "runtimeRef")
+    at, wanted = (job if at.value is None else at), _runtime_title(job)
+    if runtime is None:
+        notes.error(at, f"its runtime {wanted} is not here; add it as a document of its own")
+        return
+    if (own := _title(runtime)) != wanted:
+        what = f"is {wanted}, and the runtime here is {own}; add {wanted}, or name the other one"
+        notes.error(at, what)
+    mpi = runtime.find("spec", "mlPolicy", "mpi")
+    if mpi.value is not None:
+        what = (
+            "a TrainJob with MPI is a launcher and nodes, by images for Trainer's own SSH; write a "
+            "Run of framework mpi, with the roles launcher and worker"
+        )
+        notes.error(mpi, what)
+    jobs = runtime.find("spec", "template", "spec", "replicatedJobs")
+    if len(jobs.elements) > 1 and trainer_job(runtime).value is None:
+        named = ", ".join(each.find("name").as_text for each in jobs.elements)
+        what = (
+            f"one of {named} must have the label {trainer.STEP}: {trainer.TRAINER} in "
+            "template.metadata, by which Trainer knows the job that trains; label it"
+        )
+        notes.error(jobs, what)
+
+
+def _check_kind(item: Item, notes: Notes) -> None:
+    """Note an error unless the kind is known in this version."""
+    version, kind = item.find(_API_VERSION), item.find("kind")
+    known = [each for each, name in CONVERTIBLE if name == kind.as_text]
+    if version.as_text in known:
+        return
+    if kind.value is None:
+        notes.error(item, f"is missing; want one of {', '.join(_KINDS)}", below=("kind",))
+    elif cure := _REFUSED.get(kind.as_text):
+        notes.error(kind, f"is {kind.as_text}: {cure}")
+    elif known:
+        of = f"of {kind.as_text} want {' or '.join(known)}"
+        if version.value is None:
+            notes.error(item, f"is missing; {of}", below=(_API_VERSION,))
+        else:
+            notes.error(version, f"is {noun(version)}; {of}")
+    else:
+        hint = guess(kind.as_text, _KINDS)
+        notes.error(kind, f"{noun(kind)} is not one of {', '.join(_KINDS)}{hint}")
 
 
 def convert_object(files: Mapping[str, bytes], name: str = "") -> Converted:
@@ -111,12 +266,13 @@ def convert_object(files: Mapping[str, bytes], name: str = "") -> Converted:
 def _compare_defaults(run: Run, item: Item) -> str:
     """Return a note about what the file leaves out, and a Run means otherwise; "" if nothing."""
     key = kind_of(item)
-    fields = {each.run: each for each in CONVERTIBLE[key].fields}
+    fields = {each.run: each for each in CONVERTIBLE[key].kind.fields}
+    spec_fields = frozenset(item.find("spec").present)
     found: dict[str, None] = {}
     for each in effective_settings(run):
         path = tuple(each.path.removeprefix("spec.").split("."))
         mapping = fields.get(field_key(path))
-        unset = mapping.unset_in_object(each.role, _spec_fields(item)) if mapping else ""
+        unset = mapping.unset_in_object(each.role, spec_fields) if mapping else ""
         value = format_value(each.value)
         if mapping and unset and unset != value and not each.written:
             what = f"{path[-1]} of {each.role}" if mapping.absent and each.role else path[-1]
@@ -135,11 +291,6 @@ def _compare_defaults(run: Run, item: Item) -> str:
     return "; ".join(texts)
 
 
-def _spec_fields(item: Item) -> frozenset[str]:
-    """Return the names of the fields that the object's spec sets."""
-    return frozenset(entries(find(item, "spec")))
-
-
 def _compare_entry(run: Run) -> str:
     """Return how the launcher of a Run reaches its workers, and that of the older MPIJob."""
     text = (
@@ -156,11 +307,11 @@ def _compare_entry(run: Run) -> str:
 
 def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Complete | None:
     key = kind_of(item)
-    job = JOBS.get(key)
-    made = extract_job(item, job) if job is not None else _OTHERS[key][0](item, companion)
+    engine = CONVERTIBLE[key]
+    made = engine.extract(item, companion or NOTHING)
     if made.replicas is None or made.replicas.is_empty:
         what = f"is missing or empty; it describes the pods of a {key[1]}"
-        notes.error(companion or item, what, below=_PODS_AT.get(key[1], ("spec",)))
+        notes.error(companion or item, what, below=engine.pods_at)
         return None
     done = complete(made, item, name, notes)
     if done is not None and key[1] == jobset.KIND.kind and done.run.spec.framework:
@@ -170,16 +321,16 @@ def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Com
     if done is None:
         return None
     found = _drafts(done.run)
-    rendered = [render_job(found, job)] if job is not None else [*_OTHERS[key][1](found)]
-    old, name = find(item, "metadata", "name").as_text, done.run.name
+    rendered = [*engine.render(found)]
+    old, name = item.find("metadata", "name").as_text, done.run.name
     for each in rendered:
         _put_in_place(each, made.roles)
-    if job is not None:
-        _spell_as(plain(item), rendered[0], job, done.run)
-        _warn_ports(job, made, done.run, notes)
+    if engine.job is not None:
+        _spell_as(plain(item), rendered[0], engine.job, done.run)
+        _warn_ports(engine.job, made, done.run, notes)
     elif key[1] == dask_operator.KIND.kind:
-        own = at(plain(item), ("spec", "job", "spec"))
-        if not own.get("restartPolicy"):
+        own = item.find("spec", "job", "spec").present
+        if own and "restartPolicy" not in own:
             dask_operator.leave_out_default(rendered[0])
     by_kind = {each["kind"]: each for each in rendered}
     main = by_kind.pop(key[1])
@@ -235,7 +386,7 @@ def _warn_ports(kind: JobKind, made: Made, run: Run, notes: Notes) -> None:
         return
     used = make_gang(run, [*_drafts(run).roles.values()], "").port
     for role, replica in made.roles.items():
-        port = operator_port(find(replica, "template"), kind)
+        port = operator_port(replica.find("template"), kind)
         if port.value not in (None, used):
             what = f"is the port of {role}, and the replicas of a Run have one, {used}"
             notes.warning(port, f"{what}: set spec.{kind.framework}.port")
@@ -248,14 +399,8 @@ def _warn(item: Item, rendered: JsonObject, old: str, name: str, notes: Notes) -
     if old and isinstance(metadata, dict) and str(metadata.get("name")).startswith(old):
         metadata["name"] = name + str(metadata["name"])[len(old) :]
     for path, message in differences(given, rendered):
-        notes.warning(_at(item, path), message)
+        notes.warning(item.find(*path), message)
 
 
 def _drafts(run: Run) -> Drafts:
     return Drafts(run, {each.role: each for each in drafts(run)[0] if each.index is None})
-
-
-def _at(item: Item, path: tuple[str | int, ...]) -> Item:
-    for step in path:
-        item = item.elements[step] if isinstance(step, int) else item.entries[step]
-    return item

@@ -6,11 +6,11 @@ changes, is found afterwards by rendering the Run again (`difference.py`), so it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.convert.polyaxon.draft import Converted, settled
-from webhook.convert.polyaxon.item import Item, Origin, plain
+from webhook.convert.polyaxon.draft import Converted, non_empty, settled
+from webhook.convert.polyaxon.item import NOTHING, Item, plain
 from webhook.run.backends.backend import put
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ _NOT_IN_TEMPLATE: Final = frozenset({"restartPolicy", "hostname", "subdomain"})
 
 def begin(item: Item, kind: ObjectKind) -> Converted:
     """Return the draft with metadata and all fields that are at one place."""
-    metadata, spec = find(item, "metadata"), find(item, "spec")
+    metadata, spec = item.find("metadata"), item.find("spec")
     made = Converted(
-        name=_given(find(metadata, "name")),
-        namespace=_given(find(metadata, "namespace")),
-        labels=dict(entries(find(metadata, "labels"))),
+        name=metadata.present.get("name"),
+        namespace=metadata.present.get("namespace"),
+        labels=dict(metadata.find("labels").present),
         annotations={
             key: each
-            for key, each in entries(find(metadata, "annotations")).items()
+            for key, each in metadata.find("annotations").present.items()
             if key != names.LAST_APPLIED
         },
     )
@@ -42,7 +42,7 @@ def begin(item: Item, kind: ObjectKind) -> Converted:
     for mapping in kind.fields:
         if not mapping.engine or "*" in mapping.engine:
             continue
-        found = find(spec, *mapping.engine.split("."))
+        found = spec.find(*mapping.engine.split("."))
         value = None if found.value is None else mapping.to_run(plain(found))
         if value is None or (mapping.only and value not in mapping.only):
             continue
@@ -50,23 +50,18 @@ def begin(item: Item, kind: ObjectKind) -> Converted:
     return made
 
 
-def _given(item: Item) -> Item | None:
-    return None if item.value is None else item
-
-
 def read_replica(replica: Item, policies: Collection[str]) -> dict[str, Draft]:
     found: dict[str, Draft] = {}
-    count, policy = find(replica, "replicas"), find(replica, "restartPolicy")
-    if count.value is not None:
-        found["count"] = count
+    set_present(found, count=replica.find("replicas"))
+    policy = replica.find("restartPolicy")
     if isinstance(policy.value, str) and policy.value in policies:
         found["restartPolicy"] = policy
     return found
 
 
 def is_second(template: Item, container: str) -> bool:
-    containers = find(template, "spec", "containers").elements
-    return any(find(each, "name").value == container for each in containers[1:])
+    containers = template.find("spec", "containers").elements
+    return any(each.find("name").value == container for each in containers[1:])
 
 
 def set_templates(
@@ -74,14 +69,17 @@ def set_templates(
     found: dict[str, dict[str, Draft]],
     templates: Mapping[str, Item],
     marks: Mapping[str, Mapping[str, str]] | None = None,
+    env: Mapping[str, list[dict[str, Any]]] | None = None,
 ) -> None:
     """Set one template if all roles have the same; else each role has its own.
 
-    marks: by role, labels that rendering adds again.
+    marks, env: by role, labels and variables that rendering adds again.
     """
     drafts = {
         role: read_template(each, (marks or {}).get(role, {})) for role, each in templates.items()
     }
+    for role, own in (env or {}).items():
+        strip_env(drafts[role], own)
     texts = [settled(each) for each in drafts.values()]
     if all(each == texts[0] for each in texts):
         made.spec["template"] = next(iter(drafts.values()), {})
@@ -93,34 +91,17 @@ def set_templates(
 
 
 def read_template(template: Item, marks: Mapping[str, str]) -> dict[str, Draft]:
-    metadata, spec = entries(find(template, "metadata")), entries(find(template, "spec"))
-    result: dict[str, Draft] = {}
+    metadata = template.find("metadata")
     kept: dict[str, Draft] = {
-        key: metadata[key] for key in _TEMPLATE_METADATA if key in metadata and metadata[key].value
+        key: metadata.find(key) for key in _TEMPLATE_METADATA if metadata.find(key).value
     }
-    labels = entries(find(template, "metadata", "labels"))
-    if any(labels[key].value == mark for key, mark in marks.items() if key in labels):
-        left = {key: each for key, each in labels.items() if each.value != marks.get(key)}
-        kept = {key: each for key, each in kept.items() if key != "labels"}
-        kept |= {"labels": left} if left else {}
-    if kept:
-        result["metadata"] = kept
-    result["spec"] = {
-        key: each
-        for key, each in spec.items()
-        if key not in _NOT_IN_TEMPLATE and each.value is not None
-    }
-    return result
-
-
-def join_templates(made: Converted) -> None:
-    """Set one template for all roles if those of the roles are equal now."""
-    roles = cast("dict[str, Any]", made.spec["replicas"])
-    templates = [each.get("template") for each in roles.values()]
-    if all(settled(each) == settled(templates[0]) for each in templates):
-        made.spec["template"] = templates[0]
-        for each in roles.values():
-            del each["template"]
+    labels = metadata.find("labels").present
+    left = {key: each for key, each in labels.items() if each.value != marks.get(key)}
+    if len(left) < len(labels):
+        kept = non_empty(**{**kept, "labels": left})
+    spec = template.find("spec").present
+    of_pod = {key: each for key, each in spec.items() if key not in _NOT_IN_TEMPLATE}
+    return {**non_empty(metadata=kept), "spec": of_pod}
 
 
 def without_env(made: Converted, own: Mapping[str, list[dict[str, Any]]]) -> None:
@@ -130,49 +111,32 @@ def without_env(made: Converted, own: Mapping[str, list[dict[str, Any]]]) -> Non
     """
     replicas: Any = made.spec["replicas"]
     for role, replica in replicas.items():
-        template = replica.get("template")
-        if template is not None:
-            strip_env(template, own[role])
-    if made.spec["template"]:
-        strip_env(made.spec["template"], next(iter(own.values())))
+        strip_env(replica.get("template"), own[role])
+    strip_env(made.spec["template"], next(iter(own.values())))
 
 
 def strip_env(template: Any, own: list[dict[str, Any]]) -> None:
-    spec = template["spec"]
-    containers = settled(spec.get("containers"))
-    if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict):
+    """Remove variables from the main container of a template, if there is one."""
+    spec = template["spec"] if template else {}
+    containers = spec.get("containers", ())
+    listed = containers.elements if isinstance(containers, Item) else containers
+    if not listed or not isinstance(listed[0].value, dict):
         return
-    items = spec["containers"]
-    main = items.elements[0] if isinstance(items, Item) else items[0]
-    env = containers[0].get("env") or []
-    if not isinstance(env, list):
-        return
-    kept = [n for n, each in enumerate(env) if each not in own]
+    main, *rest = listed
     fields: dict[str, Draft] = dict(main.entries)
-    listed = main.entries["env"].elements if env else ()
+    env = main.find("env")
+    if env.value is not None and not isinstance(env.value, tuple):
+        return
+    kept = [each for each in env.elements if plain(each) not in own]
     fields.pop("env", None)
-    if kept:
-        fields["env"] = [listed[n] for n in kept]
-    rest = items.elements[1:] if isinstance(items, Item) else items[1:]
-    spec["containers"] = [fields, *rest]
+    spec["containers"] = [{**fields, **non_empty(env=kept)}, *rest]
 
 
 def first_of(*found: Item) -> Item:
+    """Return the first item with a value, else one without."""
     return next((each for each in found if each.value is not None), NOTHING)
 
 
-def entries(item: Item) -> Mapping[str, Item]:
-    """Return the items of a mapping that are not null."""
-    return {key: each for key, each in item.entries.items() if each.value is not None}
-
-
-def find(item: Item | None, *path: str) -> Item:
-    """Return the item at a path below; an item without a value if there is none."""
-    for step in path:
-        if item is None:
-            break
-        item = item.entries.get(step)
-    return item if item is not None else NOTHING
-
-
-NOTHING: Final = Item(None, Origin("", (1, 1), (1, 1)))
+def set_present(target: dict[str, Any], **items: Item) -> None:
+    """Set the fields that have a value."""
+    target |= {name: item for name, item in items.items() if item.value is not None}

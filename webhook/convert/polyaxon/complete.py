@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pydantic import ValidationError
 
 from webhook import names
-from webhook.convert.polyaxon.draft import items, non_empty, settled, source, within
-from webhook.convert.polyaxon.item import Item
-from webhook.convert.polyaxon.run_judgement import judge, parse_problem
+from webhook.convert.polyaxon.draft import non_empty, source, within, wrapped
+from webhook.convert.polyaxon.item import plain
 from webhook.dns_names import MAX_LABEL
+from webhook.errors import InvalidRun
 from webhook.policy.document_parser import sentence
-from webhook.policy.findings import path_text
+from webhook.policy.findings import parse_path, path_text
 from webhook.policy.yaml_tree import Disputed
 from webhook.run.model import Run, RunSpec
+from webhook.run.plan import plan
+from webhook.run.template_faults import faults, written_faults
 from webhook.strict import UNKNOWN_FIELD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pydantic_core import ErrorDetails
 
     from webhook.convert.polyaxon.draft import Converted, Draft, Notes
+    from webhook.convert.polyaxon.item import Item
     from webhook.pod_schema.field_checks import Fault
     from webhook.policy.findings import Path
 
@@ -58,38 +64,40 @@ class Complete:
 
 def complete(made: Converted, document: Item, name: str, notes: Notes) -> Complete | None:
     """Return the Run, or None after noting errors; `name` is from the command line, or ""."""
-    draft: dict[str, Draft] = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "metadata": _metadata(made, document, name, notes),
-        "spec": {key: made.spec[key] for key in RunSpec.outer_names() if key in made.spec},
-    }
-    whole = settled(draft)
+    draft = wrapped(
+        {
+            "apiVersion": names.API_VERSION,
+            "kind": names.RUN_KIND,
+            "metadata": _metadata(made, document, name, notes),
+            "spec": {key: made.spec[key] for key in RunSpec.outer_names() if key in made.spec},
+        }
+    )
+    whole = plain(draft)
     # After an error, what was not read is missing, and what the plan makes of the rest is wrong.
     incomplete = bool(notes.errors)
-    disputed = {each: each.value for each in items(draft) if isinstance(each.value, Disputed)}
-    as_text = judge(_resolved(whole, lambda each: each.text), plans=not incomplete)
-    as_value = judge(_resolved(whole, _value), plans=not incomplete) if disputed else as_text
+    disputed = {each: each.value for each in draft.walk() if isinstance(each.value, Disputed)}
+    judged = judge(draft, _resolved(whole, lambda each: each.text), plans=not incomplete)
+    as_value = _resolved(whole, _value)
+    wrong = [judged, judge(draft, as_value, plans=not incomplete)] if disputed else []
+    refused = [{source(draft, each.path) for each in one.errors} for one in wrong]
     cures = {
         item: cure
         for item, value in disputed.items()
-        if (cure := _cure(value, as_text.is_wrong(draft, item), as_value.is_wrong(draft, item)))
+        if (cure := _cure(value, *((item, ()) in each for each in refused)))
     }
     for item, cure in cures.items():
         notes.error(item, cure)
-    refused = _Refused(draft, made, document, notes, cures)
-    for line in as_text.lines:
-        if not (incomplete and (line["type"] == "missing" or line["input"] is None)):
-            refused.line(line)
-    for problem in as_text.problems:
-        refused.problem(problem)
+    report = _Report(draft, made, document, notes, cures)
+    for each in judged.lines:
+        if not (incomplete and each.is_absence):
+            report.add(each)
     reported = {finding.path for finding in notes.errors}
-    for fault in as_text.faults:
-        if as_text.is_whole or refused.where(fault.path) not in reported:
-            refused.fault(fault)
-    if notes.errors or as_text.run is None:
+    for fault in judged.faults:
+        if not judged.lines or report.where(fault.path) not in reported:
+            report.add_fault(fault)
+    if notes.errors or judged.run is None:
         return None
-    return Complete(whole, as_text.run)
+    return Complete(whole, judged.run)
 
 
 def _resolved(value: Any, choose: Callable[[Disputed], Any]) -> Any:
@@ -138,65 +146,139 @@ def _metadata(made: Converted, document: Item, name: str, notes: Notes) -> dict[
 def _longest_suffix(spec: dict[str, Draft]) -> int:
     """Return the maximum length of `-<role>-<index>`."""
     longest = len("-master-0")
-    replicas = spec.get("replicas")
-    for role, replica in replicas.items() if isinstance(replicas, dict) else ():
-        count = replica.get("count") if isinstance(replica, dict) else None
-        number = settled(count) if isinstance(count, Item) else count
+    for role, replica in wrapped(spec).find("replicas").entries.items():
+        number = replica.find("count").value
         last = number - 1 if isinstance(number, int) and number > 0 else 0
         longest = max(longest, len(f"-{role}-{last}"))
     return longest
 
 
-@dataclass(frozen=True, slots=True)
-class _Refused:
-    """Reports errors of the Run's model and plan at their place in the Polyaxonfile."""
+class Wrong(NamedTuple):
+    """One error of the Run's model or plan. `is_absence`: a value is missing, or null."""
 
-    draft: Draft
+    path: Path
+    message: str
+    at_key: bool = False
+    is_absence: bool = False
+
+
+class Judgement(NamedTuple):
+    """The errors of the Run's model or of its plan, and the faults of its templates.
+
+    Without errors, the faults are those of the resulting pods. No run: its model has errors.
+    """
+
+    lines: Sequence[Wrong]
+    faults: Sequence[Fault]
+    run: Run | None
+
+    @property
+    def errors(self) -> Iterator[Wrong | Fault]:
+        """All that is an error."""
+        yield from self.lines
+        yield from (fault for fault in self.faults if fault.severity == "error")
+
+
+def judge(draft: Item, document: Mapping[str, Any], *, plans: bool) -> Judgement:
+    """Judge the Run; with `plans`, also its plan and the resulting pods.
+
+    If the model refuses values, templates are judged without these.
+    """
+    try:
+        run = Run.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        lines = error.errors(include_url=False)
+        rest = copy.deepcopy(dict(document))
+        for line in lines:
+            _remove(rest, line["loc"])
+        wrong = [_of_model(draft, line) for line in lines]
+        try:
+            left = Run.model_validate(rest, by_alias=True, by_name=False)
+        except ValidationError:
+            return Judgement(wrong, (), None)
+        return Judgement(wrong, [*written_faults(left)], None)
+    try:
+        return Judgement((), faults(plan(run)) if plans else [*written_faults(run)], run)
+    except InvalidRun as error:
+        return Judgement([*map(_of_plan, error.problems)], [*written_faults(run)], run)
+
+
+def _of_model(draft: Item, line: ErrorDetails) -> Wrong:
+    path: Path = line["loc"]
+    at_key = line["type"] == UNKNOWN_FIELD
+    if path[-1:] == (_KEY,):
+        path, at_key = path[:-1], True
+    found = source(draft, path)
+    written = found[0].text if found is not None and not found[1] and not at_key else ""
+    text = sentence(line, written or None)
+    if path[-1:] == ("count",) and line["input"] == 0:
+        text = f"{text}; {_NO_PODS}"
+    return Wrong(path, text, at_key, line["type"] == "missing" or line["input"] is None)
+
+
+def _of_plan(problem: str) -> Wrong:
+    """Parse one error of the plan, such as `spec.template.spec.volumes[0]: …`."""
+    text, colon, message = problem.partition(": ")
+    if not colon or " " in text:
+        return Wrong((), problem)
+    return Wrong(parse_path(text), message)
+
+
+def _remove(document: Any, path: Path) -> None:
+    """Remove the value at a path of pydantic's; of an item of a list, the whole list.
+
+    The end of such a path may name a part of the model instead of the document.
+    """
+    holder, key = None, ""
+    for step in path:
+        if isinstance(document, dict):
+            if step not in document:
+                # It is missing, or removed already because of another error.
+                return
+            holder, key = document, str(step)
+            document = document[step]
+        elif isinstance(document, list) and isinstance(step, int) and step < len(document):
+            document = document[step]
+        else:
+            break
+    if holder is not None:
+        del holder[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """Reports what is wrong with the Run at its place in the Polyaxonfile."""
+
+    draft: Item
     made: Converted
     document: Item
     notes: Notes
     # Items that are reported already, with how to write them.
     cures: Mapping[Item, str]
 
-    def line(self, line: ErrorDetails) -> None:
-        """Report one error of the model."""
-        path: Path = line["loc"]
-        at_key = line["type"] == UNKNOWN_FIELD
-        if path[-1:] == (_KEY,):
-            path, at_key = path[:-1], True
-        found = source(self.draft, path)
-        written = found[0].text if found is not None and not found[1] and not at_key else ""
-        text = sentence(line, written or None)
-        none = path[-1:] == ("count",) and line["input"] == 0
-        self.add_error(path, f"{text}; {_NO_PODS}" if none else text, key=at_key)
-
-    def problem(self, problem: str) -> None:
-        """Report one error of the plan."""
-        self.add_error(*parse_problem(problem))
-
     def where(self, path: Path) -> str:
         """Return the path in the file from which a path of the Run comes; empty without one."""
         found = source(self.draft, path)
         return path_text((*found[0].origin.path, *found[1])) if found else ""
 
-    def fault(self, fault: Fault) -> None:
+    def add_fault(self, fault: Fault) -> None:
         """Report a fault of the pod schema, except in a Polyaxon template that was not replaced."""
         found = source(self.draft, fault.path)
         if found is not None and _LEFT_AS_IT_IS in found[0].as_text:
             return
         if fault.severity == "error":
-            self.add_error(fault.path, fault.message, key=fault.at_key)
+            self.add(Wrong(fault.path, fault.message, fault.at_key))
         elif found is not None:
             self.notes.warning(found[0], fault.message)
 
-    def add_error(self, path: Path, message: str, *, key: bool = False) -> None:
+    def add(self, wrong: Wrong) -> None:
         """Report an error at the item from which the path comes, or at the nearest item."""
+        path, message, at_key, _ = wrong
         found = source(self.draft, path)
         if found is not None:
             item, left = found
-            if item in self.cures:
-                return
-            self.notes.error(item, message, below=left, key=key and not left)
+            if item not in self.cures:
+                self.notes.error(item, message, below=left, key=at_key and not left)
         elif path[:2] == _REPLICAS and len(path) <= len(_REPLICAS) + 1 and self.made.replicas:
             role = self.made.roles.get(str(path[-1]))
             self.notes.error(self.made.replicas if role is None else role, message)

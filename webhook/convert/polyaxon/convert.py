@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import codecs
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.convert.polyaxon.complete import Complete, complete
 from webhook.convert.polyaxon.components.component import convert_component as of_component
-from webhook.convert.polyaxon.components.compose import composed
-from webhook.convert.polyaxon.components.shortcuts import RUNTIMES
-from webhook.convert.polyaxon.draft import ConversionOptions, Notes
-from webhook.convert.polyaxon.item import Item, Origin, to_item
+from webhook.convert.polyaxon.components.compose import RUNTIMES, composed
+from webhook.convert.polyaxon.draft import Notes
+from webhook.convert.polyaxon.item import NOTHING, Item, Origin, to_item
 from webhook.convert.polyaxon.old_schema.experiment import KINDS, REFUSED
 from webhook.convert.polyaxon.old_schema.experiment import convert_old_document as of_old_schema
 from webhook.errors import InvalidRun
 from webhook.policy import yaml_tree
-from webhook.policy.yaml_text import Unreadable, character_place, trees
+from webhook.policy.yaml_text import Unreadable, read_trees
 from webhook.policy.yaml_tree import plain
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.backends.training_operator import KINDS as ENGINE_KINDS
@@ -26,8 +24,7 @@ from webhook.strict import guess, quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.policy.findings import Finding, Path
-    from webhook.policy.yaml_text import Fault, Tree
+    from webhook.policy.findings import Finding
 
 _SEVERAL: Final = "is one {what} more; a Run is made of one, and {first} is one already"
 _MIXED: Final = "is of the old schema, and {first} is a component or an operation; give one alone"
@@ -40,12 +37,26 @@ OPERATION: Final = "operation"
 COMPONENT: Final = "component"
 # Fields that identify an operation without a kind.
 _OF_OPERATIONS: Final = ("component", "hubRef", "pathRef", "urlRef", "dagRef", "runPatch")
-_OPERATIONS: Final = "operations"
+_OLD: Final = "document of the old schema"
 _SEVERAL_OPERATIONS: Final = (
     "holds several operations, and a Run is made of one; give each a file of its own, of kind "
     "operation"
 )
 _VERSION: Final = "want 1, the version of the old schema; a component or an operation has 1.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionOptions:
+    """The options of the command line.
+
+    name:   the name of the Run, or ""
+    image:  the image of every main container instead of the file's, or ""
+    params: values by name, as text; they override the file's
+    """
+
+    name: str = ""
+    image: str = ""
+    params: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +92,15 @@ def convert(files: Mapping[str, bytes], wanted: ConversionOptions | None = None)
     """
     wanted = wanted or ConversionOptions()
     notes = Notes()
-    overrides = {name: _parse_param(name, text) for name, text in wanted.params.items()}
-    found = documents(files, notes)
-    document = None if found.broken else _select_document(found, files, notes)
+    overrides = {
+        name: Item(plain(text), Origin(_COMMAND_LINE, (1, 1), (1, 1), (name,)), text)
+        for name, text in wanted.params.items()
+    }
+    document = _select_document(files, notes)
     done = None
     if document is not None:
-        of = of_old_schema if found.old else of_component
+        is_old = document.find("kind").as_text in KINDS
+        of = of_old_schema if is_old else of_component
         made = of(document, wanted, overrides, notes)
         done = complete(made, document, wanted.name, notes)
         if done is not None and made.backend is not None:
@@ -115,9 +129,7 @@ def _delegate(done: Complete, backend: Item, notes: Notes) -> Complete:
 
 def _note(document: Item, run: Run) -> str:
     """Return a note for a kind that Polyaxon gave to Kubeflow's operator; "" for any other."""
-    section = document.entries.get("run")
-    kind = section.entries.get("kind") if section is not None else None
-    word = kind.as_text if kind is not None else ""
+    word = document.find("run", "kind").as_text
     job = ENGINE_KINDS.get(RUNTIMES[word].framework) if word in RUNTIMES else None
     if job is None:
         return ""
@@ -127,133 +139,76 @@ def _note(document: Item, run: Run) -> str:
     )
 
 
-def _parse_param(name: str, text: str) -> Item:
-    """Parse a param of the command line as YAML."""
-    return Item(plain(text), Origin(_COMMAND_LINE, (1, 1), (1, 1), (name,)), text)
-
-
-def _select_document(found: Documents, files: Mapping[str, bytes], notes: Notes) -> Item | None:
+def _select_document(files: Mapping[str, bytes], notes: Notes) -> Item | None:
     """Return the one document to convert, composed if necessary; None after noting errors."""
-    for what, several in (
-        ("document of the old schema", found.old),
-        ("operation", found.operations),
-        ("component", found.components),
-    ):
+    found: dict[str, list[Item]] = {_OLD: [], OPERATION: [], COMPONENT: []}
+    for file, content in files.items():
+        for item in read_file(file, content, notes):
+            if kind := _kind(item, notes):
+                found[kind].append(item)
+    if notes.errors:
+        return None
+    first = [some[0] for some in found.values() if some]
+    for what, several in found.items():
         for item in several[1:]:
-            first = _where(several[0])
-            notes.error(item, _SEVERAL.format(what=what, first=first))
-    newer = [*found.operations, *found.components]
-    if found.old and newer:
-        notes.error(found.old[0], _MIXED.format(first=_where(newer[0])))
-    if not found.old and not newer:
+            notes.error(item, _SEVERAL.format(what=what, first=_where(several[0])))
+    if found[_OLD] and len(first) > 1:
+        notes.error(first[0], _MIXED.format(first=_where(first[1])))
+    if not first:
         file = next(iter(files), _COMMAND_LINE)
         notes.error(Origin(file, (1, 1), (1, 1)), _NOTHING)
     if notes.errors:
         return None
-    if found.old:
-        return found.old[0]
-    operation = next(iter(found.operations), None)
-    return composed(operation, next(iter(found.components), None), notes)
+    if found[_OLD]:
+        return first[0]
+    return composed(next(iter(found[OPERATION]), None), next(iter(found[COMPONENT]), None), notes)
 
 
 def _where(item: Item) -> str:
     return f"{item.origin.file}:{item.origin.place[0]}"
 
 
-@dataclass
-class Documents:
-    """The documents by kind."""
-
-    old: list[Item] = field(default_factory=list)
-    operations: list[Item] = field(default_factory=list)
-    components: list[Item] = field(default_factory=list)
-    broken: bool = False
-
-
-def documents(files: Mapping[str, bytes], notes: Notes) -> Documents:
-    """Return all documents in the order of files; notes errors in the text."""
-    found = Documents()
-    for file, content in files.items():
-        for item in read_file(file, content, notes):
-            _file(item, found, notes)
-    found.broken = bool(notes.errors)
-    return found
-
-
 def read_file(file: str, content: bytes, notes: Notes) -> list[Item]:
     """Return the documents of one file; what is wrong with the text is noted."""
-
-    def fault(place: yaml_tree.Place, message: str, path: Path = ()) -> None:
-        notes.error(Origin(file, place, place, path), message)
-
-    if len(content) > MAX_BYTES:
-        fault((1, 1), f"{len(content)} bytes are too much; the limit is {MAX_BYTES}")
-        return []
-    content = content.removeprefix(codecs.BOM_UTF8)
     result = []
     try:
-        for tree in trees(content.decode("utf-8")):
-            for path, each in _with_paths(tree):
-                fault(each.place, each.message, path)
+        for tree in read_trees(content, MAX_BYTES):
+            for path, fault in tree.located_faults():
+                notes.error(Origin(file, fault.place, fault.place, path), fault.message)
             if not (isinstance(tree.root, yaml_tree.Scalar) and tree.root.value is None):
                 result.append(to_item(tree.root, file))
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode("utf-8")
-        place = character_place(before, len(before))
-        byte = f"{content[error.start]:#04x}"
-        fault(place, f"the byte {byte} is not UTF-8; save the file as UTF-8")
     except Unreadable as error:
-        fault(error.place, str(error))
+        notes.error(Origin(file, error.place, error.place), str(error))
     return result
 
 
-def _with_paths(tree: Tree) -> list[tuple[Path, Fault]]:
-    paths: dict[int, Path] = {}
-    if tree.faults:
-        for path, node in yaml_tree.walk(tree.root):
-            paths.setdefault(id(node), path)
-    return [
-        (paths.get(id(each.of), ()) + (() if each.key is None else (each.key,)), each)
-        for each in tree.faults
-    ]
-
-
-def _file(item: Item, found: Documents, notes: Notes) -> None:
-    """Add one document to its list, or note an error."""
+def _kind(item: Item, notes: Notes) -> str:
+    """Return what a document is; "" after noting an error."""
     if not isinstance(item.value, dict):
         notes.error(item, "want a Polyaxonfile: a mapping with version and kind")
-        return
-    kind_of = item.entries.get("kind")
-    kind = kind_of.as_text if kind_of is not None and kind_of.value is not None else _guessed(item)
-    if kind == OPERATION:
-        found.operations.append(item)
-    elif kind == COMPONENT:
-        found.components.append(item)
-    elif kind in KINDS:
-        version = item.entries.get("version")
-        if version is not None and version.as_text not in ("1", "1.0"):
+        return ""
+    kind_of, version = item.find("kind"), item.find("version")
+    kind = "" if kind_of.value is None else kind_of.as_text
+    if kind_of.value is None and version.as_text != "1":
+        # Polyaxon allows a document without a kind since 2.
+        kind = COMPONENT if "run" in item.entries else ""
+        kind = OPERATION if any(name in item.entries for name in _OF_OPERATIONS) else kind
+    if kind in (OPERATION, COMPONENT):
+        return kind
+    if kind in KINDS:
+        if version is not NOTHING and version.as_text not in ("1", "1.0"):
             notes.error(version, f"{_VERSION}, not {quoted(version.text)}")
-        found.old.append(item)
-    elif kind in REFUSED and kind_of is not None:
+        return _OLD
+    operations = item.find("operations")
+    if kind in REFUSED:
         notes.error(kind_of, f"is {kind}: {REFUSED[kind]}")
-    elif isinstance(item.entries.get(_OPERATIONS, item).value, tuple):
-        notes.error(item.entries[_OPERATIONS], _SEVERAL_OPERATIONS, key=True)
+    elif isinstance(operations.value, tuple):
+        notes.error(operations, _SEVERAL_OPERATIONS, key=True)
     else:
         known = (*KINDS, COMPONENT, OPERATION)
-        hint = guess(kind, known)
-        message = (
-            f"{quoted(kind)} is not one of {', '.join(known)}{hint}"
-            if kind
-            else (f"is required: one of {', '.join(known)}")
-        )
-        notes.error(kind_of or item, message, below=() if kind_of else ("kind",))
-
-
-def _guessed(item: Item) -> str:
-    """Return the kind of a document without one, which Polyaxon allows since 2."""
-    version = item.entries.get("version")
-    if version is not None and version.as_text == "1":
-        return ""
-    if any(name in item.entries for name in _OF_OPERATIONS):
-        return OPERATION
-    return COMPONENT if "run" in item.entries else ""
+        message = f"is required: one of {', '.join(known)}"
+        if kind:
+            message = f"{quoted(kind)} is not one of {', '.join(known)}{guess(kind, known)}"
+        missing = kind_of is NOTHING
+        notes.error(item if missing else kind_of, message, below=("kind",) if missing else ())
+    return ""

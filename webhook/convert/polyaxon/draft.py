@@ -6,13 +6,13 @@ A draft is made of plain values and of items of the Polyaxonfile.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from webhook.convert.polyaxon.item import Item, Origin, plain
+from webhook.convert.polyaxon.item import NOTHING, Item, Origin, plain
 from webhook.policy.findings import Finding, Severity, path_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.policy.findings import Path
 
@@ -30,46 +30,31 @@ def _nothing(value: Draft) -> bool:
     return value is None or (not isinstance(value, bool | int | float) and len(value) == 0)
 
 
+def wrapped(draft: Draft) -> Item:
+    """Return the draft as one item; what is not from the file has the origin of NOTHING."""
+    if isinstance(draft, dict):
+        return Item({key: wrapped(each) for key, each in draft.items()}, NOTHING.origin)
+    if isinstance(draft, list | tuple):
+        return Item(tuple(map(wrapped, draft)), NOTHING.origin)
+    return draft if isinstance(draft, Item) else Item(cast("Any", draft), NOTHING.origin)
+
+
 def settled(draft: Draft) -> Any:
     """Return the values without their origins: dictionaries, lists and scalars."""
-    if isinstance(draft, Item):
-        return plain(draft)
-    if isinstance(draft, dict):
-        return {key: settled(value) for key, value in draft.items()}
-    if isinstance(draft, list | tuple):
-        return [settled(value) for value in draft]
-    return draft
+    return plain(wrapped(draft))
 
 
-def items(draft: Draft) -> Iterator[Item]:
-    """Yield every item in it."""
-    if isinstance(draft, Item):
-        yield from draft.walk()
-    elif isinstance(draft, dict):
-        for value in draft.values():
-            yield from items(value)
-    elif isinstance(draft, list | tuple):
-        for value in draft:
-            yield from items(value)
-
-
-def source(draft: Draft, path: Path) -> tuple[Item, Path] | None:
+def source(draft: Item, path: Path) -> tuple[Item, Path] | None:
     """Return the item from which a path of the Run comes, and the rest of the path below it.
 
     None if the value at the path does not come from the file.
     """
-    step = 0
-    while step < len(path) and not isinstance(draft, Item):
-        draft, step = _child(draft, path[step]), step + 1
-    if not isinstance(draft, Item):
-        return None
-    item, left = draft, path[step:]
-    while left and (below := _child_item(item, left[0])) is not None:
-        item, left = below, left[1:]
-    return item, left
+    while path and (below := draft.find(path[0])) is not NOTHING:
+        draft, path = below, path[1:]
+    return None if draft.origin is NOTHING.origin else (draft, path)
 
 
-def within(draft: Draft, path: Path) -> Item | None:
+def within(draft: Item, path: Path) -> Item | None:
     """Return the first item of the file at or below a path of the Run, or its longest prefix.
 
     The Run itself, its metadata and its spec do not count: a field that they lack has no place in
@@ -77,29 +62,15 @@ def within(draft: Draft, path: Path) -> Item | None:
     """
     best: Item | None = None
     for depth, step in enumerate(path):
-        draft = _child(draft, step)
-        best = (next(items(draft), None) if depth else None) or best
+        draft = draft.find(step)
+        own = (each for each in draft.walk() if each.origin is not NOTHING.origin)
+        best = (next(own, None) if depth else None) or best
     return best
-
-
-def _child(draft: Draft, step: str | int) -> Draft:
-    child: Draft = None
-    if isinstance(draft, dict) and isinstance(step, str):
-        child = draft.get(step)
-    elif isinstance(draft, list | tuple) and isinstance(step, int) and step < len(draft):
-        child = draft[step]
-    return child
-
-
-def _child_item(item: Item, step: str | int) -> Item | None:
-    if isinstance(step, str):
-        return item.entries.get(step)
-    return item.elements[step] if 0 <= step < len(item.elements) else None
 
 
 @dataclass
 class Converted:
-    """spec: of the Run. name, namespace, description: as the document has them, if it does.
+    """name, namespace, description: as the document has them, if it does. spec: of the Run.
 
     replicas: the section that describes the replicas, for what is wrong with them as a whole.
     roles: the part of it that describes each role, as far as the document has one.
@@ -107,10 +78,10 @@ class Converted:
     backend: where the document names the engine that a Run is delegated to.
     """
 
-    spec: dict[str, Draft] = field(default_factory=dict)
     name: Item | None = None
     namespace: Item | None = None
     description: Item | None = None
+    spec: dict[str, Draft] = field(default_factory=dict)
     replicas: Item | None = None
     roles: Mapping[str, Item] = field(default_factory=dict)
     labels: Mapping[str, Draft] = field(default_factory=dict)
@@ -154,17 +125,3 @@ class Notes:
     def errors(self) -> tuple[Finding, ...]:
         """The findings that are errors, in order of file and place."""
         return tuple(finding for finding in self.in_order if finding.severity == "error")
-
-
-@dataclass(frozen=True, slots=True)
-class ConversionOptions:
-    """The options of the command line.
-
-    name:   the name of the Run, or ""
-    image:  the image of every main container instead of the file's, or ""
-    params: values by name, as text; they override the file's
-    """
-
-    name: str = ""
-    image: str = ""
-    params: Mapping[str, str] = field(default_factory=dict)

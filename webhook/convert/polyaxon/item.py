@@ -1,24 +1,28 @@
-"""Values of a Polyaxonfile with their place in it, and a reader of mappings of such values."""
+"""Values of a Polyaxonfile with their place in it, and their conversion by tables of fields."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from pydantic.alias_generators import to_camel
 
-from webhook.convert.polyaxon.values import want_mapping
 from webhook.policy import yaml_tree
-from webhook.strict import guess
+from webhook.policy.yaml_tree import Disputed
+from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from webhook.convert.polyaxon.draft import Notes
     from webhook.policy.findings import Path
     from webhook.policy.yaml_tree import ScalarValue
 
 Value: TypeAlias = "ScalarValue | tuple[Item, ...] | Mapping[str, Item]"
+# As in Polyaxon, a number may be in quotes, because a template produces text.
+_WHOLE: Final = re.compile(r"[0-9]{1,12}")
+_NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
 
 class Origin(NamedTuple):
@@ -52,6 +56,11 @@ class Item:
         return self.value if isinstance(self.value, tuple) else ()
 
     @property
+    def present(self) -> Mapping[str, Item]:
+        """The items by key that are not null."""
+        return {key: each for key, each in self.entries.items() if each.value is not None}
+
+    @property
     def is_empty(self) -> bool:
         """True for null and empty values, which Polyaxon treats as missing."""
         return self.value is None or self.value in ("", (), {})
@@ -60,6 +69,17 @@ class Item:
     def as_text(self) -> str:
         """A scalar as it was written, so that `on` and `010` are not converted."""
         return self.value if isinstance(self.value, str) else self.text
+
+    def find(self, *path: str | int) -> Item:
+        """Return the item at a path below; NOTHING if there is none."""
+        found = self
+        for step in path:
+            if isinstance(step, str):
+                found = found.entries.get(step, NOTHING)
+            else:
+                inside = -len(found.elements) <= step < len(found.elements)
+                found = found.elements[step] if inside else NOTHING
+        return found
 
     def with_value(self, value: Value) -> Item:
         """Return another value with this origin."""
@@ -75,6 +95,9 @@ class Item:
         yield self
         for child in (*self.elements, *self.entries.values()):
             yield from child.walk()
+
+
+NOTHING: Final = Item(None, Origin("", (1, 1), (1, 1)))
 
 
 def to_item(node: yaml_tree.Node, file: str) -> Item:
@@ -121,65 +144,180 @@ def plain(item: Item) -> Any:
     return item.value
 
 
-def text_of(item: Item, key: str) -> str:
-    """Return the text of a mapping's field, or ""."""
-    field = item.entries.get(key)
-    return "" if field is None else field.as_text
+class Refused(str):
+    """The reason why a Run cannot have a field."""
+
+    __slots__ = ()
 
 
-class Section:
-    """A mapping, read field by field.
+# The conversion of one field: a function, the reason why it is left out with a warning, or why it
+# is an error.
+FieldReader: TypeAlias = "Callable[[Item, Notes], Any] | str"
 
-    Fields are named in snake case. The file may have camel case too, as in both schemas; `camel`
-    decides which of the two suggestions show. A null field counts as missing. `close` reports
-    fields that were not read, because Polyaxon's schemas are strict.
+
+def given(item: Item, _: Notes) -> Item:
+    """Return the value as it is."""
+    return item
+
+
+def ignored(_item: Item, _notes: Notes) -> None:
+    """Leave the field out without a warning."""
+
+
+def even_empty(item: Item, _: Notes) -> Item:
+    """Return the value as it is; an empty one does not count as missing."""
+    return item
+
+
+def read(
+    item: Item, notes: Notes, table: Mapping[str, FieldReader], *, camel: bool = True
+) -> dict[str, Any]:
+    """Return the fields of a mapping that are not empty, converted, by their names in camel case.
+
+    The table has the names in snake case. The file may have camel case too, as in both schemas;
+    `camel` decides which of the two suggestions show. A null field counts as missing. A field that
+    is not in the table is an error, because Polyaxon's schemas are strict.
     """
+    rest, found = dict(want_mapping(item, notes)), {}
+    for name, reader in table.items():
+        field = None
+        for each in [rest.pop(key) for key in dict.fromkeys((name, to_camel(name))) if key in rest]:
+            if field is not None:
+                first = field.origin.path[-1]
+                notes.error(each, f"is {first} once more; keep one of the two", key=True)
+            field = field or each
+        if field is None or field.value is None or (field.is_empty and reader is not even_empty):
+            continue
+        if isinstance(reader, Refused):
+            notes.error(field, reader, key=True)
+        elif isinstance(reader, str):
+            notes.warning(field, reader)
+        elif (value := reader(field, notes)) is not None:
+            found[to_camel(name)] = value
+    known = tuple(dict.fromkeys(to_camel(name) if camel else name for name in table))
+    for key, each in rest.items():
+        hint = guess(key, known) or f"; the fields are {', '.join(known)}"
+        notes.error(each, f"there is no such field{hint}", key=True)
+    return found
 
-    def __init__(self, item: Item, notes: Notes, *, camel: bool = False) -> None:
-        self.item = item
-        self.notes = notes
-        self._camel = camel
-        self._known: list[str] = []
-        self._rest = dict(want_mapping(item, notes))
 
-    def take(self, name: str) -> Item | None:
-        """Return the field of this name, or None, and mark it as read."""
-        self._known.append(to_camel(name) if self._camel else name)
-        found = None
-        for spelling in dict.fromkeys((name, to_camel(name))):
-            item = self._rest.pop(spelling, None)
-            if item is not None and found is not None:
-                first = found.origin.path[-1]
-                self.notes.error(item, f"is {first} once more; keep one of the two", key=True)
-            found = found or item
-        return None if found is None or found.value is None else found
+def want_mapping(item: Item, notes: Notes) -> Mapping[str, Item]:
+    """Return the items by key; none after an error."""
+    if not isinstance(item.value, dict) and item.value is not None:
+        notes.error(item, f"want a mapping, not {noun(item)}")
+    return item.entries
 
-    def non_empty(self, name: str) -> Item | None:
-        """Return the field as `take` does; an empty one counts as missing, too."""
-        item = self.take(name)
-        return None if item is None or item.is_empty else item
 
-    def leave(self, reasons: Mapping[str, str]) -> None:
-        """Warn about fields that Fairlead leaves out, with reasons and alternatives."""
-        for name, reason in reasons.items():
-            if item := self.non_empty(name):
-                self.notes.warning(item, reason)
+def camel(item: Item, _: Notes | None = None) -> Item:
+    """Return a mapping with its keys in camel case; other values unchanged."""
+    if not isinstance(item.value, dict):
+        return item
+    return item.with_value({to_camel(key): value for key, value in item.value.items()})
 
-    def refuse(self, reasons: Mapping[str, str]) -> None:
-        """Report errors for fields that a Run cannot have."""
-        for name, reason in reasons.items():
-            if item := self.non_empty(name):
-                self.notes.error(item, reason, key=True)
 
-    def ignore(self, *names: str) -> None:
-        """Mark fields as read without a warning."""
-        for name in names:
-            self.take(name)
+def camel_list(item: Item, notes: Notes) -> Item:
+    """Return a list with the keys of its mappings in camel case."""
+    return item.with_value(tuple(map(camel, want_list(item, notes))))
 
-    def close(self) -> None:
-        """Report errors for unknown fields."""
-        known = tuple(dict.fromkeys(self._known))
-        for key, item in self._rest.items():
-            hint = guess(key, known) or f"; the fields are {', '.join(known)}"
-            self.notes.error(item, f"there is no such field{hint}", key=True)
-        self._rest.clear()
+
+def want_list(item: Item, notes: Notes) -> tuple[Item, ...]:
+    """Return the items of a list; none after an error."""
+    if not isinstance(item.value, tuple) and item.value is not None:
+        notes.error(item, f"want a list, not {noun(item)}")
+    return item.elements
+
+
+def want_text(item: Item, notes: Notes) -> str | None:
+    """Return a scalar as it was written, also numbers and booleans."""
+    if isinstance(item.value, dict | tuple) or item.value is None:
+        notes.error(item, f"want text, not {noun(item)}")
+        return None
+    return item.as_text
+
+
+def want_texts(item: Item, notes: Notes) -> list[str]:
+    """Return the scalars of a list as they were written; one scalar is a list of one."""
+    elements = item.elements if isinstance(item.value, tuple) else (item,)
+    return [text for element in elements if (text := want_text(element, notes)) is not None]
+
+
+def want_whole(item: Item, notes: Notes, *, least: int = 0) -> Item | None:
+    """Return an item whose value is an integer of at least `least`."""
+    number = None
+    match item.value:
+        case bool():
+            pass
+        case int():
+            number = item.value
+        case float() if item.value.is_integer():
+            number = int(item.value)
+        case str() if _WHOLE.fullmatch(item.value.strip()):
+            number = int(item.value)
+    if number is None:
+        notes.error(item, f"want a whole number, not {noun(item)}{_plainly(item)}")
+        return None
+    if number < least:
+        notes.error(item, f"{number} is too small; the least is {least}")
+        return None
+    return item.with_value(number)
+
+
+def want_number(item: Item, notes: Notes) -> Item | None:
+    """Return an item whose value is a number of at least zero."""
+    number: float | None = None
+    if isinstance(item.value, int | float) and not isinstance(item.value, bool):
+        number = item.value
+    elif isinstance(item.value, str) and _NUMBER.fullmatch(item.value.strip()):
+        number = float(item.value)
+    if number is None or not 0 <= number < 10**15:
+        notes.error(item, f"want a number, not {noun(item)}{_plainly(item)}")
+        return None
+    return item.with_value(number)
+
+
+def _plainly(item: Item) -> str:
+    """Return how to write a number that readers of YAML take differently."""
+    return "; write it as a decimal number" if isinstance(item.value, Disputed) else ""
+
+
+def want_flag(item: Item, notes: Notes) -> bool:
+    """Return a boolean; false after an error."""
+    if isinstance(item.value, bool):
+        return item.value
+    notes.error(item, f"want true or false, not {noun(item)}")
+    return False
+
+
+def want_texts_map(item: Item, notes: Notes) -> Item:
+    """Return a mapping with its values as text, as they were written."""
+    return item.with_value(
+        {
+            key: child.with_text(text)
+            for key, child in want_mapping(item, notes).items()
+            if (text := want_text(child, notes)) is not None
+        }
+    )
+
+
+def want_one_of(item: Item, notes: Notes, allowed: Sequence[str]) -> Item | None:
+    """Return the item if its text is one of the allowed ones."""
+    text = want_text(item, notes)
+    if text is None or text in allowed:
+        return None if text is None else item
+    hint = guess(text, tuple(allowed))
+    notes.error(item, f"{quoted(text)} is not one of {', '.join(allowed)}{hint}")
+    return None
+
+
+def noun(item: Item) -> str:
+    """Return a description of a value for messages."""
+    match item.value:
+        case dict():
+            return "a mapping"
+        case tuple():
+            return "a list"
+        case None:
+            return "null"
+        case Disputed():
+            return f"{item.text}, which can be read as {item.value.meaning}"
+    return quoted(item.as_text)

@@ -7,17 +7,17 @@ or blocks are not replaced, and produce a warning.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.convert.polyaxon.item import Item, Origin, plain
+from webhook.convert.polyaxon.item import NOTHING, Item, plain, want_flag
 from webhook.policy.yaml_tree import Disputed
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
-    from webhook.convert.polyaxon.draft import Notes
+    from webhook.convert.polyaxon.draft import Draft, Notes
 
 _TEMPLATE: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_-]*"
@@ -30,79 +30,7 @@ _CURE: Final = "it is not replaced: write the value into the Run"
 CONTEXTS: Final = frozenset(
     {"globals", "connections", "artifacts", "init", "ops", "runs", "dag", "experiments", "jobs"}
 )
-
-# The origin of generated arguments.
-_NOWHERE: Final = Origin("", (1, 1), (1, 1))
-
-
-def bound(item: Item, params: Params, notes: Notes) -> Item:
-    """Return the item with all templates in it replaced.
-
-    A text that consists of one template becomes the value itself: a number stays a number.
-    """
-    if isinstance(item.value, dict):
-        return item.with_value({k: bound(child, params, notes) for k, child in item.value.items()})
-    if isinstance(item.value, tuple):
-        return item.with_value(tuple(_elements(item, params, notes)))
-    if not isinstance(item.value, str) or "{" not in item.value:
-        return item
-    if "{%" in item.value or "{#" in item.value:
-        notes.warning(item, f"a template with blocks is not supported; {_CURE}", key=False)
-        return item
-    whole = _TEMPLATE.fullmatch(item.value.strip())
-    if (
-        whole
-        and "}}" not in whole[1]
-        and (found := _value(whole[1], item, params, notes)) is not None
-    ):
-        known = truth(found)
-        if known is not None:
-            return Item(known, item.origin, str(known))
-        return Item(found.value, item.origin, found.text)
-    return item.with_text(_TEMPLATE.sub(lambda hit: _text(hit, item, params, notes), item.value))
-
-
-def resolved(params: Params, notes: Notes) -> Params:
-    """Return the params with the templates in their values replaced once: they may name others."""
-    values = {name: bound(item, params, notes) for name, item in params.values.items()}
-    return replace(params, values=values)
-
-
-def _elements(item: Item, params: Params, notes: Notes) -> list[Item]:
-    """Return a list's items; a template that becomes a list is inlined."""
-    result: list[Item] = []
-    for element in item.elements:
-        new = bound(element, params, notes)
-        spread = isinstance(new.value, tuple) and not isinstance(element.value, tuple)
-        result += new.elements if spread else [new]
-    return result
-
-
-def _text(hit: re.Match[str], item: Item, params: Params, notes: Notes) -> str:
-    found = _value(hit[1], item, params, notes)
-    return hit[0] if found is None else as_text(found)
-
-
-def _value(expression: str, item: Item, params: Params, notes: Notes) -> Item | None:
-    if not _PLAIN.fullmatch(expression):
-        what = f"the template {quoted(expression.strip())} is more than a name"
-        notes.warning(item, f"{what}; {_CURE}", key=False)
-        return None
-    try:
-        return params.find(_steps(expression))
-    except UnknownValue as reason:
-        if str(reason):
-            notes.warning(item, f"{reason}; {_CURE}", key=False)
-    except NotThere as reason:
-        notes.error(item, str(reason))
-    return None
-
-
-def _steps(expression: str) -> tuple[str | int, ...]:
-    return tuple(
-        int(position) if position else name or single or double
-        for name, position, single, double in _STEP.findall(expression)
-    )
+_MISSING: Final = "has no value: give it in params, or on the command line: --param {name}=…"
 
 
 class UnknownValue(Exception):
@@ -113,17 +41,108 @@ class NotThere(Exception):
     """A template has an unknown name; the text lists the known ones."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Params:
     """Values by name.
 
+    given:     names that have a value elsewhere in the file, or on the command line
     elsewhere: names whose value is unknown, with the reason, or "" if it was reported already
     flags:     names that become `--name` if they are true, else nothing
+    variables: the variables of the pods that params become, by the params' names
     """
 
-    values: Mapping[str, Item] = field(default_factory=dict)
-    elsewhere: Mapping[str, str] = field(default_factory=dict)
-    flags: frozenset[str] = frozenset()
+    notes: Notes
+    given: Collection[str]
+    values: dict[str, Item] = field(default_factory=dict)
+    elsewhere: dict[str, str] = field(default_factory=dict)
+    flags: set[str] = field(default_factory=set)
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def declare(self, item: Item, fields: Mapping[str, Any], *, required: bool = True) -> None:
+        """Add one declared param, with its fields. A `required` one without a value is an error."""
+        name = fields.get("name")
+        if name is None:
+            if item.find("name").is_empty:
+                self.notes.error(item, "is required", below=("name",))
+            return
+        if fields.get("isFlag"):
+            self.flags.add(name)
+        if "toEnv" in fields:
+            self.variables[name] = fields["toEnv"]
+        value = fields.get("value", fields.get("default"))
+        if value is not None:
+            self.values[name] = value
+        elif name in self.given:
+            return
+        elif "isOptional" in fields and want_flag(fields["isOptional"], self.notes):
+            self.values[name] = item.with_value(None)
+        elif required:
+            self.notes.error(item, f"the input {name} {_MISSING.format(name=name)}")
+            self.elsewhere[name] = ""
+
+    def resolve(self) -> None:
+        """Replace the templates in the values once: they may name others."""
+        self.values = {name: self.bind(item) for name, item in self.values.items()}
+
+    @property
+    def env(self) -> Iterator[dict[str, Draft]]:
+        """The variables. One whose param has no value is left out."""
+        for name, variable in self.variables.items():
+            value = self.values.get(name, NOTHING)
+            if value.value is not None:
+                yield {"name": variable, "value": value.with_text(as_text(value))}
+
+    def bind(self, item: Item) -> Item:
+        """Return the item with all templates in it replaced.
+
+        A text that consists of one template becomes the value itself: a number stays a number. In
+        a list, a template that becomes a list is inlined.
+        """
+        if isinstance(item.value, dict):
+            return item.with_value({key: self.bind(each) for key, each in item.value.items()})
+        if isinstance(item.value, tuple):
+            result: list[Item] = []
+            for element in item.elements:
+                new = self.bind(element)
+                spread = isinstance(new.value, tuple) and not isinstance(element.value, tuple)
+                result += new.elements if spread else [new]
+            return item.with_value(tuple(result))
+        if not isinstance(item.value, str) or "{" not in item.value:
+            return item
+        if "{%" in item.value or "{#" in item.value:
+            what = f"a template with blocks is not supported; {_CURE}"
+            self.notes.warning(item, what, key=False)
+            return item
+        whole = _TEMPLATE.fullmatch(item.value.strip())
+        if whole and "}}" not in whole[1] and (found := self._value(whole[1], item)) is not None:
+            known = truth(found)
+            if known is not None:
+                return Item(known, item.origin, str(known))
+            return Item(found.value, item.origin, found.text)
+
+        def replacement(hit: re.Match[str]) -> str:
+            found = self._value(hit[1], item)
+            return hit[0] if found is None else as_text(found)
+
+        return item.with_text(_TEMPLATE.sub(replacement, item.value))
+
+    def _value(self, expression: str, item: Item) -> Item | None:
+        try:
+            if not _PLAIN.fullmatch(expression):
+                what = f"the template {quoted(expression.strip())} is more than a name"
+                raise UnknownValue(what)
+            return self.find(
+                tuple(
+                    int(position) if position else name or single or double
+                    for name, position, single, double in _STEP.findall(expression)
+                )
+            )
+        except UnknownValue as reason:
+            if str(reason):
+                self.notes.warning(item, f"{reason}; {_CURE}", key=False)
+        except NotThere as reason:
+            self.notes.error(item, str(reason))
+        return None
 
     def find(self, steps: tuple[str | int, ...]) -> Item:
         """Return the value of `name.field[0]`, given as steps. Raises UnknownValue or NotThere."""
@@ -132,16 +151,15 @@ class Params:
             return self._of_params(rest)
         if name in CONTEXTS and name not in self.values:
             raise UnknownValue(f"only Polyaxon knows {_expression(steps)}")
-        item = self._param(str(name))
         if name in self.flags and not rest:
-            return self._flag(str(name), item)
-        return _within(item, rest, steps)
+            return self._argument(str(name))
+        return _within(self._param(str(name)), rest, steps)
 
     def _of_params(self, steps: tuple[str | int, ...]) -> Item:
         """`params.as_args`, and `params.name` with value, as_str or as_arg."""
         if steps == ("as_args",):
             arguments = [self._argument(name) for name in self.values]
-            return Item(tuple(each for each in arguments if each.text), _NOWHERE)
+            return Item(tuple(each for each in arguments if each.text), NOTHING.origin)
         if not steps:
             raise NotThere("params has no value by itself; name one of them")
         name, rest = str(steps[0]), steps[1:]
@@ -165,11 +183,8 @@ class Params:
     def _argument(self, name: str) -> Item:
         item = self._param(name)
         if name in self.flags:
-            return self._flag(name, item)
+            return item.with_text(f"--{name}" if truth(item) else "")
         return item.with_text("" if item.value is None else f"--{name}={as_text(item)}")
-
-    def _flag(self, name: str, item: Item) -> Item:
-        return item.with_text(f"--{name}" if truth(item) else "")
 
 
 def as_text(item: Item) -> str:
@@ -195,14 +210,9 @@ def truth(item: Item) -> bool | None:
 
 def _within(item: Item, steps: tuple[str | int, ...], whole: tuple[str | int, ...]) -> Item:
     for step in steps:
-        below = None
-        if isinstance(step, str):
-            below = item.entries.get(step)
-        elif -len(item.elements) <= step < len(item.elements):
-            below = item.elements[step]
-        if below is None:
+        item = item.find(step)
+        if item is NOTHING:
             raise NotThere(f"{_expression(whole)}: there is no {step} in it")
-        item = below
     return item
 
 

@@ -1,27 +1,279 @@
-"""All checks, in the order of the report."""
+"""Read the state of a cluster, and run all checks on it, in the order of the report."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from prometheus_client.parser import text_string_to_metric_families
+
+from certs.kept import BUNDLE, CERTIFICATE
+from webhook import names
+from webhook.errors import ClusterError
+from webhook.installation.apply import list_guards
 from webhook.installation.doctor import (
-    certificate_checks,
-    daemon_set_checks,
     interception_checks,
-    permission_checks,
     pod_checks,
     policy_checks,
     program_checks,
 )
-from webhook.installation.doctor.cluster_state import error
+from webhook.installation.doctor.cluster_state import (
+    ClusterState,
+    ReadKind,
+    Right,
+    error,
+    takes_policies_from_cluster,
+)
+from webhook.installation.doctor.pod_checks import find_unplaced
+from webhook.installation.doctor.policy_checks import NODES, WANTED, needed
+from webhook.installation.doctor.program_checks import RUNS
+from webhook.installation.manifests import (
+    CONFIG_MAP,
+    DEFAULT,
+    FROM_FILES,
+    INTERCEPTION,
+    JUDGING,
+    LEASE,
+    render,
+)
+from webhook.installation.policy_files import has_argument
+from webhook.installation.policy_plan import files_of
+from webhook.installation.probe import probe, probe_policy
+from webhook.installation.webhook_configuration import holder
+from webhook.kube.namespaces import read_namespace
+from webhook.kube.policy_objects import read_objects
+from webhook.kube.watched_objects import PATH as NODES_PATH
+from webhook.kube.watched_objects import data_of
+from webhook.kube.webhook_replicas import CONTROLLER, WEBHOOK, NoReplica, read_by_replica
+from webhook.metric_names import CACHE_AGE
+from webhook.placement.nodes import parse_node as read_node
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Container, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.installation.object_kinds import Key
+    from webhook.kube.client import Client
+    from webhook.placement.nodes import Node
+
+    Json = dict[str, Any]
     from webhook.installation.doctor.cluster_state import (
         Check,
-        ClusterState,
         Finding,
-        ReadKind,
     )
+
+T = TypeVar("T")
+
+_IN_NAMESPACE: Final = f"namespaces/{names.NAMESPACE}"
+# Concurrent requests.
+_AT_ONCE: Final = 8
+
+
+class Reader:
+    """Reads one cluster once. Missing rights are recorded; without an answer it raises.
+
+    kinds: without the kinds of rights, their requests, some 150 in all, are not sent.
+    """
+
+    def __init__(self, client: Client, kinds: Container[ReadKind] = tuple(ReadKind)) -> None:
+        self._client = client
+        self._kinds = kinds
+        self._unread: dict[ReadKind, str] = {}
+
+    async def read_cluster(
+        self, now: datetime, version: str, namespaces: Sequence[str] = ()
+    ) -> ClusterState:
+        """Read all that the checks need; pods of runs in these namespaces, or in all of them.
+
+        Raises ClusterError if the API server does not answer.
+        """
+        server = str((await self._client.get("/version")).get("gitVersion", ""))
+        configuration = await self._object(ReadKind.POD_RULES, INTERCEPTION.path)
+        judging = await self._object(ReadKind.JUDGING, JUDGING.path)
+        found = await self._list(ReadKind.DEPLOYMENTS, f"/apis/apps/v1/{_IN_NAMESPACE}/deployments")
+        programs = (names.CONTROLLER, names.WEBHOOK)
+        deployments = {_name(each): each for each in found if _name(each) in programs}
+        for what in (ReadKind.METRICS, ReadKind.POLICIES):
+            if ReadKind.DEPLOYMENTS in self._unread:
+                self._unread[what] = f"its source is unknown without {ReadKind.DEPLOYMENTS}"
+        from_cluster = takes_policies_from_cluster(deployments, judging)
+        known = await self._namespaces(namespaces)
+        daemon_sets = [
+            each
+            for name, labels in known.items()
+            if labels.get(names.PLACE) == names.PLACE_ALL
+            for each in await self._list(
+                ReadKind.DAEMON_SETS, f"/apis/apps/v1/namespaces/{name}/daemonsets"
+            )
+        ]
+        unplaced = find_unplaced(self._client, configuration, known, everywhere=not namespaces)
+        expected = _expected(deployments)
+        judges = takes_policies_from_cluster({}, judging)
+        refused = await self._tried(ReadKind.JUDGED, probe_policy(self._client)) if judges else ""
+        return ClusterState(
+            now=now,
+            version=version,
+            server=server,
+            definition=await self._object(ReadKind.DEFINITION, RUNS.path),
+            expected=expected,
+            deployments=deployments,
+            pods=await self._list(ReadKind.PODS, f"/api/v1/{_IN_NAMESPACE}/pods"),
+            endpoints=await self._endpoints(),
+            configuration=configuration,
+            guard_objects=await self._tried(ReadKind.GUARDS, list_guards(self._client)) or {},
+            judging=judging,
+            refused_policies=refused or "",
+            serving=await self._serving(),
+            silences=await self._silences(deployments),
+            leader=await self._leader(now),
+            namespaces=known,
+            daemon_sets=daemon_sets,
+            nodes=await self._nodes() if daemon_sets else (),
+            unplaced=await self._tried(ReadKind.PODS_OF_RUNS, unplaced) or (),
+            policies=await self._tried(ReadKind.POLICIES, read_objects(self._client))
+            if from_cluster
+            else await self._files(),
+            missing_rights=await self._missing_rights(deployments, expected),
+            probe=await probe(self._client, namespaces[0] if namespaces else "default"),
+            unread=self._unread,
+        )
+
+    async def _nodes(self) -> Sequence[Node]:
+        found = await self._tried(ReadKind.NODES, self._client.list(NODES_PATH, read_node))
+        return found.items if found else ()
+
+    async def _tried(self, what: ReadKind, answer: Awaitable[T]) -> T | None:
+        """Return the answer; None if it is not found or is forbidden, which is recorded."""
+        try:
+            return await answer
+        except ClusterError as error:
+            if error.status is None or error.status == HTTPStatus.UNAUTHORIZED:
+                raise
+            if error.status != HTTPStatus.NOT_FOUND:
+                self._unread[what] = error.words or str(error)
+            return None
+
+    async def _object(self, what: ReadKind, path: str) -> Json | None:
+        return await self._tried(what, self._client.get(path))
+
+    async def _list(
+        self, what: ReadKind, path: str, query: Mapping[str, str] | None = None
+    ) -> list[Json]:
+        found = await self._tried(what, self._client.list(path, lambda each: each, query=query))
+        return found.items if found else []
+
+    async def _endpoints(self) -> list[bool]:
+        slices = await self._list(
+            ReadKind.ENDPOINTS,
+            f"/apis/discovery.k8s.io/v1/{_IN_NAMESPACE}/endpointslices",
+            {"labelSelector": f"kubernetes.io/service-name={names.WEBHOOK}"},
+        )
+        # Absent means ready (k8s.io/api/discovery/v1, EndpointConditions).
+        return [
+            (endpoint.get("conditions") or {}).get("ready") is not False
+            for each in slices
+            for endpoint in each.get("endpoints") or ()
+        ]
+
+    async def _serving(self) -> dict[str, bytes] | None:
+        path = f"/api/v1/{_IN_NAMESPACE}/secrets/{names.SERVING_SECRET}"
+        secret = await self._object(ReadKind.SERVING, path)
+        # Without the private key.
+        return secret and {k: v for k, v in data_of(secret).items() if k in (CERTIFICATE, BUNDLE)}
+
+    async def _silences(self, deployments: Mapping[str, Json]) -> dict[tuple[str, str], float]:
+        found: dict[tuple[str, str], float] = {}
+        for deployment, component in ((names.WEBHOOK, WEBHOOK), (names.CONTROLLER, CONTROLLER)):
+            if deployment not in deployments:
+                continue
+            try:
+                texts = await read_by_replica(self._client, component)
+                found |= {
+                    (replica, sample.labels["resource"]): sample.value
+                    for replica, text in texts.items()
+                    for family in text_string_to_metric_families(text)
+                    for sample in family.samples
+                    if sample.name == CACHE_AGE
+                }
+            except NoReplica:
+                pass  # another check reports why none runs
+            except (ClusterError, ValueError) as error:
+                # The replica does not answer; the API server does.
+                self._unread[ReadKind.METRICS] = getattr(error, "words", "") or str(error)
+        return found
+
+    async def _leader(self, now: datetime) -> str:
+        lease = await self._object(ReadKind.LEASE, LEASE.path)
+        return holder(lease, now) if lease else ""
+
+    async def _namespaces(self, wanted: Sequence[str]) -> dict[str, dict[str, str]]:
+        if wanted:
+            found = [
+                await self._tried(ReadKind.NAMESPACES, read_namespace(self._client, name))
+                for name in wanted
+            ]
+        else:
+            found = [*await self._list(ReadKind.NAMESPACES, "/api/v1/namespaces")]
+        return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
+
+    async def _files(self) -> dict[str, bytes] | None:
+        """Return the files of the ConfigMap that a webhook reads."""
+        found = await self._object(ReadKind.POLICIES, CONFIG_MAP.path)
+        return None if found is None else files_of(found)
+
+    async def _missing_rights(
+        self, deployments: Mapping[str, Json], expected: Mapping[Key, Json]
+    ) -> list[tuple[str, Right]]:
+        """Return what the caller lacks, and the programs by the roles that this version gives
+        them."""
+        accounts = needed(expected.values()) if names.CONTROLLER in deployments else {}
+        limit = asyncio.Semaphore(_AT_ONCE)
+        questions = [
+            *(("", right) for right in WANTED),
+            *((at, right) for at in accounts if at in deployments for right in accounts[at]),
+        ]
+        lacks = await asyncio.gather(*(self._lacks(*each, limit) for each in questions))
+        return [each for each, lacking in zip(questions, lacks, strict=True) if lacking]
+
+    async def _lacks(self, account: str, right: Right, limit: asyncio.Semaphore) -> bool:
+        what = ReadKind.PROGRAMS_RIGHTS if account else ReadKind.OWN_RIGHTS
+        if what not in self._kinds:
+            return False
+        # How the API server authenticates its tokens (k8s.io/apiserver, serviceaccount.UserInfo).
+        prefix = "system:serviceaccounts"
+        user = {
+            "user": f"system:serviceaccount:{names.NAMESPACE}:{account}",
+            "groups": [prefix, f"{prefix}:{names.NAMESPACE}", "system:authenticated"],
+        }
+        resource, _, subresource = right.resource.partition("/")
+        asked = {**right._asdict(), "resource": resource, "subresource": subresource}
+        body = {"spec": {**(user if account else {}), "resourceAttributes": asked}}
+        kind = "subjectaccessreviews" if account else "selfsubjectaccessreviews"
+        async with limit:
+            path = f"/apis/authorization.k8s.io/v1/{kind}"
+            answer = await self._tried(what, self._client.create(path, body))
+        return answer is not None and not answer["status"].get("allowed")
+
+
+def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:
+    """Return the objects that this version installs, with the options of the installed programs."""
+
+    def has(program: str, argument: str) -> bool:
+        return program in deployments and has_argument(deployments[program], argument)
+
+    chosen = {
+        FROM_FILES: not takes_policies_from_cluster(deployments, None),
+        "nodes": has(names.WEBHOOK, NODES),
+        "policy-reports": has(names.CONTROLLER, "--policy-reports"),
+    }
+    keeps = not deployments or has(names.CONTROLLER, "--certificates")
+    overlay = DEFAULT if keeps else "cert-manager"
+    return render((overlay,), [name for name, wanted in chosen.items() if wanted])
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    return str(found["metadata"]["name"])
 
 
 class Outcome(NamedTuple):
@@ -35,22 +287,22 @@ class Outcome(NamedTuple):
 CHECKS: Final[tuple[Check, ...]] = (
     pod_checks.end_to_end,
     interception_checks.interception,
-    permission_checks.guards,
+    policy_checks.guards,
     interception_checks.selectors,
     program_checks.programs,
     program_checks.watches,
     program_checks.endpoints,
-    certificate_checks.certificates,
-    certificate_checks.trust,
+    program_checks.certificates,
+    program_checks.trust,
     program_checks.leader,
     policy_checks.policies,
     policy_checks.judgement,
     pod_checks.unplaced,
     interception_checks.marked_namespaces,
-    daemon_set_checks.agents,
+    pod_checks.agents,
     program_checks.versions,
     program_checks.definition,
-    permission_checks.permissions,
+    policy_checks.permissions,
 )
 
 

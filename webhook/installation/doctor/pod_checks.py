@@ -1,13 +1,18 @@
-"""Checks of pods: a dry run of one, and the search for pods without a placement."""
+"""Checks of pods: a dry run, pods without a placement, DaemonSets in marked namespaces."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission import stamp
+from webhook.admission.arrival import Cluster
+from webhook.errors import InvalidDocuments, InvalidPod
+from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.sending import expressions, selects
+from webhook.evaluation.world import World
 from webhook.installation.doctor.cluster_state import (
     Finding,
     ReadKind,
@@ -17,7 +22,11 @@ from webhook.installation.doctor.cluster_state import (
     note,
     warning,
 )
+from webhook.judgement.set_judgement import load_objects
+from webhook.policy.load import load
 from webhook.shortening import first_few
+from webhook.workloads.object import Object
+from webhook.workloads.template_search import pod_templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,11 +35,11 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
 
     Json = Mapping[str, Any]
+    from webhook.policy.policy_set import PolicySet
 
 # How many names of pods are reported for each namespace.
 _NAMED: Final = 3
 _OVER: Final = ("Succeeded", "Failed")
-_ALL_PODS: Final = "/api/v1/pods"
 # The operators of a label selector in a query.
 _WRITTEN: Final = {
     "In": "{key} in ({values})",
@@ -127,11 +136,14 @@ async def find_unplaced(
             for name, labels in namespaces.items()
             if selects(entry, "namespaceSelector", labels)
         }
-        query = {"labelSelector": selector_query(entry.get("objectSelector") or {})}
+        selector = entry.get("objectSelector") or {}
+        query = {"labelSelector": selector_query(selector)}
         paths = [f"/api/v1/namespaces/{name}/pods" for name in sorted(reached)]
         # Few pods have a mark. Without a mark in the selector, nearly all would be listed.
-        if everywhere and _marks(entry):
-            paths = [_ALL_PODS]
+        if everywhere and any(
+            each["operator"] in ("In", "Exists") for each in expressions(selector)
+        ):
+            paths = ["/api/v1/pods"]
         for path in paths:
             pods = await client.list(path, read_pod, query=query)
             found.update(pod for pod in pods.items if pod and pod.namespace in reached)
@@ -148,11 +160,6 @@ def selector_query(selector: Json) -> str:
     )
 
 
-def _marks(entry: Json) -> bool:
-    wanted = expressions(entry.get("objectSelector") or {})
-    return any(each["operator"] in ("In", "Exists") for each in wanted)
-
-
 def read_pod(pod: Json) -> Unplaced | None:
     """Return the pod if it was not placed, and has not finished."""
     metadata = pod["metadata"]
@@ -162,3 +169,84 @@ def read_pod(pod: Json) -> Unplaced | None:
     if over or mirror or stamp.parse_stamp(annotations.get(names.PLACEMENT)) is not None:
         return None
     return Unplaced(metadata["namespace"], metadata["name"], metadata.get("creationTimestamp", ""))
+
+
+# Where a node finds its network (CNI) and its drivers of storage (CSI).
+_DRIVERS: Final = {
+    "/etc/cni": "network",
+    "/opt/cni": "network",
+    "/var/lib/cni": "network",
+    "/var/lib/kubelet/plugins": "storage",
+}
+_UNMARK: Final = f"kubectl label namespace {{}} {names.PLACE}-"
+
+
+@check(
+    "agents",
+    ReadKind.DEPLOYMENTS,
+    ReadKind.NAMESPACES,
+    ReadKind.DAEMON_SETS,
+    ReadKind.NODES,
+    ReadKind.POLICIES,
+)
+def agents(state: ClusterState) -> Iterator[Finding]:
+    """Drivers that must not wait for the webhook, and pods that do not meet requirements."""
+    policies = _policies(state)
+    for each in state.daemon_sets:
+        metadata = each["metadata"]
+        namespace, title = metadata["namespace"], f"{metadata['namespace']}/{metadata['name']}"
+        if driver := _driver(each):
+            yield warning(
+                f"DaemonSet {title} is a driver of the nodes' {driver}, and {names.PLACE}: all has "
+                "its pods wait for the webhook, which may need that driver itself",
+                _UNMARK.format(namespace),
+            )
+        for reason in _unmet(state, each, policies) if policies else ():
+            yield warning(
+                f"DaemonSet {title} is left alone, because only its namespace marks it, but "
+                f"does not meet a requirement: {reason}",
+                f"label its template {names.RUN} to enforce the requirement; or fix the template",
+            )
+
+
+def _policies(state: ClusterState) -> PolicySet | None:
+    """Return the policy set; None if it is unknown or does not compile, which another check
+    reports.
+    """
+    try:
+        read = load_objects if state.policies_from_cluster else load
+        return None if state.policies is None else read(state.policies).policies
+    except InvalidDocuments:
+        return None
+
+
+def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[str]:
+    """Yield why requirements would reject its pods, or on how many of its nodes they are not
+    met."""
+    whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
+    world = World(
+        policies,
+        Cluster(),
+        state.namespaces,
+        state.now,
+        None,
+        None,
+        UNREAD,
+        state.nodes,
+        None,
+        None,
+    )
+    for template in pod_templates(Object("the cluster", whole)):
+        with suppress(InvalidPod):  # the API server rejects it too
+            namespace = found["metadata"]["namespace"]
+            yield from world.evaluate(template.pod(0), namespace, led=False).unmet
+
+
+def _driver(found: Json) -> str:
+    """Return what the DaemonSet is a driver of: network or storage; empty if neither."""
+    for volume in found["spec"]["template"]["spec"].get("volumes") or ():
+        path = str((volume.get("hostPath") or {}).get("path", ""))
+        for folder, what in _DRIVERS.items():
+            if path == folder or path.startswith((f"{folder}/", f"{folder}_")):
+                return what
+    return ""

@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -19,15 +18,17 @@ import yaml
 from webhook.errors import SandboxError
 from webhook.sandbox.binaries import (
     REQUIREMENTS,
+    Program,
     Toolchain,
     build,
+    cache_key,
     find_toolchain,
     go_environment,
     obtain_kubectl,
     pinned_requirement,
+    run_command,
 )
 from webhook.sandbox.cache_folder import cache_directory, locked, writing_cache
-from webhook.sandbox.modules import Program, cache_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 _CURE: Final = "Run the same command again to continue the build where it stopped."
 _PIP_PATIENCE: Final = 1800  # seconds for one environment
-_PATIENCE: Final = 300  # seconds for a short command
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _obtain_source(
 
 def _find_source(program: Program, toolchain: Toolchain, environ: Mapping[str, str]) -> Path:
     """Return the folder of the module's source, which is downloaded if it is missing."""
-    done = _run(
+    done = run_command(
         [str(toolchain.go), "mod", "download", "-json", program.module.path],
         f"{program.module.path} cannot be downloaded",
         cwd=program.module.directory,
@@ -147,14 +147,14 @@ def _install_environment(requirements: Path, home: Path, environ: Mapping[str, s
     # A folder without manifests is a leftover of an installation that was interrupted.
     shutil.rmtree(home, ignore_errors=True)
     make = [sys.executable, "-m", "venv", str(home)]
-    _run(make, "an environment cannot be made", environ=environ)
+    run_command(make, "an environment cannot be made", environ=environ)
     python = str(home / "bin" / "python")
     command = [python, "-m", "pip", "install", "--quiet", "--require-hashes"]
     command += ["--only-binary", ":all:", "--requirement", str(requirements)]
     problem = f"pip could not install {requirements.stem}; give pip an index that it can reach"
-    _run(command, problem, environ=environ, patience=_PIP_PATIENCE)
+    run_command(command, problem, environ=environ, patience=_PIP_PATIENCE)
     script = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    return Path(_run([python, "-c", script], "the environment does not work").strip())
+    return Path(run_command([python, "-c", script], "the environment does not work").strip())
 
 
 def render_manifests(kubectl: Path, kustomization: Json, source: Path) -> list[Json]:
@@ -170,32 +170,8 @@ def render_manifests(kubectl: Path, kustomization: Json, source: Path) -> list[J
         document = json.dumps({**kustomization, "resources": resources})
         (folder / "kustomization.yaml").write_text(document)
         options = ["kustomize", "--load-restrictor=LoadRestrictionsNone", str(folder)]
-        text = _run([str(kubectl), *options], f"manifests of {source.name} cannot be rendered")
+        text = run_command(
+            [str(kubectl), *options], f"manifests of {source.name} cannot be rendered"
+        )
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return [each for each in yaml.load_all(text, Loader=loader) if each]
-
-
-def _run(
-    command: list[str],
-    problem: str,
-    *,
-    cwd: Path | None = None,
-    environ: Mapping[str, str] | None = None,
-    patience: float = _PATIENCE,
-) -> str:
-    """Run the command and return its stdout. Raises SandboxError with the end of its stderr."""
-    try:
-        done = subprocess.run(  # noqa: S603
-            command,
-            cwd=cwd,
-            env=environ,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=patience,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise SandboxError(f"{problem}: {command[0]} took more than {patience:.0f} s") from error
-    if done.returncode:
-        raise SandboxError(f"{problem}:\n{done.stderr.strip()[-2000:]}")
-    return done.stdout

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 import yaml
 from pydantic import Field
 
-from webhook.sandbox.modules import Module, Program
+from webhook.sandbox.binaries import Module, Program
 from webhook.strict import Strict, guess
 
 if TYPE_CHECKING:

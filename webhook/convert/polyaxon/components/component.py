@@ -6,17 +6,20 @@ Above 300 lines: a component is read with the params that an operation gives to 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.convert.polyaxon.components import shortcuts
-from webhook.convert.polyaxon.components.component_pod import SharedSettings, pod
+from pydantic.alias_generators import to_camel
+
+from webhook.convert.polyaxon.components.compose import REFUSED, RUNTIMES, SERVICE, SHORTCUTS
 from webhook.convert.polyaxon.components.distributed import distributed
-from webhook.convert.polyaxon.components.shortcuts import REFUSED, RUNTIMES, SERVICE
 from webhook.convert.polyaxon.draft import Converted, non_empty, settled
-from webhook.convert.polyaxon.item import Section
-from webhook.convert.polyaxon.templates import Params, as_text, bound, resolved
-from webhook.convert.polyaxon.values import (
+from webhook.convert.polyaxon.item import (
+    Refused,
+    even_empty,
+    given,
+    ignored,
+    read,
     want_flag,
     want_list,
     want_mapping,
@@ -24,18 +27,73 @@ from webhook.convert.polyaxon.values import (
     want_text,
     want_whole,
 )
-from webhook.strict import guess, quoted
+from webhook.convert.polyaxon.pods import POD, RUNTIME, SharedSettings, pick, pod
+from webhook.convert.polyaxon.templates import Params
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.convert.polyaxon.components.component_pod import Pod
-    from webhook.convert.polyaxon.draft import ConversionOptions, Draft, Notes
-    from webhook.convert.polyaxon.item import Item
+    from webhook.convert.polyaxon.convert import ConversionOptions
+    from webhook.convert.polyaxon.draft import Draft, Notes
+    from webhook.convert.polyaxon.item import FieldReader, Item
+    from webhook.convert.polyaxon.pods import Pod
     from webhook.frameworks.framework import PolyaxonRuntime
 
 _ORDER: Final = "a Run waits for no other; create it when the others are done"
-_LEFT_OUT: Final = {
+_BRINGS: Final = "Polyaxon fetches this; give the pods a volume or an init container instead"
+_SERVICES: Final = (
+    "logs, artifacts and the rest are Polyaxon's services; here there are kubectl logs, volumes "
+    "that you mount, and the Run's events"
+)
+
+
+def _shares_memory(plugins: Item, notes: Notes) -> bool:
+    """Return True if the pods have a volume at /dev/shm, which is the default."""
+    if not isinstance(plugins.value, dict) or set(plugins.entries) - {"shm"}:
+        notes.warning(plugins, _SERVICES)
+    shm = plugins.find("shm")
+    return shm.value is None or want_flag(shm, notes)
+
+
+# One of inputs or outputs.
+_DECLARED: Final[Mapping[str, FieldReader]] = {
+    "name": want_text,
+    "value": even_empty,
+    "is_optional": even_empty,
+    "is_flag": want_flag,
+    "to_env": want_text,
+    "connection": _BRINGS,
+    "to_init": _BRINGS,
+    **dict.fromkeys(("description", "type", "is_list", "arg_format", "validation"), ignored),
+    **dict.fromkeys(("options", "delay_validation"), ignored),
+}
+# One of params in its long form.
+_PARAM: Final[Mapping[str, FieldReader]] = {
+    "value": even_empty,
+    "ref": given,
+    "to_env": want_text,
+    "connection": _BRINGS,
+    "to_init": _BRINGS,
+    "context_only": ignored,
+}
+_FIELDS: Final[Mapping[str, FieldReader]] = {
+    "inputs": want_list,
+    "outputs": want_list,
+    "params": want_mapping,
+    **dict.fromkeys(("version", "kind", "strict_params", "cost", "template", "is_preset"), ignored),
+    **dict.fromkeys(SHORTCUTS, ignored),
+    **dict.fromkeys(("patch_strategy", "run_patch", "component"), ignored),
+    **dict.fromkeys(("hub_ref", "path_ref", "url_ref", "dag_ref"), ignored),
+    "name": given,
+    "namespace": given,
+    "description": given,
+    "plugins": _shares_memory,
+    "termination": given,
+    "run": even_empty,
+    "matrix": Refused(REFUSED["matrix"]),
+    "joins": Refused(
+        "its values are other runs', and only Polyaxon knows them; give them in params"
+    ),
     "tags": "a Run has no tags; give it labels under metadata",
     "presets": "Fairlead has no presets: put their content here, or into a PlacementPolicy",
     "queue": "Fairlead has no queues; give the environment a priorityClassName",
@@ -52,15 +110,6 @@ _LEFT_OUT: Final = {
     "is_approved": "a Run starts when it is created, unless it has suspend: true",
     "mount": "Fairlead mounts no files of yours; they belong into the image or a volume",
 }
-_REFUSED: Final = {
-    "matrix": REFUSED["matrix"],
-    "joins": "its values are other runs', and only Polyaxon knows them; give them in params",
-}
-_SERVICES: Final = (
-    "logs, artifacts and the rest are Polyaxon's services; here there are kubectl logs, volumes "
-    "that you mount, and the Run's events"
-)
-_WITHOUT_A_WORD: Final = ("version", "kind", "strict_params", "cost", "template", "is_preset")
 _IDLE: Final = "whether a service is idle Fairlead does not know; set termination.timeout"
 _POLICY: Final = (
     "Fairlead distinguishes a lost node from a failure of the program; disruptions do not "
@@ -72,9 +121,19 @@ _NO_LIMIT: Final = (
     "there a worker is replaced however often it fails; here backoffLimit counts its "
     "failures, and is 3 unless termination.maxRetries sets another number"
 )
-_CLEAN: Final = ("All", "Running", "None")
-_ONE: Final = "a service is one pod here; write a Deployment for more"
-_SINGLE_LEFT_OUT: Final = {
+_TERMINATION: Final[Mapping[str, FieldReader]] = {
+    "max_retries": want_whole,
+    "timeout": partial(want_whole, least=1),
+    "ttl": want_whole,
+    "culling": _IDLE,
+    "probe": _IDLE,
+    "pod_failure_policy": _POLICY,
+}
+_JOB: Final[Mapping[str, FieldReader]] = {**RUNTIME, **POD}
+_SERVICE: Final[Mapping[str, FieldReader]] = {
+    **_JOB,
+    "ports": want_list,
+    "replicas": want_whole,
     "rewrite_path": "there is no gateway that would rewrite paths",
     "is_external": "there is no gateway; put an Ingress before the Run's Service",
 }
@@ -88,157 +147,105 @@ _KINDS: Final = (
     ("notebook", re.compile(r"\bjupyter|\bnotebook|\brstudio\b|\bcode-server\b")),
     ("tensorboard", re.compile(r"\btensorboard\b")),
 )
-# Keys that distinguish a param in long form from one whose value is a mapping.
-_AT_LENGTH: Final = frozenset({"value", "ref", "context_only", "connection", "to_init", "to_env"})
 _REFERENCE: Final = "its value is another run's, and only Polyaxon knows it"
-_BRINGS: Final = "Polyaxon fetches this; give the pods a volume or an init container instead"
-_MISSING: Final = "has no value: give it in params, or on the command line: --param {name}=…"
 
 
 def convert_component(
     document: Item, wanted: ConversionOptions, overrides: Mapping[str, Item], notes: Notes
 ) -> Converted:
     """Convert a composed document; fields that a Run cannot have produce warnings."""
-    section = Section(document, notes, camel=True)
-    known = read_params(section, overrides)
-    section.ignore(*_WITHOUT_A_WORD, *shortcuts.FIELDS, "patch_strategy", "run_patch", "component")
-    section.ignore("hub_ref", "path_ref", "url_ref", "dag_ref")
-    section.refuse(_REFUSED)
-    section.leave(_LEFT_OUT)
-    result = Converted(
-        name=section.non_empty("name"),
-        namespace=section.non_empty("namespace"),
-        description=section.non_empty("description"),
-    )
-    plugins, end = section.non_empty("plugins"), section.non_empty("termination")
-    run = section.take("run")
-    section.close()
-    given = SharedSettings(wanted.image, known.env, _shares_memory(plugins, notes))
+    fields = read(document, notes, _FIELDS)
+    params = _read_params(fields, overrides, notes)
+    made = Converted(fields.get("name"), fields.get("namespace"), fields.get("description"))
+    shared = SharedSettings(wanted.image, tuple(params.env), fields.get("plugins", True))
+    run = fields.get("run")
     runtime = _runtime(run, notes) if run is not None else None
     if run is None or runtime is None:
-        return result
-    body = Section(bound(run, known.params, notes), notes, camel=True)
-    body.ignore("kind")
-    clean = body.non_empty("clean_pod_policy")
-    if end is not None:
-        end = bound(end, known.params, notes)
-    result.spec = {"kind": runtime.kind}
-    result.replicas = run
-    if runtime.framework:
-        result.spec |= distributed(body, runtime, given)
-    else:
-        result.spec |= service(body, given) if runtime.kind == SERVICE else job(body, given)
-    body.close()
-    result.spec |= termination(end, clean, runtime, run, notes)
-    return result
+        return made
+    end = fields.get("termination")
+    end = {} if end is None else read(params.bind(end), notes, _TERMINATION)
+    body = params.bind(run)
+    convert = distributed if runtime.framework else service if runtime.kind == SERVICE else job
+    made.spec = {
+        "kind": runtime.kind,
+        **termination(end, runtime, run, notes),
+        **convert(body, runtime, shared, notes),
+    }
+    made.replicas = run
+    return made
 
 
 def _runtime(run: Item, notes: Notes) -> PolyaxonRuntime | None:
-    kind = run.entries.get("kind")
-    if kind is None or kind.value is None:
+    kind = run.find("kind")
+    if kind.value is None:
         notes.error(run, f"is required: one of {', '.join(RUNTIMES)}", below=("kind",))
-        return None
-    name = kind.as_text
-    if name in REFUSED:
-        notes.error(kind, f"is {name}: {REFUSED[name]}")
-    elif name not in RUNTIMES:
-        hint = guess(name, tuple(RUNTIMES))
-        notes.error(kind, f"{quoted(name)} is not one of {', '.join(RUNTIMES)}{hint}")
-    return RUNTIMES.get(name)
-
-
-def _shares_memory(plugins: Item | None, notes: Notes) -> bool:
-    """Return True if the pods have a volume at /dev/shm, which is the default of plugins."""
-    if plugins is None:
-        return True
-    shm = plugins.entries.get("shm")
-    if not isinstance(plugins.value, dict) or set(plugins.entries) - {"shm"}:
-        notes.warning(plugins, _SERVICES)
-    return shm is None or shm.value is None or want_flag(shm, notes)
+    elif kind.as_text in REFUSED:
+        notes.error(kind, f"is {kind.as_text}: {REFUSED[kind.as_text]}")
+    else:
+        want_one_of(kind, notes, tuple(RUNTIMES))
+    return RUNTIMES.get(kind.as_text)
 
 
 def termination(
-    item: Item | None, clean: Item | None, runtime: PolyaxonRuntime, run: Item, notes: Notes
+    end: Mapping[str, Item], runtime: PolyaxonRuntime, run: Item, notes: Notes
 ) -> dict[str, Draft]:
-    """Return fields of a Run's spec. `clean` is the cleanPodPolicy of the runtime in `run`."""
-    serving = runtime.kind == "service"
+    """Return fields of a Run's spec, from those of a termination section."""
+    serving = runtime.kind == SERVICE
     limited = runtime.framework not in _UNLIMITED
+    retries = end.get("maxRetries")
     result: dict[str, Draft] = {}
-    if limited and not serving:
-        result["backoffLimit"] = 0
-    if not serving:
-        result["cleanPodPolicy"] = "All"
-    if item is not None:
-        _convert_section(Section(item, notes, camel=True), result, serving=serving)
-    if not limited and "backoffLimit" not in result:
+    if serving:
+        if retries is not None:
+            notes.warning(retries, _DEPLOYED)
+    elif retries is not None or limited:
+        result["backoffLimit"] = retries or 0
+    if not limited and retries is None:
         notes.warning(run.entries["kind"], _NO_LIMIT, key=False)
-    if clean is not None:
-        word = want_one_of(clean.with_text(clean.as_text.capitalize()), notes, _CLEAN)
-        result["cleanPodPolicy"] = None if word is None else clean.with_text(word)
+    if "timeout" in end:
+        result["maxAgeSeconds" if serving else "activeDeadlineSeconds"] = end["timeout"]
+    if "ttl" in end:
+        # The pods stay as long as the Run does.
+        result["ttlSecondsAfterFinished"] = end["ttl"]
+    elif not serving:
+        result["cleanPodPolicy"] = "All"
     return result
 
 
-def _convert_section(section: Section, result: dict[str, Draft], *, serving: bool) -> None:
-    notes = section.notes
-    if (retries := _number(section, "max_retries", 0)) is not None:
-        if serving:
-            notes.warning(retries, _DEPLOYED)
-        else:
-            result["backoffLimit"] = retries
-    if (timeout := _number(section, "timeout", 1)) is not None:
-        result["maxAgeSeconds" if serving else "activeDeadlineSeconds"] = timeout
-    if (ttl := _number(section, "ttl", 0)) is not None:
-        result["ttlSecondsAfterFinished"] = ttl
-        # They stay as long as the Run does.
-        result.pop("cleanPodPolicy", None)
-    section.leave({"culling": _IDLE, "probe": _IDLE, "pod_failure_policy": _POLICY})
-    section.close()
-
-
-def _number(section: Section, name: str, least: int) -> Item | None:
-    item = section.non_empty(name)
-    number = None if item is None else want_whole(item, section.notes, least=least)
-    return None if item is None or number is None else item.with_value(number)
-
-
-def job(section: Section, shared: SharedSettings) -> dict[str, Draft]:
+def job(run: Item, _: PolyaxonRuntime, shared: SharedSettings, notes: Notes) -> dict[str, Draft]:
     """Return the part of the spec for a job."""
-    made = pod(section, shared)
+    fields = read(run, notes, _JOB)
+    made = pod(run, fields, shared, notes)
     policy = made.environment.restart_policy
     if policy is not None:
-        section.notes.warning(policy, _EXIT_CODE if policy.text == "ExitCode" else _RETRIED)
-    return _alone(made)
+        notes.warning(policy, _EXIT_CODE if policy.text == "ExitCode" else _RETRIED)
+    return _alone(made, fields)
 
 
-def service(section: Section, shared: SharedSettings) -> dict[str, Draft]:
+def service(
+    run: Item, _: PolyaxonRuntime, shared: SharedSettings, notes: Notes
+) -> dict[str, Draft]:
     """Return the part of the spec for a service; its kind is guessed."""
-    notes = section.notes
-    made = pod(section, shared)
+    fields = read(run, notes, _SERVICE)
+    made = pod(run, fields, shared, notes)
     policy = made.environment.restart_policy
     if policy is not None and policy.text != "Always":
         notes.warning(policy, _DEPLOYED)
-    ports: list[Draft] = []
-    listed = section.non_empty("ports")
-    items = want_list(listed, notes) if listed else ()
-    for item in items:
-        number = want_whole(item, notes, least=1)
-        if number is not None:
-            port = item.with_value(number)
-            ports.append({"port": port} if len(items) == 1 else _named_port(port, number))
-    replicas = section.non_empty("replicas")
-    if replicas is not None and want_whole(replicas, notes) not in (None, 1):
-        notes.warning(replicas, _ONE)
-    section.leave(_SINGLE_LEFT_OUT)
-    return {"kind": _kind(made), **_alone(made), **non_empty(ports=ports)}
+    listed = fields.get("ports", ())
+    ports = [port for each in listed if (port := want_whole(each, notes, least=1)) is not None]
+    replicas = fields.get("replicas")
+    if replicas is not None and replicas.value != 1:
+        notes.warning(replicas, "a service is one pod here; write a Deployment for more")
+    several = len(listed) > 1
+    named: list[Draft] = [
+        {**({"name": f"port-{port.value}"} if several else {}), "port": port} for port in ports
+    ]
+    return {"kind": _kind(made), **_alone(made, fields), **non_empty(ports=named)}
 
 
-def _named_port(port: Draft, number: int) -> dict[str, Draft]:
-    return {"name": f"port-{number}", "port": port}
-
-
-def _alone(made: Pod) -> dict[str, Draft]:
+def _alone(made: Pod, fields: Mapping[str, Draft]) -> dict[str, Draft]:
     template: Draft = {"spec": made.spec(with_resources=True)}
-    return non_empty(environment=made.environment.placement, template=template)
+    placed = non_empty(environment=made.environment.placement, template=template)
+    return {**placed, **pick(fields, ("clean_pod_policy",))}
 
 
 def _kind(made: Pod) -> str:
@@ -247,100 +254,33 @@ def _kind(made: Pod) -> str:
     return next((kind for kind, pattern in _KINDS if pattern.search(text)), "service")
 
 
-@dataclass
-class ParamValues:
-    """params: for templates. env: the variables of params with toEnv."""
-
-    params: Params
-    env: tuple[Draft, ...] = ()
-
-
-@dataclass
-class _Reader:
-    notes: Notes
-    values: dict[str, Item] = field(default_factory=dict)
-    elsewhere: dict[str, str] = field(default_factory=dict)
-    flags: set[str] = field(default_factory=set)
-    variables: dict[str, str] = field(default_factory=dict)
-
-    def declared(self, item: Item, *, required: bool, by_others: frozenset[str]) -> None:
-        """Read one of inputs or outputs. `by_others`: names with a value elsewhere."""
-        section = Section(item, self.notes, camel=True)
-        name_of = section.non_empty("name")
-        name = want_text(name_of, self.notes) if name_of else None
-        value, optional = section.take("value"), section.take("is_optional")
-        flag, variable = section.non_empty("is_flag"), section.non_empty("to_env")
-        section.leave({"connection": _BRINGS, "to_init": _BRINGS})
-        section.ignore("description", "type", "is_list", "arg_format", "validation", "options")
-        section.ignore("delay_validation")
-        section.close()
-        if name is None:
-            if name_of is None:
-                self.notes.error(item, "is required", below=("name",))
-            return
-        if flag is not None and want_flag(flag, self.notes):
-            self.flags.add(name)
-        if variable is not None and (text := want_text(variable, self.notes)):
-            self.variables[name] = text
-        if value is not None:
-            self.values[name] = value
-        elif name in by_others:
-            return
-        elif optional is not None and want_flag(optional, self.notes):
-            self.values[name] = item.with_value(None)
-        elif required:
-            self.notes.error(item, f"the input {name} {_MISSING.format(name=name)}")
-            self.elsewhere[name] = ""
-
-    def param(self, name: str, item: Item) -> None:
-        """Read one of params: a value, or a mapping with a value."""
-        if not isinstance(item.value, dict) or not _AT_LENGTH & {_snake(k) for k in item.entries}:
-            self.values[name] = item
-            return
-        section = Section(item, self.notes, camel=True)
-        value, reference = section.take("value"), section.non_empty("ref")
-        variable = section.non_empty("to_env")
-        section.leave({"connection": _BRINGS, "to_init": _BRINGS})
-        section.ignore("context_only")
-        section.close()
-        if variable is not None and (text := want_text(variable, self.notes)):
-            self.variables[name] = text
-        if reference is not None:
-            self.elsewhere[name] = f"{name}: {_REFERENCE}"
-            self.values.pop(name, None)
-            self.notes.warning(reference, f"{_REFERENCE}; give a value")
-        elif value is not None:
-            self.values[name] = value
-
-    def read_values(self) -> ParamValues:
-        """Return all values. A variable whose param has no value is left out."""
-        params = resolved(Params(self.values, self.elsewhere, frozenset(self.flags)), self.notes)
-        env: list[Draft] = []
-        for name, variable in self.variables.items():
-            value = params.values.get(name)
-            if value is not None and value.value is not None:
-                env.append({"name": variable, "value": value.with_text(as_text(value))})
-        return ParamValues(params, tuple(env))
-
-
-def read_params(section: Section, overrides: Mapping[str, Item]) -> ParamValues:
+def _read_params(fields: Mapping[str, Any], overrides: Mapping[str, Item], notes: Notes) -> Params:
     """Read inputs, outputs and params of a document; `overrides` are the command line's."""
-    notes = section.notes
-    reader = _Reader(notes)
-    params = section.non_empty("params")
-    written = want_mapping(params, notes) if params else {}
-    others = frozenset({*written, *overrides})
-    for field_name in ("inputs", "outputs"):
-        declared = section.non_empty(field_name)
-        for item in want_list(declared, notes) if declared else ():
-            reader.declared(item, required=field_name == "inputs", by_others=others)
+    written = fields.get("params", {})
+    params = Params(notes, {*written, *overrides})
+    for name in ("inputs", "outputs"):
+        for item in fields.get(name, ()):
+            params.declare(item, read(item, notes, _DECLARED), required=name == "inputs")
     for name, item in written.items():
         if name not in overrides:
-            reader.param(name, item)
-    for name, item in overrides.items():
-        reader.values[name] = item
-    return reader.read_values()
+            _read_param(params, name, item)
+    params.values.update(overrides)
+    params.resolve()
+    return params
 
 
-def _snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+def _read_param(params: Params, name: str, item: Item) -> None:
+    """Read one of params: a value, or a mapping with a value."""
+    # Keys that distinguish a param in long form from one whose value is a mapping.
+    if not {to_camel(key) for key in _PARAM} & {to_camel(key) for key in item.entries}:
+        params.values[name] = item
+        return
+    fields = read(item, params.notes, _PARAM)
+    if "toEnv" in fields:
+        params.variables[name] = fields["toEnv"]
+    if reference := fields.get("ref"):
+        params.elsewhere[name] = f"{name}: {_REFERENCE}"
+        params.values.pop(name, None)
+        params.notes.warning(reference, f"{_REFERENCE}; give a value")
+    elif "value" in fields:
+        params.values[name] = fields["value"]

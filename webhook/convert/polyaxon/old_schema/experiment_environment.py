@@ -15,38 +15,39 @@ Sources: polyaxon-schemas 0.6 (`ops/environments/`, `ops/experiment/environment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pydantic.alias_generators import to_camel
 
 from webhook.convert.polyaxon.draft import non_empty
-from webhook.convert.polyaxon.item import Section
-from webhook.convert.polyaxon.placement import OLD, placement
-from webhook.convert.polyaxon.values import want_list, want_number, want_text, want_whole
+from webhook.convert.polyaxon.item import (
+    NOTHING,
+    even_empty,
+    given,
+    ignored,
+    read,
+    want_list,
+    want_number,
+    want_text,
+    want_whole,
+)
+from webhook.convert.polyaxon.pods import OLD, pick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from webhook.convert.polyaxon.draft import Draft, Notes
-    from webhook.convert.polyaxon.item import Item
+    from webhook.convert.polyaxon.item import FieldReader, Item
 
 # Places of the other replicas: under their framework's name; under `replicas` since 0.4; next to
 # the master's resources when TensorFlow was the only framework.
-FRAMEWORKS: Final = ("tensorflow", "mxnet", "pytorch", "horovod", "mpi")
+_PLACES: Final = ("replicas", "tensorflow", "mxnet", "pytorch", "horovod", "mpi")
 _TWICE: Final = "a run has one set of replicas, and environment has one already; keep one"
 _STORES: Final = (
     "Fairlead mounts no stores of data or outputs; give the pods a volume in spec.template of "
     "the Run"
-)
-_MEANINGLESS: Final = {
-    "persistence": _STORES,
-    "outputs": _STORES,
-    "data_refs": _STORES,
-    "artifact_refs": _STORES,
-}
-_REFERENCES: Final = (
-    ("config_map_refs", "configMapRef", "ConfigMap"),
-    ("configmap_refs", "configMapRef", "ConfigMap"),
-    ("secret_refs", "secretRef", "Secret"),
 )
 _CATALOGUE: Final = (
     "names of Polyaxon's catalogue are taken for those of {kind}s in the run's namespace; mend "
@@ -54,37 +55,11 @@ _CATALOGUE: Final = (
 )
 WORKER: Final = "worker"
 PS: Final = "ps"
-_COUNTS: Final = {WORKER: "n_workers", PS: "n_ps"}
-FIELDS: Final = tuple(
-    field
-    for task, count in _COUNTS.items()
-    for field in (count, f"default_{task}", task, f"default_{task}_resources", f"{task}_resources")
-)
 _FOR_ALL: Final = "Polyaxon takes it from the top of environment alone, for all replicas"
-_REPLICA_MEANINGLESS: Final = dict.fromkeys(
-    (
-        "service_account",
-        "image_pull_secrets",
-        "max_restarts",
-        "secret_refs",
-        "config_map_refs",
-        "configmap_refs",
-        "data_refs",
-        "artifact_refs",
-        "outputs",
-        "persistence",
-    ),
-    _FOR_ALL,
-)
 _SESSION: Final = "a session's options are the program's own; set them there"
-_ROLE_MEANINGLESS: Final = {
-    "delay_workers_by_global_step": _SESSION,
-    "run_config": _SESSION,
-}
 _TPU: Final = (
     "becomes google.com/tpu, as GKE calls it today; the program and the node pool have to be for it"
 )
-_GPU_LIMIT: Final = "Kubernetes wants a limit for devices; it is set to the request"
 _GPU_DIFFERENT: Final = "request and limit of a device have to be equal; keep one of the two"
 
 
@@ -98,50 +73,35 @@ class Environment:
     replicas:             the section with the other replicas, and the framework that it names
     """
 
-    resources: dict[str, Draft] = field(default_factory=dict)
-    placement: dict[str, Draft] = field(default_factory=dict)
-    pod: dict[str, Draft] = field(default_factory=dict)
-    env_from: list[Draft] = field(default_factory=list)
-    max_restarts: Item | None = None
+    resources: dict[str, Draft]
+    placement: dict[str, Draft]
+    pod: dict[str, Draft]
+    env_from: list[Draft]
+    max_restarts: Item | None
     replicas: Item | None = None
     spelt_under: str = "replicas"
 
 
-def environment(item: Item | None, notes: Notes, *, distributable: bool) -> Environment:
+def environment(item: Item, notes: Notes, *, distributable: bool) -> Environment:
     """Read the environment section. Only experiments are `distributable`."""
-    if item is None:
-        return Environment()
-    section = Section(item, notes)
-    result = Environment(resources(section.non_empty("resources"), notes), placement(section, OLD))
-    section.ignore("index")
-    section.leave(_MEANINGLESS)
-    if account := section.non_empty("service_account"):
-        result.pod["serviceAccountName"] = account
-    if secrets := section.non_empty("image_pull_secrets"):
-        result.pod["imagePullSecrets"] = [{"name": name} for name in _names(secrets, notes)]
-    for name, source, kind in _REFERENCES:
-        if references := section.non_empty(name):
-            notes.warning(references, _CATALOGUE.format(kind=kind))
-            result.env_from += [{source: {"name": name}} for name in _names(references, notes)]
-    restarts = section.non_empty("max_restarts")
-    if restarts is not None and want_whole(restarts, notes) is not None:
-        result.max_restarts = restarts.with_value(want_whole(restarts, notes))
-    if distributable:
-        _replicas(section, result)
-    section.close()
-    return result
-
-
-def _replicas(section: Section, result: Environment) -> None:
-    oldest = {name: item for name in FIELDS if (item := section.non_empty(name)) is not None}
-    if oldest:
-        result.replicas, result.spelt_under = section.item.with_value(oldest), "tensorflow"
-    for name in ("replicas", *FRAMEWORKS):
-        found = section.non_empty(name)
-        if found is not None and result.replicas is not None:
-            section.notes.error(found, _TWICE, key=True)
-        elif found is not None:
+    fields = read(item, notes, _OF_EXPERIMENTS if distributable else _ENVIRONMENT, camel=False)
+    result = Environment(
+        fields.get("resources", {}),
+        pick(fields, OLD),
+        pick(fields, ("image_pull_secrets",)),
+        [each for name in pick(fields, _REFERENCES) for each in fields[name]],
+        fields.get("maxRestarts"),
+    )
+    if "serviceAccount" in fields:
+        result.pod = {"serviceAccountName": fields["serviceAccount"], **result.pod}
+    if oldest := pick(fields, _OLDEST):
+        result.replicas, result.spelt_under = item.with_value(oldest), "tensorflow"
+    for name, found in pick(fields, _PLACES).items():
+        if result.replicas is not None:
+            notes.error(found, _TWICE, key=True)
+        else:
             result.replicas, result.spelt_under = found, name
+    return result
 
 
 def _names(item: Item, notes: Notes) -> list[Item]:
@@ -152,145 +112,140 @@ def _names(item: Item, notes: Notes) -> list[Item]:
     ]
 
 
-@dataclass
-class Task:
-    """The replicas of one task: their number, the settings of all, and those of single ones."""
-
-    count: Item | None = None
-    common: dict[str, Draft] = field(default_factory=dict)
-    by_index: list[Draft] = field(default_factory=list)
-
-    def replica(self) -> dict[str, Draft]:
-        """Return the replicas in the form of a Run."""
-        return non_empty(count=self.count, **self.common, byIndex=self.by_index)
-
-
-def tasks(item: Item, notes: Notes, *, with_ps: bool) -> dict[str, Task]:
-    """Return the tasks with replicas; only some frameworks have parameter servers."""
-    section = Section(item, notes)
-    section.leave(_ROLE_MEANINGLESS)
+def tasks(item: Item, notes: Notes, *, with_ps: bool) -> dict[str, dict[str, Draft]]:
+    """Return the tasks with replicas, in the form of a Run; some frameworks have no ps."""
     names = (WORKER, PS) if with_ps else (WORKER,)
-    found = {name: _task(section, name) for name in names}
-    section.close()
-    return {name: task for name, task in found.items() if task.count is not None}
+    table = {**_OF_TASKS, **{field: given for name in names for field in _FIELDS[name]}}
+    fields = read(item, notes, table, camel=False)
+    found = {name: _task(name, item, fields, notes) for name in names}
+    return {name: task for name, task in found.items() if task}
 
 
-def _task(section: Section, name: str) -> Task:
-    notes = section.notes
-    count = section.non_empty(_COUNTS[name])
-    number = want_whole(count, notes) if count is not None else None
-    result = Task(count.with_value(number) if count is not None and number else None)
-    common, older = (
-        section.non_empty(f"default_{name}"),
-        section.non_empty(f"default_{name}_resources"),
-    )
-    if common is not None:
-        result.common = _one(Section(common, notes))
-    if older is not None and (asked := resources(older, notes)):
-        result.common.setdefault("resources", asked)
-    for entries in (section.non_empty(name), section.non_empty(f"{name}_resources")):
-        if entries is not None:
-            bare = entries.origin.path[-1] != name
-            result.by_index += _single(entries, notes, bare=bare)
-    if result.count is None and count is None and (result.common or result.by_index):
-        at = common or older or section.item
-        notes.warning(at, f"it has no replicas: {_COUNTS[name]} is not given")
-    return result
+def _task(name: str, item: Item, fields: Mapping[str, Item], notes: Notes) -> dict[str, Draft]:
+    """Return the replicas of a task; {} if there are none."""
+    own = [fields.get(to_camel(each), NOTHING) for each in _FIELDS[name]]
+    count, common, older, entries, bare = own
+    number = want_whole(count, notes) if count is not NOTHING else None
+    settings = _read_replica(common, notes)
+    if asked := resources(older, notes):
+        settings.setdefault("resources", asked)
+    by_index = [
+        *_single(entries, notes, partial(_read_replica, single=True)),
+        *_single(bare, notes, lambda *own: non_empty(resources=resources(*own))),
+    ]
+    if count is NOTHING and (settings or by_index):
+        where = next((each for each in (common, older) if each is not NOTHING), item)
+        notes.warning(where, f"it has no replicas: {_FIELDS[name][0]} is not given")
+    has_some = number is not None and number.value
+    return non_empty(count=number, **settings, byIndex=by_index) if has_some else {}
 
 
-def _single(item: Item, notes: Notes, *, bare: bool) -> Iterator[Draft]:
-    """Read entries for one index each; `bare` ones have the resources next to the index."""
+def _single(
+    item: Item, notes: Notes, reader: Callable[[Item, Notes], Mapping[str, Draft]]
+) -> Iterator[Draft]:
+    """Read entries for one index each, without which it is what `reader` takes."""
     for entry in want_list(item, notes):
-        index = entry.entries.get("index")
-        if index is None or index.value is None:
+        index = entry.find("index")
+        if index.value is None:
             notes.error(entry, "is required: which replica, from 0", below=("index",))
             continue
         number = want_whole(index, notes)
         rest = {key: value for key, value in entry.entries.items() if key != "index"}
-        own = entry.with_value(rest)
-        if bare:
-            differs = non_empty(resources=resources(own, notes))
-        else:
-            differs = _one(Section(own, notes), single=True)
+        differs = reader(entry.with_value(rest), notes)
         if number is not None and differs:
-            yield {"index": index.with_value(number), **differs}
+            yield {"index": number, **differs}
 
 
-def _one(section: Section, *, single: bool = False) -> dict[str, Draft]:
+def _read_replica(item: Item, notes: Notes, *, single: bool = False) -> dict[str, Draft]:
     """Read one entry; a single replica's fields replace those of its task."""
-    section.ignore("index")
-    section.leave({**_REPLICA_MEANINGLESS, "config": _SESSION})
+    fields = read(item, notes, _REPLICA, camel=False)
     # Empty resources count, too: a single replica then requests none.
-    own = section.take("resources")
-    asked: dict[str, Draft] = {"resources": resources(own, section.notes)} if own else {}
-    where = placement(section, OLD)
-    section.close()
+    own = fields.get("resources")
+    asked: dict[str, Draft] = {"resources": resources(own, notes)} if own else {}
+    where = pick(fields, OLD)
     if not single:
         return non_empty(**asked, environment=where)
     strategy: dict[str, Draft] = {"patchStrategy": "Replace"} if where else {}
     return {**asked, **non_empty(environment={**strategy, **where})}
 
 
-class Kind(NamedTuple):
-    """A resource's name in Kubernetes, and the form of its amount."""
-
-    name: str
-    device: bool
-    unit: str = ""
-
-
-KINDS: Final[Mapping[str, Kind]] = {
-    "cpu": Kind("cpu", device=False),
-    "memory": Kind("memory", device=False, unit="Mi"),
-    "gpu": Kind("nvidia.com/gpu", device=True),
-    "tpu": Kind("google.com/tpu", device=True),
+# Their names in Kubernetes, and the units of their amounts. Devices have whole numbers.
+_RESOURCES: Final = {
+    "cpu": ("cpu", ""),
+    "memory": ("memory", "Mi"),
+    "gpu": ("nvidia.com/gpu", ""),
+    "tpu": ("google.com/tpu", ""),
 }
+_DEVICES: Final = ("gpu", "tpu")
+_SIDES: Final = {"requests": "request", "limits": "limit"}
 
 
-def resources(item: Item | None, notes: Notes) -> dict[str, Draft]:
+def resources(item: Item, notes: Notes) -> dict[str, Draft]:
     """Return a container's requests and limits."""
-    if item is None:
-        return {}
-    section = Section(item, notes)
-    sides: dict[str, dict[str, Draft]] = {"requests": {}, "limits": {}}
-    for name, kind in KINDS.items():
-        if (given := section.non_empty(name)) is None:
+    sides: dict[str, dict[str, Item]] = {side: {} for side in _SIDES}
+    for kind, own in read(item, notes, dict.fromkeys(_RESOURCES, given), camel=False).items():
+        name, unit = _RESOURCES[kind]
+        if kind == "tpu":
+            notes.warning(own, _TPU)
+        want = want_whole if kind in _DEVICES else want_number
+        spellings = [each for pair in _SIDES.items() for each in pair]
+        amounts = read(own, notes, dict.fromkeys(spellings, want), camel=False)
+        for side, shorter in _SIDES.items():
+            if side in amounts and shorter in amounts:
+                notes.error(amounts[shorter], f"is {side} once more; keep one of the two", key=True)
+            amount = amounts.get(side, amounts.get(shorter, NOTHING))
+            if amount.value:
+                text = f"{amount.value:.6f}".rstrip("0").rstrip(".")
+                sides[side][name] = amount.with_text(f"{text}{unit}")
+        asked, limit = (found.get(name) for found in sides.values())
+        if kind not in _DEVICES or asked is None:
             continue
-        if name == "tpu":
-            notes.warning(given, _TPU)
-        for side, amount in _amounts(given, kind, notes).items():
-            sides[side][kind.name] = amount
-    section.close()
+        # Devices cannot be overcommitted: a request needs a limit, and the same one.
+        if limit is None:
+            sides["limits"][name] = asked
+            notes.warning(own, "Kubernetes wants a limit for devices; it is set to the request")
+        elif asked.value != limit.value:
+            notes.error(asked, _GPU_DIFFERENT)
     return {side: amounts for side, amounts in sides.items() if amounts}
 
 
-def _amounts(item: Item, kind: Kind, notes: Notes) -> dict[str, Item]:
-    section = Section(item, notes)
-    found: dict[str, Item] = {}
-    want: Callable[[Item, Notes], float | None] = want_whole if kind.device else want_number
-    for side, shorter in (("requests", "request"), ("limits", "limit")):
-        given, other = section.non_empty(side), section.non_empty(shorter)
-        if given is not None and other is not None:
-            notes.error(other, f"is {side} once more; keep one of the two", key=True)
-        given = given or other
-        amount = None if given is None else want(given, notes)
-        if given is not None and amount:
-            found[side] = given.with_text(_quantity(amount, kind.unit))
-    section.close()
-    if kind.device and found:
-        _device(found, item, notes)
-    return found
+def _read_references(item: Item, notes: Notes, *, source: str, kind: str) -> list[Draft]:
+    notes.warning(item, _CATALOGUE.format(kind=kind))
+    return [{source: {"name": name}} for name in _names(item, notes)]
 
 
-def _device(found: dict[str, Item], item: Item, notes: Notes) -> None:
-    """Devices cannot be overcommitted: a request needs a limit, and the same one."""
-    if "limits" not in found:
-        found["limits"] = found["requests"]
-        notes.warning(item, _GPU_LIMIT)
-    elif "requests" in found and found["requests"].value != found["limits"].value:
-        notes.error(found["requests"], _GPU_DIFFERENT)
-
-
-def _quantity(amount: float, unit: str) -> str:
-    text = f"{amount:.6f}".rstrip("0").rstrip(".")
-    return f"{text}{unit}"
+_config_maps = partial(_read_references, source="configMapRef", kind="ConfigMap")
+# By task: its number of replicas, the settings of all of them, and those of single ones. Older
+# files have the resources apart.
+_FIELDS: Final = {
+    name: (count, f"default_{name}", f"default_{name}_resources", name, f"{name}_resources")
+    for name, count in ((WORKER, "n_workers"), (PS, "n_ps"))
+}
+_REFERENCES: Final[Mapping[str, FieldReader]] = {
+    "config_map_refs": _config_maps,
+    "configmap_refs": _config_maps,
+    "secret_refs": partial(_read_references, source="secretRef", kind="Secret"),
+}
+_ENVIRONMENT: Final[Mapping[str, FieldReader]] = {
+    "resources": resources,
+    **OLD,
+    "index": ignored,
+    **dict.fromkeys(("persistence", "outputs", "data_refs", "artifact_refs"), _STORES),
+    "service_account": given,
+    "image_pull_secrets": lambda item, notes: [{"name": each} for each in _names(item, notes)],
+    **_REFERENCES,
+    "max_restarts": want_whole,
+}
+_OLDEST: Final = tuple(field for fields in _FIELDS.values() for field in fields)
+_OF_EXPERIMENTS: Final = {**_ENVIRONMENT, **dict.fromkeys((*_OLDEST, *_PLACES), given)}
+_OF_TASKS: Final[Mapping[str, FieldReader]] = {
+    "delay_workers_by_global_step": _SESSION,
+    "run_config": _SESSION,
+}
+_REPLICA: Final[Mapping[str, FieldReader]] = {
+    **{name: _FOR_ALL for name in _ENVIRONMENT if name not in OLD},
+    "index": ignored,
+    "config": _SESSION,
+    "resources": even_empty,
+    **OLD,
+}

@@ -1,0 +1,314 @@
+"""Extract Runs from the objects of one engine each.
+
+SparkApplications, RayClusters and RayJobs, the kinds of the training operator and the MPI operator,
+Jobs and DaskJobs. Above 300 lines: one part for each engine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from webhook.convert.engines.parts import (
+    begin,
+    first_of,
+    is_second,
+    read_replica,
+    read_template,
+    set_present,
+    set_templates,
+)
+from webhook.convert.polyaxon.draft import non_empty
+from webhook.convert.polyaxon.item import NOTHING, Item
+from webhook.run.backends import batch_job, dask_operator, kuberay, spark_operator
+from webhook.run.backends.training_operator import MPIJOB_V1
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.convert.polyaxon.draft import Converted, Draft
+    from webhook.run.backends.backend import ObjectKind
+    from webhook.run.backends.training_operator import JobKind
+
+# Fields of a SparkApplication's driver that are fields of its container.
+_IN_CONTAINER: Final = ("env", "envFrom", "volumeMounts", "securityContext", "lifecycle")
+# Fields of the driver that are fields of its pod, and their names there.
+_IN_POD: Final = {
+    "serviceAccount": "serviceAccountName",
+    "tolerations": "tolerations",
+    "affinity": "affinity",
+    "schedulerName": "schedulerName",
+    "priorityClassName": "priorityClassName",
+    "podSecurityContext": "securityContext",
+    "terminationGracePeriodSeconds": "terminationGracePeriodSeconds",
+    "initContainers": "initContainers",
+    "hostAliases": "hostAliases",
+}
+
+
+def extract_spark(item: Item, _: Item) -> Converted:
+    """Return the Run of a SparkApplication: its driver, whose template or fields are the Run's."""
+    made = begin(item, spark_operator.KIND)
+    spec = item.find("spec")
+    driver = spec.find("driver")
+    made.replicas = driver if driver.value is not None else None
+    found: dict[str, Draft] = {}
+    policy, retries = (spec.find("restartPolicy", each) for each in ("type", "onFailureRetries"))
+    if policy.value in ("Never", "OnFailure"):
+        found["restartPolicy"] = policy
+    if policy.value == "OnFailure" and retries.value is not None:
+        made.spec["backoffLimit"] = retries
+    template = driver.find("template")
+    if is_second(template, spark_operator.CONTAINER):
+        made.spec["mainContainer"] = spark_operator.CONTAINER
+    set_templates(made, {"driver": found}, {"driver": template})
+    built = _spark_template(spec, driver)
+    if template.value is not None:
+        built = _merge_drafts(read_template(template, {}), _named_container(template, built))
+    made.spec["template"] = built
+    return made
+
+
+def _named_container(template: Item, built: dict[str, Draft]) -> dict[str, Draft]:
+    """Return the template of a driver's fields with its container at the place of the template's.
+
+    Spark's container is the one of the name, else the first.
+    """
+    containers = template.find("spec", "containers").elements
+    names_of = [each.find("name").value for each in containers]
+    at = names_of.index(spark_operator.CONTAINER) if spark_operator.CONTAINER in names_of else 0
+    spec = cast("dict[str, Any]", built["spec"])
+    main, *sidecars = spec["containers"]
+    if names_of:
+        # Rendering makes the sizes of the template's resources: others are a difference.
+        own = containers[at].find("resources").value
+        main = {k: v for k, v in main.items() if k != "resources" or own is None}
+        main["name"] = names_of[at]
+    merged = [
+        _merge_drafts(dict(each.entries), main) if n == at else each
+        for n, each in enumerate(containers)
+    ]
+    return {**built, "spec": {**spec, "containers": [*(merged or [main]), *sidecars]}}
+
+
+def _merge_drafts(old: Mapping[str, Draft], new: Mapping[str, Draft]) -> dict[str, Draft]:
+    """Return a mapping with the fields of both: of equal ones the new, lists one after another."""
+    result = dict(old)
+    for key, value in new.items():
+        before = result.get(key)
+        first, second = (each.value if isinstance(each, Item) else each for each in (before, value))
+        if isinstance(first, dict) and isinstance(second, dict):
+            result[key] = _merge_drafts(first, second)
+        elif isinstance(first, tuple | list) and isinstance(second, tuple) and key != "containers":
+            result[key] = [*first, *second]
+        else:
+            result[key] = value
+    return result
+
+
+def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
+    """Return the template of a driver that has none, from the fields that Spark's settings have."""
+    container: dict[str, Draft] = {"name": spark_operator.CONTAINER}
+    set_present(
+        container,
+        image=first_of(driver.find("image"), spec.find("image")),
+        imagePullPolicy=spec.find("imagePullPolicy"),
+        **{own: driver.find(own) for own in _IN_CONTAINER},
+    )
+    pod: dict[str, Draft] = {}
+    set_present(
+        pod,
+        **{own: driver.find(name) for name, own in _IN_POD.items()},
+        nodeSelector=first_of(driver.find("nodeSelector"), spec.find("nodeSelector")),
+    )
+    if secrets := spec.find("imagePullSecrets").elements:
+        pod["imagePullSecrets"] = [{"name": each} for each in secrets]
+    set_present(pod, volumes=spec.find("volumes"))
+    cores: dict[str, Item] = {}
+    cpu = first_of(driver.find("coreRequest"), driver.find("cores"))
+    set_present(cores, limits=driver.find("coreLimit"), requests=cpu)
+    container |= non_empty(resources={part: {"cpu": each} for part, each in cores.items()})
+    metadata: dict[str, Draft] = {}
+    set_present(metadata, labels=driver.find("labels"), annotations=driver.find("annotations"))
+    return {
+        **non_empty(metadata=metadata),
+        "spec": {**pod, "containers": [container, *driver.find("sidecars").elements]},
+    }
+
+
+def _begin(item: Item, kind: ObjectKind) -> Converted:
+    made = begin(item, kind)
+    made.annotations = {k: v for k, v in made.annotations.items() if k != kuberay.OWN_COMMAND}
+    return made
+
+
+def _read_cluster(
+    made: Converted, cluster: Item
+) -> tuple[dict[str, dict[str, Draft]], dict[str, Item]]:
+    """Return replicas and templates by role: the head, and the first group with workers."""
+    made.replicas = cluster
+    found: dict[str, dict[str, Draft]] = {"head": {}}
+    templates = {"head": cluster.find("headGroupSpec", "template")}
+    groups = cluster.find("workerGroupSpecs").elements
+    for group in [each for each in groups if each.find("replicas").value != 0][:1]:
+        made.roles = {"worker": group}
+        found["worker"] = read_replica(group, ())
+        templates["worker"] = group.find("template")
+    return found, templates
+
+
+def extract_ray(item: Item, driver: Item) -> Converted:
+    """Return the Run of a RayCluster, and of the driver's Job if there is one."""
+    made = _begin(item, kuberay.KIND)
+    found, templates = _read_cluster(made, item.find("spec"))
+    name = item.find("metadata", "name").as_text
+    if driver is NOTHING:
+        set_templates(made, found, templates)
+        return made
+    spec = driver.find("spec")
+    found["driver"] = {}
+    templates["driver"] = spec.find("template")
+    limit = spec.find("backoffLimit")
+    if limit.value == 0:
+        found["driver"]["restartPolicy"] = "Never"
+    else:
+        set_present(made.spec, backoffLimit=limit)
+    set_present(made.spec, activeDeadlineSeconds=spec.find("activeDeadlineSeconds"))
+    marks, env = kuberay.driver_labels(name), kuberay.driver_env(name)
+    set_templates(made, found, templates, {"driver": marks}, {"driver": env})
+    return made
+
+
+def extract_ray_job(item: Item, _: Item) -> Converted:
+    """Return the Run of a RayJob: its driver submits the entrypoint, which runs on the head."""
+    made = _begin(item, kuberay.JOB)
+    spec = item.find("spec")
+    if spec.find("backoffLimit").value:
+        made.spec["restartScope"] = "Run"
+    found, templates = _read_cluster(made, spec.find("rayClusterSpec"))
+    head, own = templates["head"], spec.find("submitterPodTemplate")
+    found["driver"] = {}
+    templates["driver"] = first_of(own, head)
+    set_templates(made, found, templates)
+    if "template" not in found["driver"]:
+        for replica in found.values():
+            replica["template"] = made.spec["template"]
+        made.spec["template"] = {}
+    driver = read_template(own, {})
+    containers = own.find("spec", "containers").elements
+    main: Mapping[str, Draft] = containers[0].entries if containers else {}
+    if own.value is None:
+        image = head.find("spec", "containers", 0, "image")
+        main = kuberay.submitter(image if image.value is not None else None)
+        driver = {"spec": {}}
+    entrypoint = spec.find("entrypoint")
+    if isinstance(entrypoint.value, str) and "command" not in main:
+        main = {**main, "command": kuberay.submit_command(entrypoint.value)}
+    pod = driver["spec"]
+    if main and isinstance(pod, dict):
+        driver["spec"] = {**pod, "containers": [main, *containers[1:]]}
+    found["driver"]["template"] = driver
+    return made
+
+
+def extract_job(item: Item, _: Item, *, kind: JobKind) -> Converted:
+    """Return the Run of a kind with replicas by role."""
+    made = begin(item, kind)
+    spec = item.find("spec")
+    made.replicas = spec.find(kind.replicas)
+    roles = {str(key).lower(): role for role, key in kind.roles.items()}
+    roles |= {"chief": "chief", "master": "master"} if kind.kind == "TFJob" else {}
+    settings = cast("dict[str, Any]", made.spec.setdefault(kind.framework or "", {}))
+    parts: dict[str, Item] = {}
+    for key, replica in made.replicas.present.items():
+        role = roles.get(key.lower())
+        if role is not None and role not in parts:
+            parts[role] = replica
+    if kind.kind == "TFJob" and "master" in parts:
+        settings["masterTaskType"] = "master"
+    found = {
+        role: read_replica(each, ("Never", "OnFailure", "ExitCode")) for role, each in parts.items()
+    }
+    templates = {role: each.find("template") for role, each in parts.items()}
+    made.roles = parts
+    _set_port(settings, kind, templates)
+    if kind is MPIJOB_V1:
+        # The policy at its older place, which the newer one replaces.
+        older: dict[str, Draft] = {}
+        set_present(older, cleanPodPolicy=spec.find("cleanPodPolicy"))
+        made.spec = {**older, **made.spec}
+        main = spec.find("mainContainer")
+        if any(is_second(each, main.as_text) for each in templates.values()):
+            made.spec["mainContainer"] = main
+    elastic = spec.find("elasticPolicy")
+    if elastic.value is not None and kind.framework == "pytorch":
+        _complete_elastic(settings, elastic, found)
+    if not settings:
+        del made.spec[kind.framework or ""]
+    if kind.container and any(is_second(each, kind.container) for each in templates.values()):
+        made.spec["mainContainer"] = kind.container
+    set_templates(made, found, templates)
+    return made
+
+
+def extract_batch_job(item: Item, _: Item) -> Converted:
+    """Return the Run of a Job: one master, or as many workers as completions."""
+    made = begin(item, batch_job.KIND)
+    made.replicas = spec = item.find("spec")
+    counts = [each for each in map(spec.find, ("completions", "parallelism")) if each.value]
+    role = "worker" if counts else "master"
+    set_templates(
+        made, {role: {"count": counts[0]} if counts else {}}, {role: spec.find("template")}
+    )
+    return made
+
+
+def extract_dask(item: Item, _: Item) -> Converted:
+    """Return the Run of a DaskJob."""
+    made = begin(item, dask_operator.KIND)
+    made.replicas = item.find("spec")
+    parts = {role: item.find("spec", *path) for role, path in dask_operator.SECTIONS.items()}
+    made.roles = {role: each for role, each in parts.items() if each.value is not None}
+    found = {
+        role: read_replica(each, ()) if role == "worker" else {}
+        for role, each in made.roles.items()
+    }
+    if "driver" in found:
+        # The definition's default, where a Run's driver is rendered with Never.
+        policy = parts["driver"].find("spec", "restartPolicy")
+        if policy.value != "Never":
+            default = dask_operator.DRIVER_DEFAULT
+            found["driver"]["restartPolicy"] = policy if policy.value else default
+    set_templates(made, found, made.roles)
+    return made
+
+
+def _set_port(settings: dict[str, Any], kind: JobKind, templates: Mapping[str, Item]) -> None:
+    """Set the framework's port: of a TFJob if all roles have it, else that of the first role."""
+    found = {role: operator_port(each, kind) for role, each in templates.items()}
+    if kind.kind != "TFJob":
+        first = next((role for role in kind.roles if role in found), "")
+        found = {role: each for role, each in found.items() if role == first}
+    ports = [*found.values()]
+    if ports and all(each.value == ports[0].value for each in ports):
+        set_present(settings, port=ports[0])
+
+
+def operator_port(template: Item, kind: JobKind) -> Item:
+    """Return the number of the main container's port by which the operator connects the roles."""
+    main = _named(template.find("spec", "containers"), kind.container)
+    return _named(main.find("ports"), kind.port).find("containerPort") if kind.port else NOTHING
+
+
+def _named(listed: Item, name: str) -> Item:
+    return next((each for each in listed.elements if each.find("name").value == name), NOTHING)
+
+
+def _complete_elastic(
+    settings: dict[str, Any], policy: Item, found: Mapping[str, Mapping[str, Draft]]
+) -> None:
+    """Set the minimum, which a Run requires; the operator has the maximum by default."""
+    elastic = settings.pop("elastic", {})
+    if "master" not in found and "worker" in found:
+        most = policy.find("maxReplicas")
+        default = most if most.value is not None else found["worker"].get("count", 1)
+        settings["elastic"] = {"minReplicas": default, **elastic}
