@@ -288,6 +288,7 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     "PolicyCapacity": (*PLACEMENT["CapacitySetting"], _GIVES_UP),
     "Fallback": _FALLBACK,
     "CapacityClassSpec.lostAfter": _span("1m"),
+    "Illness.lasts": _span("0s"),
     "Fallback.within": _span("1m"),
     "Fallback.afterPending": _span("1s"),
     "Fallback.returnAfter": _span("1s"),
