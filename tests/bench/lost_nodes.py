@@ -247,7 +247,8 @@ def main() -> None:
     options = parser.parse_args()
     with arena() as (plane, controller):
         print(circumstances(options.rounds), "\n", sep="")
-        print("\n".join(one_by_one(plane, options.rounds)), "\n", sep="", flush=True)
+        if options.rounds:
+            print("\n".join(one_by_one(plane, options.rounds)), "\n", sep="", flush=True)
         if options.runs:
             print("| | pods lost | whole again after, s | requests a pod | controller, MiB |")
             print("|---|---|---|---|---|")

@@ -209,6 +209,16 @@ def test_illness_is_that_of_the_class_and_ends() -> None:
     assert not stage.view.ill()
 
 
+def test_an_announcement_by_a_taint_of_ones_own_is_known() -> None:
+    """Beside those of clouds, once its key is named."""
+    node = raw_node("a")
+    node["spec"]["taints"] = [{"key": "example.com/other", "effect": "NoSchedule"}]
+    stage = Stage()
+    assert not stage.view.health_of_raw(node).leaving
+    stage.view.leaving = {"example.com/other"}
+    assert stage.view.health_of_raw(node).leaving
+
+
 @pytest.mark.parametrize("taint", [None, "karpenter.sh/disrupted", "example.com/other"])
 def test_an_announced_loss_is_known(taint: str | None) -> None:
     """By the taints of clouds and autoscalers; a cordon counts, too."""

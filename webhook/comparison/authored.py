@@ -75,10 +75,10 @@ def without_credits(
     settings: dict[tuple[str, str], list[PlacementSetting]] = {}
     for each in policies.policies:
         for setting in each.settings:
-            known = settings.setdefault((each.name, setting.field), [])
-            known.append(setting)
+            there = settings.setdefault((each.name, setting.field), [])
+            there.append(setting)
             if isinstance(setting, CapacitySetting) and setting.fallback:
-                known.append(setting.give_up())
+                there.append(setting.give_up())
     result = own._replace(annotations=_without(own.annotations, names.PLACEMENT))
     unsure: list[tuple[str, str]] = []
     doubtful: set[str] = set()

@@ -79,6 +79,7 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
             nodes=settings.watches_nodes,
             terms=_restart_terms(settings),
         )
+        controller.known.nodes.leaving = names.TAINTS_LEAVING.union(settings.leaving_taints)
         watch_parts(metrics, controller, writer, bucket)
         keeper = None
         if settings.certificates:
@@ -191,6 +192,11 @@ def watch_parts(
         controller.known,
         controller.informers,
         (
+            (
+                metric_names.PODS_LEAVING,
+                "Pods of runs on nodes that are cordoned, or announced to be taken away.",
+                controller.known.pods_on_leaving_nodes,
+            ),
             (metric_names.QUEUE_DEPTH, "Runs that wait to be reconciled.", controller.queue_depth),
             (
                 metric_names.QUEUE_OLDEST,

@@ -24,7 +24,7 @@ from webhook.run.observed import NodeHealth
 from webhook.times import parse_span, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from webhook.kube.cache import Change
 
@@ -78,6 +78,8 @@ class Nodes:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._now = now
+        # Keys of taints by which a node is announced to be taken away.
+        self.leaving: Collection[str] = names.TAINTS_LEAVING
         self._sharing = Sharing()
         self.cache: Cache[WatchedNode] = Cache(self._keep, clock=clock)
         self.classes: Cache[CapacityClass] = Cache(_read_class, clock=clock)
@@ -176,7 +178,7 @@ class Nodes:
             ill=ill,
             ill_since=since,
             ill_after=after,
-            leaving=watched.node.unschedulable or any(map(watched.has_taint, names.TAINTS_LEAVING)),
+            leaving=watched.node.unschedulable or any(map(watched.has_taint, self.leaving)),
         )
 
     def _unless_many(self, health: NodeHealth) -> NodeHealth:

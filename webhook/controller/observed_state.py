@@ -106,6 +106,12 @@ class ObservedState:
         """Return the uids of the Runs that have pods on the node."""
         return tuple(self._on_nodes.get(node, ()))
 
+    def pods_on_leaving_nodes(self) -> int:
+        """Return how many pods of Runs are on nodes that are about to be taken away."""
+        # A copy: the metrics may be read on another thread.
+        there = [(self.nodes.get(node), runs) for node, runs in list(self._on_nodes.items())]
+        return sum(runs.total() for node, runs in there if node and node.leaving)
+
     def observed(
         self,
         namespace: str,

@@ -155,6 +155,13 @@ class ControllerSettings:
         help="How long after the deletion of a Node its pods are replaced, if it has not come "
         "back. Kubernetes itself deletes them after about a minute.",
     )
+    leaving_taints: tuple[str, ...] = setting(
+        "--leaving-taint",
+        multiple=True,
+        metavar="KEY",
+        help="The key of another taint by which a node is announced to be taken away, beside those "
+        "of known clouds and autoscalers. Repeatable.",
+    )
     nodes: bool | None = setting(
         "--nodes/--no-nodes",
         default=None,
