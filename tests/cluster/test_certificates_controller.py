@@ -97,25 +97,6 @@ def test_a_wiped_bundle_and_a_deleted_secret_are_noticed_at_once(
     assert metric(controller.health_port, "fairlead_api_requests_total", verb="GET") > looks
 
 
-def test_what_it_keeps_is_measured(site: Site, launch: Callable[..., SandboxController]) -> None:
-    """Expiry times, the phase, what was written."""
-    controller = launch("keeper", "--no-leader-election")
-    eventually("certificates are there", lambda: is_steady(controller))
-    port = controller.health_port
-    authority, serving = site.authority(), site.serving()
-    assert authority
-    assert authority.signing
-    assert serving
-    expiry = "fairlead_certificate_expiry_timestamp_seconds"
-    for name, pair in (("authority", authority.signing), ("leaf", serving.leaf)):
-        wanted = pair.check().not_valid_after_utc.timestamp()
-        assert metric(port, expiry, certificate=name) == wanted
-    assert metric(port, "fairlead_certificate_phase", phase="steady") == 1
-    assert metric(port, "fairlead_certificate_phase") == 1
-    assert metric(port, "fairlead_certificate_writes_total", object="authority") == 2
-    assert metric(port, "fairlead_certificate_writes_total", object="serving") == 1
-
-
 def test_it_goes_on_where_a_killed_leader_was(
     site: Site, launch: Callable[..., SandboxController]
 ) -> None:
@@ -172,35 +153,6 @@ def test_without_rights_it_says_which_is_missing(
     eventually("certificates are there", lambda: is_steady(controller))
     site.is_sound()
     assert said(controller)["ready"]
-
-
-def test_nothing_that_it_logs_is_a_key(
-    site: Site, launch: Callable[..., SandboxController]
-) -> None:
-    """From the first start to the end of a rotation, with everything logged."""
-    controller = launch("keeper", "--no-leader-election", "--log-level", "debug")
-    eventually("certificates are there", lambda: is_steady(controller))
-    keys = [pair.private_key for pair in pairs(site)]
-    site.ask_to_rotate(site.installation.authority)
-    eventually("it is on its way", lambda: not is_steady(controller))
-    eventually("it is over", lambda: is_steady(controller))
-    keys += [pair.private_key for pair in pairs(site)]
-    assert len(set(keys)) == 4
-    log = controller.process.log.read_text()
-    written = "authority written: a new authority was requested"
-    assert any(written in line for line in log.splitlines())
-    for key in keys:
-        for line in key.decode().splitlines()[1:-1]:
-            assert line not in log
-    assert "PRIVATE KEY" not in log
-
-
-def pairs(site: Site) -> list[Any]:
-    """The authority that signs, and the leaf."""
-    authority, serving = site.authority(), site.serving()
-    assert authority
-    assert serving
-    return [authority.signing, serving.leaf]
 
 
 def grant(kubectl: Kubectl, name: str, rule: Json) -> None:
