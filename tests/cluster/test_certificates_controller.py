@@ -155,6 +155,35 @@ def test_without_rights_it_says_which_is_missing(
     assert said(controller)["ready"]
 
 
+def test_nothing_that_it_logs_is_a_key(
+    site: Site, launch: Callable[..., SandboxController]
+) -> None:
+    """From the first start to the end of a rotation, with everything logged."""
+    controller = launch("keeper", "--no-leader-election", "--log-level", "debug")
+    eventually("certificates are there", lambda: is_steady(controller))
+    keys = [pair.private_key for pair in pairs(site)]
+    site.ask_to_rotate(site.installation.authority)
+    eventually("it is on its way", lambda: not is_steady(controller))
+    eventually("it is over", lambda: is_steady(controller))
+    keys += [pair.private_key for pair in pairs(site)]
+    assert len(set(keys)) == 4
+    log = controller.process.log.read_text()
+    written = "authority written: a new authority was requested"
+    assert any(written in line for line in log.splitlines())
+    for key in keys:
+        for line in key.decode().splitlines()[1:-1]:
+            assert line not in log
+    assert "PRIVATE KEY" not in log
+
+
+def pairs(site: Site) -> list[Any]:
+    """The authority that signs, and the leaf."""
+    authority, serving = site.authority(), site.serving()
+    assert authority
+    assert serving
+    return [authority.signing, serving.leaf]
+
+
 def grant(kubectl: Kubectl, name: str, rule: Json) -> None:
     """Give the account this right in the namespace."""
     kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}
