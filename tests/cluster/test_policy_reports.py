@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.cluster.kyverno import policy_report_definition
 from tests.cluster.manifests import pod, template
 from tests.cluster.paths import home
 from tests.cluster.policy_rule_cases import path_of
 from tests.cluster.spaces import Json, Space
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
+from tests.go_programs import module_source
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
@@ -33,6 +34,7 @@ from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import SandboxController, start_controller, start_webhook
 from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.modules import Module
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 from webhook.times import to_second
 
@@ -87,6 +89,16 @@ class Site:
         found = self.report(namespace)
         assert found is not None
         return found
+
+
+def policy_report_definition() -> dict[str, Any]:
+    """The CustomResourceDefinition that Kyverno installs; its module is downloaded if missing."""
+    module = Module("kyverno", "github.com/kyverno/kyverno", Path(__file__).parent / "files")
+    folder = module_source(module) / "config" / "crds" / "policyreport"
+    found: dict[str, Any] = yaml.safe_load(
+        (folder / "wgpolicyk8s.io_policyreports.yaml").read_text()
+    )
+    return found
 
 
 @pytest.fixture(scope="module")
