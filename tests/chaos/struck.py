@@ -1,4 +1,4 @@
-"""A replica is killed, or stands still for 5 s, in which it takes connections and answers nothing."""
+"""A replica is killed, or stands still for 5 s: it takes connections and answers nothing."""
 
 from __future__ import annotations
 
