@@ -105,22 +105,6 @@ def test_a_foreign_pod_with_a_replicas_name_is_reported_and_waited_for(run_space
     assert nothing_counted(live)
 
 
-def test_a_foreign_service_with_the_runs_name_holds_back_every_pod(run_space: Space) -> None:
-    """Without its own Service no replica would find another."""
-    service: Json = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "taken"},
-        "spec": {"ports": [{"port": 80}]},
-    }
-    run_space.create(service)
-    live = create_run(run_space, "taken", framework="jax", replicas=WORKERS)
-    assert "Service taken exists already" in until_refused(live, "NameTaken")
-    assert live.pods() == {}
-    run_space.kubectl("delete", "service", "taken")
-    live.until_running(*FOUR)
-
-
 def test_a_pod_of_the_run_before_is_not_this_runs(run_space: Space) -> None:
     """A Run that was deleted with its pods left behind, and made again under the same name."""
     first = create_run(run_space, "again", framework="jax", replicas=WORKERS)

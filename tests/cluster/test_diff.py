@@ -167,12 +167,3 @@ def test_what_a_merge_would_change_of_the_cluster(kept: Space, folder: Path) -> 
     assert changes(found) == {"Pod/p": ("unplaceable", ["diff-lost"], 1)}
     same = diff(space, "cluster", "cluster", "--fail-on", "unplaceable")
     assert same.exit_code == 0, same.output
-
-
-def test_a_cluster_that_does_not_answer_is_an_error_not_a_difference(folder: Path) -> None:
-    """Exit code 2, with why."""
-    (folder / "kubeconfig").write_text("{}")
-    where = ("--kubeconfig", str(folder / "kubeconfig"))
-    done = CliRunner().invoke(fairlead, ["diff", "cluster", str(folder / "new.yaml"), *where])
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")

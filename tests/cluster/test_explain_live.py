@@ -99,11 +99,6 @@ def fields(found: Any) -> dict[str, tuple[Any, Any]]:
     return {each["field"]: (each["has"], each["would"]) for each in found["differences"]}
 
 
-def lines(done: Result) -> list[str]:
-    """What was printed, with single blanks."""
-    return [" ".join(line.split()) for line in done.stdout.splitlines()]
-
-
 @pytest.mark.usefixtures("running")
 def test_a_live_pod_is_held_against_todays_policies(
     space: Space, policy_folder: Path, later: Path
@@ -142,35 +137,6 @@ def test_a_live_pod_is_held_against_todays_policies(
     assert text.exit_code == 1
     assert "3 fields differ" in text.stdout
     assert "Today: nodes: 0 of" in text.stdout
-
-
-@pytest.mark.usefixtures("running")
-def test_one_policy_or_one_field_has_a_short_answer(
-    space: Space, policy_folder: Path, later: Path
-) -> None:
-    """Who gave a toleration and why not any more; who set a key, and who lost it."""
-    space.create(pod("solo", labels=WORKER))
-    lost = call(space, "explain", "pod", "solo", "--policies", later, "--field", "tolerations")
-    has, stamped, answer, would, why = lines(lost)[1:]
-    assert has == f"has tolerations: {SPOT}=true:NoSchedule"
-    assert stamped.startswith("stamp live-spot capacity[spot]: credited")
-    condition = answer.removeprefix("no live-spot ")
-    assert condition.startswith("match.roles: role is worker; ")
-    assert condition.endswith(" wants ps")
-    assert would == f"would tolerations[{SPOT}]: nothing"
-    assert why == f"why live-spot does not match: {condition}"
-    key = ("--field", "spec.nodeSelector.queue")
-    won = call(space, "explain", "pod", "solo", "--policies", policy_folder, *key)
-    assert won.exit_code == 0
-    has, stamped, loser, winner = lines(won)[1:]
-    assert has == "has nodeSelector[queue]: 'fast'"
-    assert stamped.startswith("stamp live-queue nodeSelector[queue]: credited")
-    assert loser.startswith("lost live-queue-too, overrides nodeSelector[queue]: ")
-    mentions(loser, "policy live-queue ", "sets it")
-    assert winner == "set live-queue, overrides nodeSelector[queue]: 'fast'"
-    unknown = call(space, "explain", "pod/solo", "--policies", later, "--policy", "live-sopt")
-    assert unknown.exit_code == 2
-    mentions(unknown.stderr, "did you mean live-spot")
 
 
 @pytest.mark.usefixtures("running")

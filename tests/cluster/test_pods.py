@@ -171,14 +171,6 @@ def test_nothing_found_and_everything_read_is_exit_code_0(
     mentions(missing.stderr, "no-such-namespace")
 
 
-@pytest.mark.usefixtures("now")
-def test_all_namespaces_have_the_same_pods(module_space: Space, later: Path) -> None:
-    """With -A the same pods are found as with the namespace's name."""
-    code, pods = found(module_space, "--otherwise", "-A", "--policies", later)
-    assert code == 1
-    assert pods == found(module_space, "--otherwise", "--policies", later)[1]
-
-
 def test_what_may_not_be_read_is_unknown_and_not_well(
     module_space: Space, now: Path, tmp_path: Path
 ) -> None:

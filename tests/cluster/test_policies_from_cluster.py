@@ -21,7 +21,6 @@ from tests.eventually import BUDGET, eventually
 from tests.fast_yaml import load_yaml
 from tests.manifests.generated import MANIFESTS
 from tests.policy.examples import EVERYTHING
-from tests.wording import mentions
 from webhook import names
 from webhook.admission.policy_handler import READ_PAUSE
 from webhook.kube.reflector import SILENCE
@@ -207,40 +206,6 @@ def test_every_field_has_the_hash_of_its_file(
         code, messages = server.end()
     assert code == 0
     assert not any("Traceback" in message for message in messages)
-
-
-def test_a_set_that_is_none_leaves_the_last_good_one(
-    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
-) -> None:
-    """Named in log, metric and readiness with the object and the field, until it is fixed."""
-    kubectl("apply", "-f", "-", stdin=pool_policy("a"))
-    where = "placementpolicies/setting: spec.overrides.capacity[0].class: "
-    unknown = (where, "no capacity class")
-    with serving(plane, tmp_path) as server:
-        wait_for_set(server, pool_policy("a"))
-        kubectl("apply", "-f", "-", stdin=SETTING)
-        refused = server.line("policies refused, the last good ones serve on")
-        mentions(refused["error"], where, "no capacity class 'spot'", "none is defined")
-        wait_for_reason(server, *unknown, "loaded at")
-        assert server.readiness()[0] == 200
-        assert pool(server) == "a"
-        assert metric(server.health_port, "fairlead_policy_reload_total", outcome="refused") == 1
-
-        # Nor is any other write taken, until the whole set is one.
-        kubectl("apply", "-f", "-", stdin=LABELLED_SPOT)
-        wait_for_set(server, pool_policy("a"), LABELLED_SPOT, SETTING)
-        assert where not in wait_for_reason(server, "loaded at")
-
-        kubectl("delete", "cc", "spot")
-        wait_for_reason(server, *unknown)
-        with serving(plane, tmp_path) as late:
-            late.line("policies refused, there are none to serve")
-            wait_for_reason(late, *unknown)
-            assert late.readiness()[0] == 503
-            kubectl("delete", "pp", "setting")
-            late.wait_ready()
-            wait_for_set(late, pool_policy("a"))
-        wait_for_set(server, pool_policy("a"))
 
 
 def lists(kubectl: Kubectl) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.test_policy_crds import SHIPPED
+from tests.cluster.test_shipped_policies import SHIPPED
 from tests.eventually import eventually
 from tests.fast_yaml import load_yaml
 from tests.wording import mentions

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.cluster.live_runs import create_run
@@ -132,17 +130,3 @@ def test_a_run_that_cannot_be_scheduled_says_why(run_space: Space) -> None:
     assert live.status["message"] == message()
     described = run_space.kubectl("describe", "run", "nowhere")
     assert "Unschedulable" in described
-
-
-def test_kubectl_shows_what_a_person_wants_to_know(run_space: Space) -> None:
-    """Phase, framework, replicas, restarts and age; more with -o wide."""
-    live = create_run(run_space, "seen", framework="pytorch", kind="experiment", replicas=PAIR)
-    live.until_running(*ALL)
-    live.until_phase("Running")
-    table = run_space.kubectl("get", "runs").splitlines()
-    assert table[0].split() == ["NAME", "PHASE", "FRAMEWORK", "REPLICAS", "RESTARTS", "AGE"]
-    assert table[1].split()[:5] == ["seen", "Running", "pytorch", "3/3", "0"]
-    wide = run_space.kubectl("get", "runs", "-o", "wide").splitlines()
-    assert {"KIND", "DISRUPTIONS", "DURATION", "MESSAGE"} <= set(wide[0].split())
-    assert "3 of 3 replicas run" in wide[1]
-    assert json.dumps(live.run()).count("managedFields") <= 1

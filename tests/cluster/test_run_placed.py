@@ -18,7 +18,6 @@ from tests.cluster.live_runs import LiveRun
 from tests.cluster.manifests import SPOT, SPOT_CLASS
 from tests.cluster.spaces import Json, NewNamespace, Space, stamp
 from tests.fast_yaml import load_yaml
-from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.simulated_nodes import Pool, Taint, node_manifests
 
@@ -121,28 +120,6 @@ def tf_config(pod: Json) -> Any:
     return json.loads(value)
 
 
-def placement(pod: Json, namespace: str) -> Any:
-    """What of a pod must be the same, however its run was written."""
-    text = json.dumps(
-        {
-            "labels": {
-                key: value
-                for key, value in pod["metadata"]["labels"].items()
-                if key.startswith(names.PREFIX) and key != names.RUN_UID
-            },
-            "resources": main(pod)["resources"],
-            "env": main(pod)["env"],
-            "nodeSelector": pod["spec"].get("nodeSelector"),
-            "affinity": pod["spec"].get("affinity"),
-            "tolerations": pod["spec"]["tolerations"],
-            "hostname": pod["spec"]["hostname"],
-            "subdomain": pod["spec"]["subdomain"],
-        },
-        sort_keys=True,
-    )
-    return json.loads(text.replace(namespace, "NAMESPACE"))
-
-
 @pytest.fixture
 def mnist_space(run_space: Space, new_namespace: NewNamespace) -> Space:  # noqa: ARG001
     """A namespace in which the policies hold, and a controller."""
@@ -200,18 +177,3 @@ def test_tf_config_agrees_across_all(mnist_space: Space) -> None:
 
     # The endpoint slices follow their pods.
     LiveRun(mnist_space, "mnist").until("every address resolves", lambda: resolvable() == everybody)
-
-
-def test_a_polyaxonfile_gives_the_same_pods(
-    mnist_space: Space, new_namespace: NewNamespace
-) -> None:
-    """Placement, resources, variables and addresses: nothing tells how the run was written."""
-    other = new_namespace({"test": "mnist"})
-    ours = played(mnist_space, written())
-    theirs = played(other, converted())
-    for name in REPLICAS:
-        assert placement(theirs[name], other.name) == placement(ours[name], mnist_space.name)
-    LiveRun(other, "mnist").ends("master-0", 0)
-    LiveRun(other, "mnist").until_phase("Succeeded")
-    # As with Polyaxon, nothing is left of them at the end.
-    LiveRun(other, "mnist").until("its pods are gone", lambda: not LiveRun(other, "mnist").pods())

@@ -164,28 +164,6 @@ def test_a_secret_serves_as_soon_as_it_is_written(server: Served, secret: Secret
     assert 'fairlead_certificate_reload_total{outcome="loaded"} 3.0' in server.metrics()
 
 
-def test_a_secret_that_is_wrong_or_gone_leaves_the_old_one_serving(
-    server: Served, secret: Secret
-) -> None:
-    """Log, metric and readiness say so; mended, the new one serves."""
-    serial = secret.write(leaf(secret.namespace))
-    server.line("certificate loaded")
-    mixed = Pair(leaf(secret.namespace).certificate, leaf(secret.namespace).private_key)
-    secret.write(mixed)
-    line = server.line("certificate refused, the last good ones serve on")
-    assert "does not belong" in line["error"]
-    assert until_reason(server, "does not belong")["ready"]
-    assert 'fairlead_certificate_reload_total{outcome="refused"} 1.0' in server.metrics()
-    assert on_the_wire(server) == serial
-    secret.delete()
-    assert until_reason(server, "does not exist")["ready"]
-    assert on_the_wire(server) == serial
-    serial = secret.write(leaf(secret.namespace))
-    server.line("certificate loaded", 2)
-    assert on_the_wire(server) == serial
-    assert server.wait_ready()["certificate"]["reason"].startswith(f"serial {serial:x}")
-
-
 def test_it_is_ready_under_the_published_ca_bundle(
     server: Served, secret: Secret, configuration: Configuration
 ) -> None:
