@@ -10,11 +10,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.cluster.policy_form_cases import FORMS, Form
-from tests.cluster.policy_rule_cases import CASES, a_class, a_policy, path_of
-from tests.cluster.policy_schema_cases import BY_SCHEMA
+from tests.cluster.policy_rule_cases import a_class, a_policy, path_of
 from tests.cluster.run_placement_cases import expression, terms
-from tests.cluster.run_rule_cases import Case
 from tests.examples import examples
 from tests.fast_yaml import load_all_yaml
 from tests.policy.examples import EVERYTHING, GONE, with_changes
@@ -107,28 +104,6 @@ def test_both_take_the_documents_that_use_every_field(
     """So that the test above changes something that was good before."""
     assert compare(policy_api, whole)
     assert errors(whole) == []
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.field)
-def test_the_model_refuses_what_breaks_a_rule(case: Case) -> None:
-    """The rules of the definitions are the model's, and no others."""
-    assert errors(case.broken)
-    assert errors(case.kept) == []
-
-
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.field)
-def test_the_model_refuses_what_has_not_its_form(form: Form) -> None:
-    """At the same place, though the API server writes the keys of mappings otherwise."""
-    (found,) = errors(form.broken)
-    assert found.path == form.field.replace("[a]", ".a")
-    assert errors(form.kept) == []
-
-
-@pytest.mark.parametrize(("whole", "field", "message"), BY_SCHEMA, ids=lambda each: str(each)[:40])
-def test_the_model_refuses_what_the_schema_does(whole: Json, field: str, message: str) -> None:
-    """At the same place, in words of its own."""
-    assert message
-    assert any(finding.path.startswith(field.rpartition(".")[0]) for finding in errors(whole))
 
 
 def _beyond(key: str) -> Json:
