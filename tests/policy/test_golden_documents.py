@@ -1,11 +1,15 @@
 """Golden documents: each slip with the line that is printed for it."""
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from webhook.policy.policy_documents import parse
+from webhook.policy.reader import Documents
+from webhook.run.run_documents import read_runs
 
 FOLDER = Path(__file__).parents[1] / "golden" / "documents"
 EXPECTED = re.compile(r"#! (\d+): (warning: )?(.*)")
@@ -29,6 +33,9 @@ def test_a_document_is_reported_as_it_announces(path: Path) -> None:
     """Every slip has its line, column, path, value and cure; and nothing else is reported."""
     content = path.read_bytes()
     announced = expected(content.decode(), path.name)
+    read: Callable[[Mapping[str, bytes]], Documents[Any]] = (
+        read_runs if path.stem == "runs" else parse
+    )
 
     assert announced
-    assert [str(finding) for finding in parse({path.name: content}).findings] == announced
+    assert [str(finding) for finding in read({path.name: content}).findings] == announced
