@@ -1,17 +1,33 @@
 """Golden documents: each slip with the line that is printed for it."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from webhook.errors import InvalidDocuments
+from webhook.policy.findings import Finding
 from webhook.policy.policy_documents import parse
-from webhook.policy.reader import Documents
+from webhook.policy_tests import load_tests
 from webhook.run.run_documents import read_runs
 
+
+def wrong_tests(files: dict[str, bytes]) -> Sequence[Finding]:
+    """What is wrong with the tests of policies in a file."""
+    ((name, content),) = files.items()
+    with pytest.raises(InvalidDocuments) as caught:
+        load_tests.parse(name, content)
+    return caught.value.findings
+
+
 FOLDER = Path(__file__).parents[1] / "golden" / "documents"
+READERS: Mapping[str, Callable[[dict[str, bytes]], Sequence[Finding]]] = {
+    "errors": lambda files: parse(files).findings,
+    "warnings": lambda files: parse(files).findings,
+    "runs": lambda files: read_runs(files).findings,
+    "policy-tests": wrong_tests,
+}
 EXPECTED = re.compile(r"#! (\d+): (warning: )?(.*)")
 
 
@@ -33,9 +49,5 @@ def test_a_document_is_reported_as_it_announces(path: Path) -> None:
     """Every slip has its line, column, path, value and cure; and nothing else is reported."""
     content = path.read_bytes()
     announced = expected(content.decode(), path.name)
-    read: Callable[[Mapping[str, bytes]], Documents[Any]] = (
-        read_runs if path.stem == "runs" else parse
-    )
-
     assert announced
-    assert [str(finding) for finding in read({path.name: content}).findings] == announced
+    assert [str(finding) for finding in READERS[path.stem]({path.name: content})] == announced
