@@ -10,7 +10,6 @@ from webhook.placement.capacity import Mode
 from webhook.placement.schema import (
     CapacitySetting,
     PlacementModel,
-    PlacementSettings,
     PodSecurityContext,
     Strict,
     Toleration,
@@ -163,42 +162,3 @@ def test_names_in_snake_case_are_not_fields_of_a_document(wording: Wording) -> N
 def test_no_value_is_turned_into_another_type(model: type[Strict], data: object, path: str) -> None:
     """A number is no text, text is no number, one is not true, and null is no label's value."""
     assert [at for at, _ in errors(model, data)] == [path]
-
-
-@pytest.mark.parametrize(
-    ("shares", "at", "facts"),
-    [
-        ([{}], "split.0.class", ()),
-        ([{"class": "a", "count": 1}], "split.0", ("the last share has the rest",)),
-        ([{"class": "a"}, {"class": "b"}], "split.0", ("only the last share",)),
-        (
-            [{"class": "a", "percent": 5}, {"class": "b", "count": 1}, {"class": "a"}],
-            "split.1",
-            ("count come before",),
-        ),
-        (
-            [{"class": "a", "percent": 60}, {"class": "b", "percent": 41}, {"class": "a"}],
-            "split.1",
-            ("101 together",),
-        ),
-        (
-            [{"class": "a", "percent": 5, "count": 1}, {"class": "b"}],
-            "split.0.percent",
-            ("count is given too",),
-        ),
-        ([{"class": "a", "percent": 0}, {"class": "b"}], "split.0.percent", ()),
-        ([{"class": "a", "count": 10_001}, {"class": "b"}], "split.0.count", ()),
-        ([{"class": "a", "weight": 5}], "split.0.weight", ("mode Prefer only",)),
-        ([{"class": "spot"}], "split.0.class", ("is in capacity too",)),
-        ([], "split", ()),
-    ],
-)
-def test_a_split_that_is_not_one_is_an_error(
-    shares: list[dict[str, Any]], at: str, facts: tuple[str, ...], wording: Wording
-) -> None:
-    """Sizes in order, at most 100 %, and the rest for the last share alone."""
-    given = {"split": shares, "capacity": [{"class": "spot", "mode": "Allow"}]}
-    [(where, said)] = errors(PlacementSettings, given)
-    assert where == at
-    mentions(said, *facts)
-    wording(said)
