@@ -258,9 +258,9 @@ MORE_OF_RUN = {
             ["capacityclasses", "capacityclass", "cc"],
             {"COMPLEMENT OF": "spot", "ACCEPTED": ""},
             {},
-            ["REASON", "NODES"],
+            ["SATISFIABLE", "REASON", "NODES"],
         ),
-        (["runs", "run", "flrun"], RUN, MORE_OF_RUN, []),
+        (["runs", "run", "flrun"], RUN, MORE_OF_RUN, ["REPEATED"]),
     ],
     ids=STORED,
 )
