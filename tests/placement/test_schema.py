@@ -1,10 +1,9 @@
 """The placement schema takes what Kubernetes takes, and says of all else what is wrong with it."""
 
-from typing import Any
-
 import pytest
 from pydantic import ValidationError
 
+from tests.run.whole_runs import an_environment
 from tests.wording import Wording, mentions
 from webhook.placement.capacity import Mode
 from webhook.placement.schema import (
@@ -28,101 +27,11 @@ def errors(model: type[Strict], data: object) -> list[tuple[str, str]]:
     return []
 
 
-FULL: dict[str, Any] = {
-    "patchStrategy": "Replace",
-    "nodeSelector": {"pool": "a", "example.com/empty": ""},
-    "tolerations": [
-        {"operator": "Exists"},
-        {"key": "spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"},
-        {"key": "gone", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0},
-    ],
-    "affinity": {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
-                    {
-                        "matchExpressions": [
-                            {"key": "a", "operator": "In", "values": ["b", ""]},
-                            {"key": "cpus", "operator": "Gt", "values": ["8"]},
-                            {"key": "gpu", "operator": "DoesNotExist"},
-                        ],
-                        "matchFields": [
-                            {"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}
-                        ],
-                    }
-                ]
-            },
-            "preferredDuringSchedulingIgnoredDuringExecution": [
-                {
-                    "weight": 100,
-                    "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
-                }
-            ],
-        },
-        "podAntiAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [
-                {
-                    "topologyKey": "kubernetes.io/hostname",
-                    "labelSelector": {"matchLabels": {"a": "b"}},
-                    "namespaceSelector": {},
-                    "namespaces": ["x"],
-                    "matchLabelKeys": ["job"],
-                    "mismatchLabelKeys": ["tenant"],
-                }
-            ],
-            "preferredDuringSchedulingIgnoredDuringExecution": [
-                {"weight": 1, "podAffinityTerm": {"topologyKey": "zone"}}
-            ],
-        },
-    },
-    "topologySpreadConstraints": [
-        {
-            "maxSkew": 1,
-            "topologyKey": "zone",
-            "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {
-                "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]
-            },
-            "minDomains": 2,
-            "nodeAffinityPolicy": "Honor",
-            "nodeTaintsPolicy": "Ignore",
-            "matchLabelKeys": ["job"],
-        },
-        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"},
-    ],
-    "nodeName": "node-1",
-    "priorityClassName": "high",
-    "schedulerName": "volcano",
-    "runtimeClassName": "gvisor",
-    "securityContext": {
-        "runAsUser": 1000,
-        "runAsGroup": 1000,
-        "runAsNonRoot": True,
-        "fsGroup": 2000,
-        "fsGroupChangePolicy": "OnRootMismatch",
-        "supplementalGroups": [3000],
-        "supplementalGroupsPolicy": "Strict",
-        "seccompProfile": {"type": "Localhost", "localhostProfile": "p.json"},
-        "appArmorProfile": {"type": "RuntimeDefault"},
-        "seLinuxOptions": {"user": "u", "role": "r", "type": "t", "level": "s0:c1"},
-        "seLinuxChangePolicy": "MountOption",
-        "sysctls": [{"name": "net.core.somaxconn", "value": "1024"}],
-        "windowsOptions": {"runAsUserName": "x", "hostProcess": False},
-    },
-    "labels": {"team": "vision"},
-    "annotations": {"Example.com/note": "any text: at all"},
-    "capacity": [
-        {"class": "spot", "mode": "Prefer", "weight": 7},
-        {"class": "gpu", "mode": "None"},
-    ],
-}
-
-
 def test_a_placement_is_dumped_as_it_was_written() -> None:
     """What was read, dumped by alias, is the JSON that goes into a pod, with nothing added."""
-    model = PlacementModel.model_validate(FULL, by_alias=True, by_name=False)
-
-    assert model.model_dump(by_alias=True, exclude_none=True) == FULL
+    full = an_environment()
+    model = PlacementModel.model_validate(full, by_alias=True, by_name=False)
+    assert model.model_dump(by_alias=True, exclude_none=True) == full
 
 
 def test_a_model_can_be_made_with_names_in_snake_case() -> None:
