@@ -14,7 +14,7 @@ import pytest
 from tests.cluster.manifests import pod
 from tests.cluster.spaces import Json, Running, Space
 from tests.eventually import eventually
-from tests.wording import line_with, mentions
+from tests.wording import mentions
 from webhook import names, validating
 from webhook.admission.workload_handler import MOST_VALUES
 from webhook.sandbox.control_plane import ControlPlane
@@ -179,19 +179,6 @@ def refused(module_space: Space, owner: Json, *options: str) -> str:
     return done.stderr
 
 
-def test_a_jobs_author_gets_a_warning_that_its_pods_will_be_rejected(
-    module_space: Space, replicas: tuple[Running, Running]
-) -> None:
-    """By kubectl, at once, and the Job is created all the same."""
-    said = told(module_space, job("heard", completions=3, parallelism=3))
-    (warning,) = said
-    assert warning.startswith("Warning: fairlead: 3 pods ")
-    mentions(warning, f"Job heard in {module_space.name}", *REASON)
-    assert replicas[1].metric("fairlead_workload_warnings_total") >= 1
-    assert applied(module_space, job("heard", suspend=True)) != []
-    assert module_space.kubectl("get", "job", "heard", "-o", "name").strip() == "job.batch/heard"
-
-
 def test_a_deployment_is_warned_of_when_its_template_changes(
     module_space: Space, replicas: tuple[Running, Running]
 ) -> None:
@@ -328,38 +315,6 @@ def test_an_author_of_steps_is_warned_of_and_its_controller_is_not_asked(
 def asked_of_workloads(replica: Running) -> float:
     """How many workloads the webhook was asked about."""
     return replica.metric("fairlead_admission_requests_total", result="foreseen")
-
-
-@pytest.mark.usefixtures("replicas", "run_api")
-def test_a_runs_author_gets_warnings_about_its_replicas(module_space: Space) -> None:
-    """By the plan that the controller goes by."""
-    run = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "metadata": {"name": "digits"},
-        "spec": {
-            "framework": "tensorflow",
-            "template": {"spec": {**pod("p")["spec"], "nodeSelector": {POOL: "other"}}},
-            "replicas": {"worker": {"count": 2}},
-        },
-    }
-    said = told(module_space, run)
-    (warning,) = said
-    assert warning.startswith("Warning: fairlead: 2 pods ")
-    mentions(warning, f"Run digits in {module_space.name}", *REASON)
-
-
-@pytest.mark.usefixtures("replicas", "run_api")
-def test_a_typo_in_the_template_of_a_run_is_warned_of(module_space: Space) -> None:
-    """kubectl takes it, for a Run's template is open; its pods would come without it."""
-    run = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "metadata": {"name": "typo"},
-        "spec": {"template": {"spec": {**pod("p")["spec"], "nodeSelectors": {POOL: "on-demand"}}}},
-    }
-    warning = line_with(told(module_space, run), "nodeSelectors")
-    mentions(warning, "Run typo", "spec.template.spec.nodeSelectors", "'nodeSelector'")
 
 
 @pytest.mark.usefixtures("replicas", "run_api")
