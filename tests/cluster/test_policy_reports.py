@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from webhook.sandbox.modules import Module
 
 from tests.cluster.manifests import pod, template
 from tests.cluster.paths import home
@@ -34,7 +35,6 @@ from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import SandboxController, start_controller, start_webhook
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.modules import Module
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 from webhook.times import to_second
 
