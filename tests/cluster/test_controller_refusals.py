@@ -6,19 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.live_runs import CONTAINER, TEMPLATE, LiveRun, create_run
+from tests.cluster.live_runs import CONTAINER, LiveRun, create_run
 from tests.cluster.spaces import Json, Space, metric
-from tests.wording import mentions
 from webhook.sandbox.fairlead import SandboxController
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
 WORKERS = {"worker": {"count": 4}}
 FOUR = tuple(f"worker-{index}" for index in range(4))
-
-
-def pod_named(name: str) -> Json:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, **TEMPLATE}
 
 
 def until_refused(live: LiveRun, reason: str) -> str:
@@ -88,21 +83,6 @@ def test_each_refusal_has_its_reason_and_the_servers_message(
     assert live.status["phase"] == "Pending"
     live.until("an Event says so", lambda: reason in {e["reason"] for e in live.events()})
     assert [each["reason"] for each in live.events()].count(reason) == 1
-
-
-def test_a_foreign_pod_with_a_replicas_name_is_reported_and_waited_for(run_space: Space) -> None:
-    """It is left alone, and so are the other replicas; when it is gone, ours takes its place."""
-    foreign = run_space.create(pod_named("taken-worker-1"))
-    live = create_run(run_space, "taken", framework="jax", replicas=WORKERS)
-    message = until_refused(live, "NameTaken")
-    mentions(message, "taken-worker-1", "does not belong to this run", "none")
-    live.until("the others run", lambda: len(live.live()) == 3)
-    seen = run_space.get("pods", "taken-worker-1")
-    assert seen["metadata"]["uid"] == foreign["metadata"]["uid"]
-    run_space.delete("pods", "taken-worker-1")
-    live.until_running(*FOUR)
-    live.until("Created", lambda: live.condition("Created")["status"] == "True")
-    assert nothing_counted(live)
 
 
 def test_a_pod_of_the_run_before_is_not_this_runs(run_space: Space) -> None:

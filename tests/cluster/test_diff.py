@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.manifests import SPOT, SPOT_CLASS, pod, policy_text, template, workload
+from tests.cluster.manifests import SPOT_CLASS, pod, policy_text, template, workload
 from tests.cluster.spaces import NewNamespace, Space, is_stamped
-from tests.wording import line_with
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
@@ -131,19 +130,6 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(space: Space, fo
     assert found["nodes"] == len(space.items("nodes"))
     (moved,) = (each for each in found["changes"] if each["count"] >= 2)
     assert moved["new"]["nodes"] < found["nodes"]
-
-
-@pytest.mark.usefixtures("running")
-def test_the_set_that_placed_the_live_pods_changes_nothing_of_them(
-    space: Space, folder: Path
-) -> None:
-    """The engine decides on its own output as before, so the same set is no difference."""
-    space.create(pod("worker", labels=of("training")))
-    (seen,) = space.wait_for_pods(1)
-    assert SPOT in [each["key"] for each in seen["spec"]["tolerations"]]
-    found = diff(space, folder / "old.yaml", folder / "old.yaml")
-    assert found.exit_code == 0, found.output
-    line_with(found.stdout, "1 pod of runs:", "no change")
 
 
 @pytest.fixture

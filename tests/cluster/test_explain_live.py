@@ -20,10 +20,8 @@ from tests.cluster.manifests import (
     policy_text,
     template,
     within,
-    workload,
 )
-from tests.cluster.spaces import LOOK, NewNamespace, Space
-from tests.eventually import eventually
+from tests.cluster.spaces import NewNamespace, Space
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
@@ -72,12 +70,6 @@ def later(tmp_path: Path) -> Path:
     file = tmp_path / "later.yaml"
     file.write_text(LATER)
     return file
-
-
-def wait_for_made(space: Space, count: int) -> None:
-    """Wait until there are so many pods; the policies leave some of them without a node."""
-    eventually(f"{count} pods are made", lambda: len(space.pods()) >= count, period=LOOK)
-    assert len(space.pods()) == count
 
 
 def call(space: Space, *arguments: str | Path) -> Result:
@@ -140,34 +132,6 @@ def test_a_live_pod_is_held_against_todays_policies(
 
 
 @pytest.mark.usefixtures("running")
-def test_a_workload_tells_which_of_its_pods_are_as_new_ones_would_be(
-    space: Space, policy_folder: Path, later: Path
-) -> None:
-    """Through the ReplicaSet between; their author's word is the template."""
-    own = template(labels=WORKER, nodeSelector={"queue": "mine"})
-    space.create(workload("Deployment", "web", own, replicas=2))
-    wait_for_made(space, 2)
-    same = told(space, "deploy/web", "--policies", policy_folder)
-    assert same["same"]
-    for each in same["pods"]:
-        mentions(each["author"], "template of Deployment/web")
-    assert len(same["pods"]) == 2
-    found = told(space, "deployments.apps/web", "--policies", later)
-    assert not found["same"]
-    assert [sorted(fields(each)) for each in found["pods"]] == [
-        ["affinity.nodeAffinity.required", "nodeSelector[pool]", f"tolerations[{SPOT}]"]
-    ] * 2
-    text = call(space, "explain", "deploy", "web", "--policies", later, "--field", "tolerations")
-    mentions(text.stdout, "Live pods of Deployment/web: 0 of 2 ")
-    one = found["pods"][0]["object"].removeprefix("Pod/")
-    by_owner = told(space, "pod", one, "--policies", later)
-    mentions(by_owner["author"], "template of ReplicaSet/web-")
-    patch = call(space, "mutate", "deploy/web", "--policies", later, "-o", "patch")
-    (made,) = json.loads(patch.stdout)
-    assert {"op": "add", "path": "/spec/nodeSelector/pool", "value": "b"} in made["patch"]
-
-
-@pytest.mark.usefixtures("running")
 def test_the_plan_decides_which_pods_are_of_a_run(space: Space, later: Path) -> None:
     """What new ones would get; there are none without a controller."""
     space.create(
@@ -196,27 +160,6 @@ def test_the_plan_decides_which_pods_are_of_a_run(space: Space, later: Path) -> 
     printed = call(space, "mutate", "run", "mnist", "--policies", later, "-o", "yaml")
     assert printed.exit_code == 2
     assert "fairlead run preview" in printed.stderr
-
-
-def test_what_cannot_be_read_has_a_cure(space: Space, later: Path) -> None:
-    """No such object, no such kind, none that makes pods."""
-    space.create(pod(space.name, labels=WORKER))
-    space.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
-    for words, cure in (
-        (("pod", f"{space.name}x"), f"Did you mean {space.name}?"),
-        (("jbo/solo",), "Did you mean job?"),
-        (("cm/c",), "makes no pods"),
-    ):
-        done = call(space, "explain", *words, "--policies", later)
-        assert (done.exit_code, cure in done.stderr) == (2, True), done.stderr
-    elsewhere = CliRunner().invoke(
-        fairlead,
-        [
-            *("explain", "pod", space.name, "--policies", str(later)),
-            *("--kubeconfig", str(space.plane.kubeconfig), "-n", "default"),
-        ],
-    )
-    assert f"try -n {space.name}" in elsewhere.stderr
 
 
 def test_kubectl_finds_the_command_as_its_plugin(

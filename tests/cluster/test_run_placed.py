@@ -5,7 +5,6 @@ One master, seven workers, three parameter servers, of which worker 2 and server
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -114,12 +113,6 @@ def main(pod: Json) -> Json:
     return container
 
 
-def tf_config(pod: Json) -> Any:
-    """The decoded TF_CONFIG of a pod."""
-    (value,) = [one["value"] for one in main(pod)["env"] if one["name"] == "TF_CONFIG"]
-    return json.loads(value)
-
-
 @pytest.fixture
 def mnist_space(run_space: Space, new_namespace: NewNamespace) -> Space:  # noqa: ARG001
     """A namespace in which the policies hold, and a controller."""
@@ -146,34 +139,3 @@ def test_each_replica_has_its_resources_and_its_place(mnist_space: Space, make: 
     assert GPU not in main(pods["worker-2"])["resources"]["limits"]
     assert main(pods["ps-0"])["resources"]["limits"]["memory"] == "512Mi"
     assert main(pods["ps-1"])["resources"]["limits"]["memory"] == "256Mi"
-
-
-def test_tf_config_agrees_across_all(mnist_space: Space) -> None:
-    """One cluster in every replica's eyes, each its own task in it, at addresses that exist."""
-    pods = played(mnist_space, written())
-    configs = {name: tf_config(pod) for name, pod in pods.items()}
-    clusters = {json.dumps(config["cluster"], sort_keys=True) for config in configs.values()}
-    assert len(clusters) == 1
-    cluster = configs["master-0"]["cluster"]
-    assert {role: len(hosts) for role, hosts in cluster.items()} == {
-        "master": 1,
-        "worker": 7,
-        "ps": 3,
-    }
-    service = mnist_space.get("services", "mnist")
-    assert service["spec"]["clusterIP"] == "None"
-    assert service["spec"]["publishNotReadyAddresses"] is True
-    for name, config in configs.items():
-        role, _, index = name.rpartition("-")
-        assert config["task"] == {"type": role, "index": int(index)}
-        host = cluster[role][int(index)].partition(":")[0]
-        spec = pods[name]["spec"]
-        assert host == f"{spec['hostname']}.{spec['subdomain']}.{mnist_space.name}.svc"
-    everybody = {pod["metadata"]["name"] for pod in pods.values()}
-
-    def resolvable() -> set[str]:
-        slices = mnist_space.items("endpointslices")
-        return {each["hostname"] for one in slices for each in one["endpoints"] or ()}
-
-    # The endpoint slices follow their pods.
-    LiveRun(mnist_space, "mnist").until("every address resolves", lambda: resolvable() == everybody)

@@ -376,44 +376,6 @@ def test_the_owner_of_a_rejected_pod_has_one_event(
     assert [each["reason"] for each in events(module_space, "silent")] == ["PlacementRejected"]
 
 
-def test_the_event_is_on_the_deployment_that_created_the_replica_set(
-    module_space: Space, replicas: tuple[Running, Running]
-) -> None:
-    """`kubectl describe deployment` shows it, and what to change."""
-    well_within_an_hour()
-    made = template(app="front")
-    made["spec"]["restartPolicy"] = "Always"
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "front"},
-        "spec": {"selector": {"matchLabels": {"app": "front"}}, "template": made},
-    }
-    module_space.create(deployment)
-    eventually("the Deployment has an Event", lambda: events(module_space, "front"))
-    (event,) = events(module_space, "front")
-    assert event["involvedObject"]["kind"] == "Deployment"
-    mentions(event["message"], "pod template of Deployment front", "ask your admin")
-    assert sum(outcomes(replica, "failed") for replica in replicas) == 0
-
-
-def test_the_owner_of_a_pod_that_no_node_admits_has_an_event(
-    module_space: Space, replicas: tuple[Running, Running]
-) -> None:
-    """Its controller has made the pod, and says nothing more; the same was said at its creation."""
-    well_within_an_hour()
-    nowhere = job("stuck", template=template("nowhere", **{names.KIND: "build"}))
-    (said,) = told(module_space, nowhere)
-    assert said.startswith("Warning: fairlead: Job stuck: 0 of ")
-    mentions(said, f"{POOL}=nowhere matches none")
-    module_space.create(nowhere)
-    eventually("the Job has an Event", lambda: events(module_space, "stuck"))
-    (event,) = events(module_space, "stuck")
-    assert (event["reason"], event["type"]) == ("NoNode", "Warning")
-    mentions(event["message"], "pod template of Job stuck", "ask your admin")
-    assert sum(outcomes(replica, "failed") for replica in replicas) == 0
-
-
 def test_a_dry_run_makes_no_event(module_space: Space, replicas: tuple[Running, Running]) -> None:
     """It may have no effect, and is decided on all the same."""
     well_within_an_hour()
