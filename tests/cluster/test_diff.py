@@ -1,9 +1,8 @@
-"""`fairlead diff` beside the real API server: live pods, workloads, and the policies it holds."""
+"""`fairlead diff` beside the real API server: live pods and workloads."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from webhook.sandbox.control_plane import ControlPlane
 
 pytest_plugins = [
     "tests.cluster.webhook_fixtures",
-    "tests.cluster.policy_fixtures",
     "tests.cluster.run_fixtures",
 ]
 
@@ -130,26 +128,3 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(space: Space, fo
     assert found["nodes"] == len(space.items("nodes"))
     (moved,) = (each for each in found["changes"] if each["count"] >= 2)
     assert moved["new"]["nodes"] < found["nodes"]
-
-
-@pytest.fixture
-def kept(policy_api: ControlPlane, space: Space, folder: Path) -> Iterator[Space]:
-    """The space, while the cluster keeps the old set as objects."""
-    assert policy_api
-    space.kubectl("apply", "-f", str(folder / "old.yaml"))
-    yield space
-    space.kubectl("delete", "-f", str(folder / "old.yaml"))
-
-
-def test_what_a_merge_would_change_of_the_cluster(kept: Space, folder: Path) -> None:
-    """Its own policies against those of a folder, for what it runs, and for files."""
-    space = kept
-    space.create(workload("StatefulSet", "train", template(labels=of("training")), replicas=1))
-    found = told(space, "cluster", folder / "new.yaml")
-    assert found["old"]["source"] == "cluster"
-    assert changes(found) == {"StatefulSet/train": ("moved", ["diff-training"], 1)}
-    (folder / "pod.json").write_text(json.dumps(pod("p", labels=of("lost"))))
-    found = told(space, "cluster", folder / "new.yaml", "--pods", folder / "pod.json")
-    assert changes(found) == {"Pod/p": ("unplaceable", ["diff-lost"], 1)}
-    same = diff(space, "cluster", "cluster", "--fail-on", "unplaceable")
-    assert same.exit_code == 0, same.output
