@@ -8,6 +8,7 @@ import pytest
 
 from tests.cluster.live_runs import CONTAINER, LiveRun, create_run
 from tests.cluster.spaces import Json, Space, metric
+from tests.objects import an_object
 from webhook.sandbox.fairlead import SandboxController
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
@@ -37,12 +38,7 @@ def test_a_quota_is_reported_and_waited_for(
     run_space: Space, controller: SandboxController
 ) -> None:
     """As many pods as it allows are made; the rest follow when it is raised."""
-    quota: Json = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "small"},
-        "spec": {"hard": {"pods": "2"}},
-    }
+    quota: Json = an_object("v1", "ResourceQuota", "small", {"hard": {"pods": "2"}})
     run_space.create(quota)
     run_space.kubectl("wait", "--for=jsonpath={.status.hard.pods}=2", "resourcequota/small")
     refused = metric(controller.health_port, "fairlead_creations_refused_total")

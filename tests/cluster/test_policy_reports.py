@@ -20,6 +20,7 @@ from tests.cluster.spaces import Json, Space
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.go_programs import module_source
+from tests.objects import an_object
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
@@ -166,12 +167,7 @@ def begin(plane: ControlPlane) -> SandboxController:
 
 def create(plane: ControlPlane, kind: str, name: str, spec: Json) -> None:
     """Create a policy or an exception."""
-    manifest = {
-        "apiVersion": names.API_VERSION,
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    manifest = an_object(names.API_VERSION, kind, name, spec)
     plane.api.create(path_of(kind) + "?fieldValidation=Strict", manifest)
 
 
@@ -215,12 +211,9 @@ def test_the_audit_command_says_the_same_of_pods_now(site: Site) -> None:
     space.create(pod("refused", labels={**WORKER, "want": "strict"}))
     made = template(labels={**WORKER, "want": "tier"}, restartPolicy="Never")
     space.create(
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": "train"},
-            "spec": {"parallelism": 3, "completions": 3, "template": made},
-        }
+        an_object(
+            "batch/v1", "Job", "train", {"parallelism": 3, "completions": 3, "template": made}
+        )
     )
 
     async def evaluated() -> list[Record]:

@@ -15,6 +15,7 @@ from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.paths import path
 from tests.cluster.spaces import Json, metric
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
@@ -107,12 +108,9 @@ class Site:
         labels = {"app.kubernetes.io/name": "fairlead", "app.kubernetes.io/component": "webhook"}
         ports = [{"name": "health", "containerPort": port}]
         container = {"name": "webhook", "image": "example.invalid/none", "ports": ports}
-        manifest = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "labels": labels},
-            "spec": {"containers": [container]},
-        }
+        manifest = an_object(
+            "v1", "Pod", {"name": name, "labels": labels}, {"containers": [container]}
+        )
         pods = path("pods", namespace=names.NAMESPACE)
         self.plane.api.create(pods, manifest)
         status = {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}

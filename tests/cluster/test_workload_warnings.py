@@ -14,6 +14,7 @@ import pytest
 from tests.cluster.manifests import pod
 from tests.cluster.spaces import Json, Running, Space
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names, validating
 from webhook.admission.workload_handler import MOST_VALUES
@@ -186,12 +187,9 @@ def test_a_deployment_is_warned_of_when_its_template_changes(
     selector = {"matchLabels": {"app": "web"}}
     made = template(app="web")
     made["spec"] |= {"restartPolicy": "Always"}
-    web: Json = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {"replicas": 0, "selector": selector, "template": made},
-    }
+    web: Json = an_object(
+        "apps/v1", "Deployment", "web", {"replicas": 0, "selector": selector, "template": made}
+    )
     told(module_space, web)
     before = replicas[1].metric("fairlead_workload_warnings_total")
     assert len(applied(module_space, web)) == 1
@@ -217,12 +215,9 @@ def test_a_training_job_is_known_by_what_its_operator_adds(
         "Master": {"template": unmarked},
         "Worker": {"replicas": 4, "template": unmarked},
     }
-    training = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": "train"},
-        "spec": {"pytorchReplicaSpecs": replica_specs},
-    }
+    training = an_object(
+        "kubeflow.org/v1", "PyTorchJob", "train", {"pytorchReplicaSpecs": replica_specs}
+    )
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     control_plane.api.create(path, PYTORCH_JOBS)
     try:
@@ -282,12 +277,9 @@ def test_an_author_of_steps_is_warned_of_and_its_controller_is_not_asked(
         "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
     }
     crd["spec"]["versions"][0]["name"] = version
-    made: Json = {
-        "apiVersion": f"{group}/{version}",
-        "kind": kind,
-        "metadata": {"name": "steps", "labels": {names.RUN: "r"}},
-        "spec": spec,
-    }
+    made: Json = an_object(
+        f"{group}/{version}", kind, {"name": "steps", "labels": {names.RUN: "r"}}, spec
+    )
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     control_plane.api.create(path, crd)
     served = f"/apis/{group}/{version}/namespaces/{module_space.name}/{plural}"

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.objects import an_object
 from tests.policy.test_model import an_exception
 from tests.wording import Wording, mentions
 from webhook.errors import InvalidDocuments
@@ -30,12 +31,9 @@ WORKER = Subject(
     frozenset(),
 )
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
-POLICY = {
-    "apiVersion": "fairlead.dev/v1alpha1",
-    "kind": "PlacementPolicy",
-    "metadata": {"name": "spot"},
-    "spec": {"defaults": {"labels": {"team": "x"}}},
-}
+POLICY = an_object(
+    "fairlead.dev/v1alpha1", "PlacementPolicy", "spot", {"defaults": {"labels": {"team": "x"}}}
+)
 
 
 def exceptions(**specs: dict[str, Any]) -> Exceptions:

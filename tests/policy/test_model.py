@@ -10,6 +10,7 @@ from tests.cluster.policy_form_cases import FORMS, Form
 from tests.cluster.policy_rule_cases import CASES
 from tests.cluster.policy_schema_cases import BY_SCHEMA
 from tests.cluster.run_rule_cases import Case
+from tests.objects import an_object
 from webhook import names
 from webhook.frameworks.table import FRAMEWORKS
 from webhook.placement.schema import Strict
@@ -36,22 +37,12 @@ RULED: list[Case | Form] = [*CASES, *FORMS]
 
 def policy(spec: dict[str, Any]) -> dict[str, Any]:
     """A policy document with this spec."""
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": "PlacementPolicy",
-        "metadata": {"name": "p"},
-        "spec": spec,
-    }
+    return an_object(names.API_VERSION, "PlacementPolicy", "p", spec)
 
 
 def capacity_class(spec: dict[str, Any]) -> dict[str, Any]:
     """A capacity class `spot` with this spec."""
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": "CapacityClass",
-        "metadata": {"name": "spot"},
-        "spec": spec,
-    }
+    return an_object(names.API_VERSION, "CapacityClass", "spot", spec)
 
 
 def errors(model: type[Strict], data: object) -> list[tuple[str, str]]:
