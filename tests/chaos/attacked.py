@@ -21,10 +21,10 @@ from tests.chaos.overload import DEAD, PEAK, memory_limit, watched
 from tests.chaos.replica import HEALTH_PORT, Replica
 from tests.chaos.stage import Scenario, Stage, Tally, meanwhile, none_of
 from tests.chaos.wire import PORT
+from tests.objects import required_affinity
 from tests.server.hostile import REQUESTS
 from webhook import names
 from webhook.interception import PATH
-from webhook.placement.pod import REQUIRED
 from webhook.validating import WORKLOADS_PATH
 
 SECONDS: Final = "seconds"
@@ -88,7 +88,7 @@ def _terms(values: list[list[str]]) -> dict[str, Any]:
     terms = [
         {"matchExpressions": [{"key": "zone", "operator": "In", "values": each}]} for each in values
     ]
-    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+    return required_affinity(*terms)
 
 
 _LARGE: Final = post(PATH, _pod(affinity=_terms([["z" * _LARGE_BYTES]])), _NAME)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.judgement.test_cluster_objects import objects
-from tests.objects import an_object
+from tests.objects import an_object, required_affinity
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.errors import InvalidDocuments
@@ -226,9 +226,7 @@ def test_what_would_reject_every_pod_is_refused(wording: Wording) -> None:
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 BELOW: Json = {"key": "lifecycle", "operator": "Lt", "values": ["0"]}
-LESS_THAN_NONE: Json = {
-    "affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [BELOW]}]}}}
-}
+LESS_THAN_NONE: Json = {"affinity": required_affinity({"matchExpressions": [BELOW]})}
 
 
 @pytest.mark.parametrize(
