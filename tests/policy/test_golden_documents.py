@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from webhook.errors import InvalidDocuments
+from webhook.judgement.set_judgement import judge_set
 from webhook.policy.policy_documents import parse
 from webhook.policy_tests import load_tests
 from webhook.run.run_documents import read_runs
@@ -22,11 +24,24 @@ def wrong_tests(files: dict[str, bytes]) -> Sequence[object]:
     return caught.value.findings
 
 
+def judged_sets(files: dict[str, bytes]) -> Sequence[object]:
+    """What is wrong with each set of a file, in which each begins with a comment."""
+    ((name, content),) = files.items()
+    found: list[object] = []
+    lines = content.decode().splitlines()
+    starts = [at for at, line in enumerate(lines) if line.startswith("# Set: ")]
+    for start, end in pairwise([*starts, len(lines)]):
+        text = "\n" * start + "\n".join(lines[start:end])
+        found += judge_set(parse({name: text.encode()})).findings
+    return found
+
+
 READERS: Mapping[str, Callable[[dict[str, bytes]], Sequence[object]]] = {
     "errors": lambda files: parse(files).findings,
     "warnings": lambda files: parse(files).findings,
     "runs": lambda files: read_runs(files).findings,
     "policy-tests": wrong_tests,
+    "sets": judged_sets,
 }
 EXPECTED = re.compile(r"#! (\d+): (warning: )?(.*)")
 
