@@ -271,30 +271,6 @@ def test_a_cluster_without_the_definitions_is_waited_for_and_their_loss_is_survi
         eventually("all is well", lambda: "vanished" not in wait_for_reason(server, "loaded at"))
 
 
-def test_policies_are_followed_again_after_the_api_server_was_away(
-    empty: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl], tmp_path: Path
-) -> None:
-    """The last good set serves meanwhile."""
-    kubectl = kubectl_for(empty)
-    define(kubectl)
-    kubectl("apply", "-f", "-", stdin=pool_policy("a"))
-    with serving(empty, tmp_path) as server:
-        server.wait_ready()
-        wait_for_set(server, pool_policy("a"))
-        empty.stop_component("kube-apiserver")
-        wait_for_reason(server, "loaded at", names.PLACEMENT_POLICIES, "cannot connect")
-        assert pool(server) == "a"
-        empty.start_component("kube-apiserver")
-        empty.wait_for_api_server()
-        # An API server that has just started may not know yet what it serves.
-        eventually(
-            "policies can be written",
-            lambda: not kubectl.run("apply", "-f", "-", stdin=pool_policy("b")).returncode,
-        )
-        wait_for_set(server, pool_policy("b"))
-        assert pool(server) == "b"
-
-
 def test_the_manifests_rights_are_enough_and_each_is_needed(
     plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
 ) -> None:
