@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from webhook.sandbox.modules import Module
 
 from tests.cluster.manifests import pod, template
 from tests.cluster.paths import home
@@ -33,6 +32,7 @@ from webhook.kube.client import connect
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
+from webhook.sandbox.binaries import Module
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import SandboxController, start_controller, start_webhook
 from webhook.sandbox.kubectl import Kubectl
