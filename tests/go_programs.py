@@ -54,16 +54,16 @@ def obtain_program(program: Program) -> Path:
     return target
 
 
-def module_source(program: Program) -> Path:
-    """Return the folder of its module's source. Raises SandboxError if it cannot be downloaded."""
+def module_source(module: Module) -> Path:
+    """Return the folder of the module's source. Raises SandboxError if it cannot be downloaded."""
     toolchain = find_toolchain(os.environ, cache_directory(os.environ), Lines(sys.stderr))
     done = subprocess.run(
-        [toolchain.go, "mod", "download", "-json", program.module.path],
-        cwd=program.module.directory,
+        [toolchain.go, "mod", "download", "-json", module.path],
+        cwd=module.directory,
         env=go_environment(toolchain, os.environ),
         capture_output=True,
         text=True,
     )
     if done.returncode:
-        raise SandboxError(f"{program.module.path} cannot be downloaded: {done.stdout}")
+        raise SandboxError(f"{module.path} cannot be downloaded: {done.stdout}")
     return Path(json.loads(done.stdout)["Dir"])

@@ -61,13 +61,6 @@ def test_a_pod_of_no_run_is_none_of_our_business() -> None:
     assert annotations_of(decision, "hash") == {}
 
 
-def test_every_pod_of_a_namespace_that_is_placed_as_a_whole_belongs() -> None:
-    """Without any mark of its own."""
-    plain: Json = {"metadata": {}, "spec": {}}
-    assert answer(plain, namespace={names.PLACE: names.PLACE_ALL}).result == "placed"
-    assert answer(plain, namespace={names.PLACE: "some"}).result == "not-a-run"
-
-
 OWNED: Json = {
     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True}]
 }
@@ -142,32 +135,6 @@ def test_a_policy_under_audit_changes_nothing_and_is_recorded() -> None:
     assert {"op": "add", "path": "/spec/nodeSelector", "value": {"pool": "b"}} in report["patch"]
 
 
-def test_a_policy_under_audit_rejects_no_pod() -> None:
-    """The record names the rejection."""
-    strict = document(
-        "PlacementPolicy",
-        "strict",
-        {"enforcement": "Audit", "requirements": {"labels": {"team": "y"}}},
-    )
-    decision = answer(pod({"labels": {names.RUN: "r", "team": "z"}}), POOL, strict)
-    assert decision.allowed
-    assert decision.audited is not None
-    assert decision.audited.rejections
-    assert "must be 'y'" in annotations_of(decision, "h")["audit"]
-
-
-def test_a_bound_pod_keeps_the_fields_that_choose_a_node() -> None:
-    """Labels are still added, requirements still reject."""
-    decision = answer(pod(nodeName="n1"))
-    assert [o["path"] for o in decision.patch] == ["/metadata/labels/team", "/metadata/annotations"]
-    assert any(e.outcome == "skipped" and "nodeName" in e.reason for e in decision.trace)
-    required = document("PlacementPolicy", "p", {"requirements": {"nodeSelector": {"pool": "a"}}})
-    for selector in ({"pool": "b"}, {"pool": "a"}, {}):
-        refused = answer(pod(nodeName="n1", nodeSelector=selector), required)
-        assert not refused.allowed
-        mentions(refused.reason, "policy p: requirements.nodeSelector[pool]:", "remove nodeName")
-
-
 def test_warnings_are_short_enough_for_a_terminal() -> None:
     """Each under 120 characters, however long the names are."""
     names_of = [f"a-very-long-policy-name-{'x' * 60}-{at}" for at in range(2)]
@@ -185,20 +152,6 @@ def test_warnings_are_short_enough_for_a_terminal() -> None:
     decision = answer(pod(), *policies)
     assert decision.warnings
     assert all(len(w) < 120 for w in decision.warnings)
-
-
-def test_a_rejection_has_every_reason(wording: Wording) -> None:
-    """Not only the first."""
-    strict = document(
-        "PlacementPolicy",
-        "strict",
-        {"requirements": {"labels": {"team": "y"}, "schedulerName": "own"}},
-    )
-    decision = answer(pod({"labels": {names.RUN: "r", "team": "z"}}, schedulerName="other"), strict)
-    labels, scheduler = decision.reason.split("; policy strict: ")
-    mentions(labels, "fairlead: policy strict: requirements.labels[team]:", "'y'", "'z'")
-    mentions(scheduler, "requirements.schedulerName:", "'own'", "'other'")
-    wording(decision.reason)
 
 
 def test_a_message_quotes_a_pods_value_shortened() -> None:

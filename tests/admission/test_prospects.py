@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.admission.reviews import pod, policy_set
 from tests.examples import examples
 from tests.laws import strategies, world
+from tests.objects import required_affinity
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission import prospects
@@ -125,7 +126,7 @@ def test_required_affinity_is_described_by_its_requirements(wording: Wording) ->
     two = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["c"]}]}
 
     def affine(*terms: Json) -> Json:
-        return pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [*terms]}}})
+        return pod(affinity=required_affinity(*terms))
 
     text = said(affine(one))
     mentions(text, "0 of 37 nodes", ": pool In [a, b] matches none")

@@ -154,23 +154,6 @@ def reviewed(new: Json, old: Json | None = None) -> bytes:
     return json.dumps(review(new, name="train", oldObject=old, operation=operation)).encode()
 
 
-def test_pods_that_would_be_rejected_are_foretold(wording: Wording) -> None:
-    """The Job is made, and its pods never come: nobody would see why."""
-    webhook = Webhook(policy_set(POOL))
-    (said,) = webhook.told(job(template(**ELSEWHERE), completions=3))
-    assert said.startswith("fairlead: 3 pods ")
-    mentions(said, "Job train", "ml-team", "rejected", "policy pool-required", *REJECTED)
-    wording(said)
-    assert webhook.counted("workload_warnings") == 1
-
-
-def test_valid_pods_produce_no_warning() -> None:
-    """Nor is anything counted."""
-    webhook = Webhook(policy_set(POOL))
-    assert webhook.told(job(template())) == []
-    assert webhook.counted("workload_warnings") == 0
-
-
 def test_template_errors_are_reported_after_the_results_of_pods() -> None:
     """Once a workload; nothing where its pods are those that were there before."""
     told = ["spec.template.spec.nodeSelectors: there is no such field"]
@@ -179,17 +162,6 @@ def test_template_errors_are_reported_after_the_results_of_pods() -> None:
     mentions(rejected, "rejected")
     assert fault == f"fairlead: Job train: {told[0]}"
     assert webhook.told(job(template(**ELSEWHERE)), job(template(**ELSEWHERE))) == []
-
-
-def test_pods_without_a_run_produce_no_warning() -> None:
-    """They are none of our business."""
-    assert Webhook(policy_set(POOL)).told(job(template({}, **ELSEWHERE))) == []
-
-
-def test_a_misspelt_run_label_in_a_template_is_reported() -> None:
-    """No pod of it is sent to the webhook, so nobody else tells."""
-    (warning,) = Webhook(policy_set()).told(job(template({"fairlead.dev/runs": "r"})))
-    mentions(warning, "label fairlead.dev/runs", "did you mean fairlead.dev/run?")
 
 
 def test_a_mark_on_the_workload_alone_is_reported(wording: Wording) -> None:
@@ -204,40 +176,6 @@ def test_a_mark_on_the_workload_alone_is_reported(wording: Wording) -> None:
     assert webhook.told(marked, marked) == []
     both = job(template())
     assert webhook.told({**both, "metadata": marked["metadata"]}) == []
-
-
-def test_a_label_that_cannot_be_read_is_reported(wording: Wording) -> None:
-    """Where it can still be put right."""
-    labels = {names.RUN: "r", names.ROLE: "boss"}
-    (said,) = Webhook(policy_set()).told(job(template(labels)))
-    mentions(said, "fairlead: Job train: label fairlead.dev/role:", "'boss'")
-    wording(said)
-
-
-@pytest.mark.parametrize(
-    ("api_version", "kind", "wrap"),
-    [
-        ("apps/v1", "Deployment", lambda made: {"template": made}),
-        ("apps/v1", "StatefulSet", lambda made: {"template": made}),
-        ("apps/v1", "ReplicaSet", lambda made: {"template": made}),
-        ("batch/v1", "Job", lambda made: {"template": made}),
-        ("batch/v1", "CronJob", lambda made: {"jobTemplate": {"spec": {"template": made}}}),
-        ("kubeflow.org/v1", "Notebook", lambda made: {"template": made}),
-        (
-            "kubeflow.org/v1",
-            "PyTorchJob",
-            lambda made: {"pytorchReplicaSpecs": {"Master": {"template": made}}},
-        ),
-    ],
-)
-def test_every_kind_is_understood(
-    api_version: str, kind: str, wrap: Callable[[Json], Json]
-) -> None:
-    """Those that the configuration sends here."""
-    labels = {"ml-team": {names.PLACE: names.PLACE_ALL}}
-    webhook = Webhook(policy_set(POOL), namespaces=Known(labels))
-    (said,) = webhook.told(workload(api_version, kind, wrap(template({}, **ELSEWHERE))))
-    mentions(said, "the pod of", f"{kind} train", "ml-team", "rejected", *REJECTED)
 
 
 def test_the_author_of_a_daemon_set_gets_warnings_about_requirements(wording: Wording) -> None:
@@ -265,81 +203,6 @@ def test_a_daemon_set_gets_a_warning_about_nodes_where_its_pods_are_rejected(
     mentions(said, "DaemonSet train", "2 of its 3 nodes", "amd64")
     wording(said)
     assert Webhook(policy_set(WORKERS), nodes=nodes[:1]).told(made) == []
-
-
-def test_a_daemon_set_gets_no_warning_about_defaults_and_overrides() -> None:
-    """They do not reach its pods."""
-    chosen = policy_set(OFF_SPOT)
-    made = {"template": template(nodeSelector={"spot": "true"})}
-    assert Webhook(chosen).told(workload("apps/v1", "DaemonSet", made)) == []
-    assert Webhook(chosen).told(workload("apps/v1", "Deployment", made)) != []
-
-
-def test_a_training_job_s_pods_have_what_its_operator_adds(wording: Wording) -> None:
-    """Their templates carry no mark: by the operator's labels they are of a run, and workers."""
-    replicas = {
-        "Master": {"template": template({})},
-        "Worker": {
-            "replicas": 4,
-            "template": template({}, nodeSelector={"kubernetes.io/arch": "x"}),
-        },
-    }
-    (said,) = Webhook(policy_set(WORKERS)).told(
-        workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": replicas})
-    )
-    mentions(said, "PyTorchJob train", "ml-team", "worker × 4", "rejected", "workers-on-arm")
-    wording(said)
-
-
-def test_a_run_s_pods_are_its_controller_s() -> None:
-    """By the plan that the controller goes by."""
-    asked = workers(**{"kubernetes.io/arch": "x"})
-    (said,) = Webhook(policy_set(WORKERS)).told(run(replicas=asked))
-    mentions(said, "Run train", "ml-team", "worker × 2", "rejected", "policy workers-on-arm")
-
-
-def test_a_run_that_stays_has_the_pod_of_its_deployment() -> None:
-    """Its controller makes a Deployment."""
-    notebook = run(ports=[{"port": 8888}], environment=ELSEWHERE)
-    (said,) = Webhook(policy_set(POOL)).told(notebook)
-    mentions(said, "pod of Run train", "ml-team", "rejected", "policy pool-required")
-
-
-def test_a_run_that_cannot_have_pods_is_reported_with_the_reason(wording: Wording) -> None:
-    """The API server takes it, and the controller says no."""
-    (said,) = Webhook(policy_set()).told(run())
-    mentions(said, "fairlead: Run train", "spec.ports:")
-    wording(said)
-
-
-def test_replicas_are_distinguished_as_policies_do() -> None:
-    """By the index that the pods of an Indexed Job carry."""
-    indexed = job(template(**ELSEWHERE), completions=4, completionMode="Indexed")
-    (said,) = Webhook(policy_set(THIRD)).told(indexed)
-    mentions(said, "Job train", "ml-team", "pods 2 of 4", "rejected", "policy third")
-
-
-def test_a_change_of_anything_but_the_pods_says_nothing() -> None:
-    """Else every change of scale would say it all again."""
-    webhook = Webhook(policy_set(POOL))
-    before = workload("apps/v1", "Deployment", {"template": template(**ELSEWHERE), "replicas": 1})
-    after = workload("apps/v1", "Deployment", {"template": template(**ELSEWHERE), "replicas": 9})
-    assert webhook.told(after, before) == []
-    assert len(webhook.told(after)) == 1
-
-
-def test_a_change_of_the_pods_says_what_they_meet() -> None:
-    """A rollout makes new ones."""
-    before = workload("apps/v1", "Deployment", {"template": template()})
-    after = workload("apps/v1", "Deployment", {"template": template(**ELSEWHERE)})
-    assert len(Webhook(policy_set(POOL)).told(after, before)) == 1
-    assert Webhook(policy_set(POOL)).told(before, after) == []
-
-
-def test_a_run_that_could_not_be_read_before_is_looked_at() -> None:
-    """Nothing is known of the pods that it had."""
-    after = run(replicas=workers(**{"kubernetes.io/arch": "x"}))
-    assert len(Webhook(policy_set(WORKERS)).told(after, run())) == 1
 
 
 def test_pods_that_never_come_here_are_not_warned_of() -> None:
@@ -443,6 +306,128 @@ def test_whatever_happens_the_workload_is_allowed(webhook: Webhook, made: Json) 
     reply = webhook.post(reviewed(job(made)))
     assert json.loads(reply.body)["response"] == {"uid": "0df28fbd", "allowed": True}
     assert (reply.status, reply.result) == (200, "unforeseen")
+
+
+def deployment(made: Json, **spec: object) -> Json:
+    """A Deployment of the template."""
+    return workload("apps/v1", "Deployment", {"template": made, **spec})
+
+
+def pytorch_job(**replicas: Json) -> Json:
+    """A PyTorchJob of these replicas."""
+    return workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": replicas})
+
+
+OTHER_ARCH = {"kubernetes.io/arch": "x"}
+WANTING = run(replicas=workers(**OTHER_ARCH))
+
+
+@pytest.mark.parametrize(
+    ("policy", "new", "old", "facts"),
+    [
+        (POOL, job(template(**ELSEWHERE), completions=3), None, ["3 pods of Job train", *REJECTED]),
+        (POOL, job(template()), None, []),
+        (POOL, job(template({}, **ELSEWHERE)), None, []),
+        (POOL, job(template({"fairlead.dev/runs": "r"})), None, ["did you mean fairlead.dev/run?"]),
+        (POOL, job(template({names.RUN: "r", names.ROLE: "boss"})), None, ["dev/role:", "'boss'"]),
+        (
+            WORKERS,
+            pytorch_job(
+                Master={"template": template({})},
+                Worker={"replicas": 4, "template": template({}, nodeSelector=OTHER_ARCH)},
+            ),
+            None,
+            ["PyTorchJob train", "worker × 4", "rejected", "workers-on-arm"],
+        ),
+        (WORKERS, WANTING, None, ["Run train", "worker × 2", "policy workers-on-arm"]),
+        (WORKERS, WANTING, run(), ["Run train", "worker × 2", "policy workers-on-arm"]),
+        (
+            POOL,
+            run(ports=[{"port": 8888}], environment=ELSEWHERE),
+            None,
+            ["pod of Run train", "policy pool-required"],
+        ),
+        (POOL, run(), None, ["fairlead: Run train", "spec.ports:"]),
+        (
+            THIRD,
+            job(template(**ELSEWHERE), completions=4, completionMode="Indexed"),
+            None,
+            ["Job train", "pods 2 of 4", "policy third"],
+        ),
+        (
+            POOL,
+            deployment(template(**ELSEWHERE), replicas=9),
+            deployment(template(**ELSEWHERE)),
+            [],
+        ),
+        (POOL, deployment(template(**ELSEWHERE)), deployment(template()), REJECTED),
+        (POOL, deployment(template()), deployment(template(**ELSEWHERE)), []),
+        (OFF_SPOT, deployment(template(nodeSelector={"spot": "true"})), None, ["off-spot"]),
+        (
+            OFF_SPOT,
+            workload("apps/v1", "DaemonSet", {"template": template(nodeSelector={"spot": "true"})}),
+            None,
+            [],
+        ),
+    ],
+    ids=[
+        "a Job's pods never come",
+        "valid pods",
+        "pods of no run",
+        "a misspelt run label",
+        "a label that cannot be read",
+        "what an operator adds",
+        "the plan of a Run",
+        "a Run that could not be read before",
+        "a Run that is a Deployment",
+        "a Run that cannot have pods",
+        "a replica by its index",
+        "a change of anything but the pods",
+        "a change of the pods",
+        "a change of the pods for the better",
+        "an override",
+        "an override does not reach a DaemonSet's pods",
+    ],
+)
+def test_the_author_of_a_workload_is_told_what_its_pods_meet(
+    policy: str, new: Json, old: Json | None, facts: Sequence[str], wording: Wording
+) -> None:
+    """Nobody else would see why pods never come; where all is well nothing is said or counted."""
+    webhook = Webhook(policy_set(policy))
+    said = webhook.told(new, old)
+    assert (len(said), webhook.counted("workload_warnings")) == (bool(facts), bool(facts))
+    for each in said:
+        mentions(each, *facts)
+        wording(each)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        deployment(template({}, **ELSEWHERE)),
+        job(template({}, **ELSEWHERE)),
+        pytorch_job(Master={"template": template({}, **ELSEWHERE)}),
+        *(
+            workload(version, kind, {"template": template({}, **ELSEWHERE)})
+            for version, kind in (
+                ("apps/v1", "StatefulSet"),
+                ("apps/v1", "ReplicaSet"),
+                ("kubeflow.org/v1", "Notebook"),
+            )
+        ),
+        workload(
+            "batch/v1",
+            "CronJob",
+            {"jobTemplate": {"spec": {"template": template({}, **ELSEWHERE)}}},
+        ),
+    ],
+    ids=lambda made: made["kind"],
+)
+def test_every_kind_is_understood(made: Json) -> None:
+    """Those that the configuration sends here."""
+    labels = {"ml-team": {names.PLACE: names.PLACE_ALL}}
+    (said,) = Webhook(policy_set(POOL), namespaces=Known(labels)).told(made)
+    mentions(said, "the pod of", f"{made['kind']} train", "ml-team", "rejected", *REJECTED)
 
 
 def test_a_bug_is_counted_as_one() -> None:

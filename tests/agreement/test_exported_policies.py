@@ -29,8 +29,9 @@ from tests.fuzz.drawn import drawn
 from tests.fuzz.pods import added, whole_pods
 from tests.fuzz.policies import policy_documents, without_faults
 from tests.fuzz.world import POLICIES, PROVIDER
-from tests.laws.strategies import CLASSES, REQUIRED, document
+from tests.laws.strategies import CLASSES, document
 from tests.marked_pods import training
+from tests.objects import required_affinity
 from tests.test_sources import PODS as MARKED
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
@@ -294,7 +295,7 @@ def test_what_an_author_can_have_the_api_server_work_out_is_bounded(
                 {"matchExpressions": [{"key": "rack", "operator": "In", "values": [f"r{n}"]}]}
                 for n in range(count)
             ]
-            pod["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+            pod["spec"]["affinity"] = required_affinity(*terms)
             ((answer,),) = dry_runs(control_plane, [pod], lambda _: [namespace])
             assert answer.status == status, answer.body
         assert "over 64 terms" in answer.message
@@ -326,5 +327,5 @@ def test_no_number_takes_a_pod_out_of_reach(control_plane: ControlPlane, namespa
 def _spec(pool: str, operator: str = "Exists", *numbers: str) -> Json:
     """A pod's spec that names a pool, and requires something of another label."""
     wanted = {"key": "cpus", "operator": operator, **({"values": numbers} if numbers else {})}
-    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}}}
+    affinity = required_affinity({"matchExpressions": [wanted]})
     return {**PROBE["spec"], "nodeSelector": {"pool": pool}, "affinity": affinity}

@@ -66,7 +66,7 @@ class Arena:
 
     def connect(self) -> Connection:
         """A connection to the API server, as its administrator."""
-        return Connection(self.plane.layout.ports["kube-apiserver"], administrator(self.plane))
+        return to_api_server(self.plane)
 
     def connect_directly(self, arm: str) -> Connection:
         """A connection to the webhook of FLOOR or FAIRLEAD."""
@@ -81,6 +81,11 @@ def administrator(plane: ControlPlane) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
     context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
     return context
+
+
+def to_api_server(plane: ControlPlane) -> Connection:
+    """A connection to the API server, as its administrator."""
+    return Connection(plane.layout.ports["kube-apiserver"], administrator(plane))
 
 
 def port_of(url: str) -> int:

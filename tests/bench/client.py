@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 _END_OF_HEADERS: Final = b"\r\n\r\n"
 _LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
@@ -31,12 +30,7 @@ class Connection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._socket.close()
 
     def ask(self, request: bytes) -> tuple[int, bytes]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 import orjson
 
@@ -18,6 +20,7 @@ from webhook.admission import audit, review
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
 from webhook.admission.engine import decide
+from webhook.admission.prospects import Prospects
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 
@@ -25,6 +28,7 @@ POLICIES: Final = (1, 10, 100, 1000)
 SIZES: Final = (2_000, 10_000, 50_000)
 _MATCHING: Final = 2
 _UID: Final = "0df28fbd-5f0a-4c3c-9d43-9a3c1f9a0f11"
+Key = TypeVar("Key", bound=Hashable)
 _CLUSTER: Final = Cluster("", DEFAULT_TOLERATION_SECONDS)
 
 
@@ -36,20 +40,20 @@ class EngineResult:
     bytes_of: dict[int, int]
 
 
-def answer(body: bytes, policies: PolicySet) -> bytes:
+def answer(body: bytes, policies: PolicySet, prospects: Prospects | None = None) -> bytes:
     """What the webhook does between reading a request and writing its answer."""
     request = review.parse(body)
-    decision = decide(
-        Arrival(request.pod, request.namespace, reviews.NAMESPACE_LABELS, request.user),
-        policies,
-        _CLUSTER,
-    )
+    arrival = Arrival(request.pod, request.namespace, reviews.NAMESPACE_LABELS, request.user)
+    decision = decide(arrival, policies, _CLUSTER)
+    said = warnings(request.pod, decision)
+    if prospects is not None and (text := prospects.unplaceable(request.pod, decision, policies)):
+        said.append(text)
     return review.answer(
         request.uid,
         allowed=decision.allowed,
         message=decision.reason,
         patch=decision.patch,
-        warnings=warnings(request.pod, decision),
+        warnings=said,
         audit=audit.annotations_of(decision, policies.hash),
     )
 
@@ -60,28 +64,45 @@ def body_of(size: int) -> bytes:
 
 
 def measure(rounds: int, calls: int) -> EngineResult:
-    """Time `calls` calls for every number of policies and size of pod, in each of the rounds.
-
-    Within a round the combinations go in random order.
-    """
+    """Time `calls` calls for every number of policies and size of pod, in each of the rounds."""
     sets = {count: load(files(count, _MATCHING)).policies for count in POLICIES}
     bodies = {size: body_of(size) for size in SIZES}
-    # As `fairlead serve` does: what is there to stay is walked by no collection.
+    cells = {
+        (count, size): partial(answer, bodies[size], sets[count])
+        for count in POLICIES
+        for size in SIZES
+    }
+    sizes = {size: len(orjson.dumps(reviews.as_sent(pods.manifest(size)))) for size in SIZES}
+    return EngineResult(in_rounds(cells, rounds, calls), sizes)
+
+
+@contextlib.contextmanager
+def frozen() -> Iterator[None]:
+    """As `fairlead serve` does: what is there to stay is walked by no collection."""
     gc.collect()
     gc.freeze()
-    cells = [(count, size) for count in POLICIES for size in SIZES]
-    result: dict[tuple[int, int], list[float]] = {cell: [] for cell in cells}
     try:
-        for at in range(rounds + 1):
-            for count, size in random.sample(cells, len(cells)):
-                figure = timed(lambda c=count, s=size: answer(bodies[s], sets[c]), calls)  # type: ignore[misc]
-                # Round 0 fills caches, and what the interpreter specialises.
-                if at:
-                    result[count, size].append(figure)
+        yield
     finally:
         gc.unfreeze()
-    sizes = {size: len(orjson.dumps(reviews.as_sent(pods.manifest(size)))) for size in SIZES}
-    return EngineResult(result, sizes)
+
+
+def in_rounds(
+    cells: Mapping[Key, Callable[[], object]], rounds: int, calls: int
+) -> dict[Key, list[float]]:
+    """The median time of a call in microseconds, one a round, by cell.
+
+    Within a round the cells go in random order. Before the first one another fills caches, and
+    what the interpreter specialises.
+    """
+    result: dict[Key, list[float]] = {cell: [] for cell in cells}
+    with frozen():
+        for at in range(rounds + 1):
+            for cell in random.sample(list(cells), len(cells)):
+                figure = timed(cells[cell], calls)
+                if at:
+                    result[cell].append(figure)
+    return result
 
 
 def timed(call: Callable[[], object], calls: int) -> float:

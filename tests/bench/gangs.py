@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tests.bench.reviews import NAMESPACE
+from tests.objects import an_object
 from webhook import names
 
 Json = dict[str, Any]
@@ -91,9 +92,4 @@ def _marks(name: str, role: str = "worker") -> dict[str, str]:
 
 
 def _object(api_version: str, kind: str, name: str, spec: Json) -> Json:
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": spec,
-    }
+    return an_object(api_version, kind, {"name": name, "namespace": NAMESPACE}, spec)

@@ -22,6 +22,7 @@ import orjson
 
 from tests.bench import pods, reviews
 from tests.bench.policies import files
+from tests.objects import required_affinity
 
 Json = dict[str, Any]
 
@@ -102,16 +103,12 @@ def policy_sets() -> list[dict[str, str]]:
 def _with_terms(terms: int, requirements: int, values: int) -> Json:
     """A pod with required node affinity. The values of two terms differ in the last one only."""
     pod = pods.manifest(2_000)
-    pod["spec"]["affinity"] = {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
-                    {"matchExpressions": [_requirement(r, values, t) for r in range(requirements)]}
-                    for t in range(terms)
-                ]
-            }
-        }
-    }
+    pod["spec"]["affinity"] = required_affinity(
+        *[
+            {"matchExpressions": [_requirement(r, values, t) for r in range(requirements)]}
+            for t in range(terms)
+        ]
+    )
     return pod
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -49,12 +48,8 @@ class _Namespaces:
 
 def measure(rounds: int, calls: int) -> dict[str, list[float]]:
     """Medians in microseconds, one a round, by layer: each includes those named before it."""
-    gc.collect()
-    gc.freeze()
-    try:
+    with engine.frozen():
         return asyncio.run(_measure(rounds, calls))
-    finally:
-        gc.unfreeze()
 
 
 async def _measure(rounds: int, calls: int) -> dict[str, list[float]]:

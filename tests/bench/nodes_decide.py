@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.bench import pods, reviews
-from tests.bench.engine import timed
+from tests.bench.engine import answer, in_rounds
 from tests.bench.policies import files
 from tests.bench.policy_memory import node
-from webhook.admission import audit, review
-from webhook.admission.advice import warnings
-from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
-from webhook.admission.engine import decide
 from webhook.admission.prospects import Prospects
 from webhook.kube.sharing import Sharing
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import parse_node
 from webhook.policy.load import load
-from webhook.policy.policy_set import PolicySet
 
 NODES: Final = 5000
 SIZE: Final = 10_000
 POLICIES: Final = 100
 _MATCHING: Final = 2
 _UID: Final = "0df28fbd-5f0a-4c3c-9d43-9a3c1f9a0f11"
-_CLUSTER: Final = Cluster("", DEFAULT_TOLERATION_SECONDS)
 
 ADMITTED: Final = "a pod that some node admits"
 HOPELESS: Final = "a pod that no node admits"
@@ -64,57 +56,21 @@ def measure(count: int, rounds: int, calls: int) -> NodesDecide:
         prospects.groups.update(changed.name, changed._replace(unschedulable=True))
         prospects.groups.update(changed.name, changed)
 
-    bodies = {arm: _bodies(arm) for arm in ARMS}
-    result = NodesDecide(count, {arm: [] for arm in ARMS}, {arm: [] for arm in ARMS}, [])
-    cells = [(arm, looks) for arm in ARMS for looks in (False, True)]
-    gc.collect()
-    gc.freeze()
-    try:
-        for at in range(rounds + 1):
-            for arm, looks in random.sample(cells, len(cells)):
-                look = prospects if looks else None
-                change = put if arm == CHANGED and looks else None
-                figure = timed(_call(bodies[arm], policies, look, change), calls)
-                if at:
-                    (result.with_nodes if looks else result.without)[arm].append(figure)
-            figure = timed(put, calls) / 2
-            if at:
-                result.put.append(figure)
-    finally:
-        gc.unfreeze()
-    return result
+    def decided(arm: str, looks: bool) -> Callable[[], object]:
+        bodies = _bodies(arm)
 
+        def call() -> object:
+            if looks and arm == CHANGED:
+                put()
+            return answer(next(bodies), policies, prospects if looks else None)
 
-def _call(
-    bodies: Iterator[bytes],
-    policies: PolicySet,
-    prospects: Prospects | None,
-    change: Callable[[], None] | None,
-) -> Callable[[], object]:
-    def call() -> object:
-        if change is not None:
-            change()
-        return answer(next(bodies), policies, prospects)
+        return call
 
-    return call
-
-
-def answer(body: bytes, policies: PolicySet, prospects: Prospects | None) -> bytes:
-    """What the webhook does between reading a request and writing its answer."""
-    request = review.parse(body)
-    arrival = Arrival(request.pod, request.namespace, reviews.NAMESPACE_LABELS, request.user)
-    decision = decide(arrival, policies, _CLUSTER)
-    said = warnings(request.pod, decision)
-    if prospects is not None and (text := prospects.unplaceable(request.pod, decision, policies)):
-        said.append(text)
-    return review.answer(
-        request.uid,
-        allowed=decision.allowed,
-        message=decision.reason,
-        patch=decision.patch,
-        warnings=said,
-        audit=audit.annotations_of(decision, policies.hash),
-    )
+    cells = {(arm, looks): decided(arm, looks) for arm in ARMS for looks in (False, True)}
+    found = in_rounds({**cells, ("", False): put}, rounds, calls)
+    without, with_nodes = ({arm: found[arm, looks] for arm in ARMS} for looks in (False, True))
+    # A change and the change back are two.
+    return NodesDecide(count, without, with_nodes, [figure / 2 for figure in found["", False]])
 
 
 def _bodies(arm: str) -> Iterator[bytes]:

@@ -6,7 +6,6 @@ import http.client
 import time
 from collections.abc import Iterator
 from itertools import islice
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 from urllib.parse import quote
 
@@ -52,12 +51,7 @@ class PodWatch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._connection.close()
 
     def created(self, count: int) -> list[Created]:

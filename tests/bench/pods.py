@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from tests.bench.reviews import as_sent
+from tests.objects import an_object
 
 Json = dict[str, Any]
 
@@ -34,12 +35,7 @@ def manifest(size: int) -> Json:
         "project": "vision",
     }
     spec: Json = {"restartPolicy": "Never", "containers": [_container("main")], "volumes": []}
-    pod: Json = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"generateName": "mnist-worker-", "labels": labels},
-        "spec": spec,
-    }
+    pod: Json = an_object("v1", "Pod", {"generateName": "mnist-worker-", "labels": labels}, spec)
     if size >= _PLAIN:
         labels |= {"app.kubernetes.io/name": "mnist", "fairlead.dev/replica-index": "3"}
         claim = {"name": "data", "persistentVolumeClaim": {"claimName": "datasets"}}

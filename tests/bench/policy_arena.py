@@ -91,11 +91,6 @@ def api_server(progress: Progress) -> Iterator[ControlPlane]:
         yield plane
 
 
-def administrator(plane: ControlPlane) -> Connection:
-    """A connection to the API server, as its administrator."""
-    return Connection(plane.layout.ports["kube-apiserver"], arena.administrator(plane))
-
-
 def create(connection: Connection, path: str, objects: Sequence[Json]) -> None:
     """Create the objects, one after the other. Raises SandboxError if one is refused."""
     for each in objects:
@@ -107,7 +102,7 @@ def create(connection: Connection, path: str, objects: Sequence[Json]) -> None:
 
 def store(plane: ControlPlane, count: int) -> None:
     """Give the API server the classes and so many policies."""
-    with administrator(plane) as connection:
+    with arena.to_api_server(plane) as connection:
         for each in documents(count):
             create(connection, collection(each["kind"]), [each])
 

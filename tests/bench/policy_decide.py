@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import random
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tests.bench import policy_arena
-from tests.bench.engine import answer, body_of, timed
+from tests.bench.engine import answer, body_of, in_rounds
 from tests.bench.policies import files
 from webhook.judgement.set_judgement import Objects
 from webhook.kube.client import connect
@@ -52,19 +51,8 @@ def measure(count: int, rounds: int, calls: int, progress: Progress) -> DecideRe
     if cluster.hash != sets[FILES].hash:
         raise RuntimeError("the API server gave back other policies than it was given")
     body = body_of(SIZE)
-    result: dict[str, list[float]] = {arm: [] for arm in ARMS}
-    gc.collect()
-    gc.freeze()
-    try:
-        for at in range(rounds + 1):
-            for arm in random.sample(ARMS, len(ARMS)):
-                figure = timed(lambda arm=arm: answer(body, sets[arm]), calls)  # type: ignore[misc]
-                # Round 0 fills caches, and what the interpreter specialises.
-                if at:
-                    result[arm].append(figure)
-    finally:
-        gc.unfreeze()
-    return DecideResult(result)
+    cells = {arm: partial(answer, body, policies) for arm, policies in sets.items()}
+    return DecideResult(in_rounds(cells, rounds, calls))
 
 
 async def _read(kubeconfig: Path) -> PolicySet:

@@ -78,7 +78,7 @@ def measure(
     with policy_arena.api_server(progress) as plane, tempfile.TemporaryDirectory() as directory:
         with progress.step(f"{policies} policies", about=policies // 100):
             policy_arena.store(plane, policies)
-            with policy_arena.administrator(plane) as connection:
+            with arena.to_api_server(plane) as connection:
                 path = policy_arena.collection(names.POLICY_KIND)
                 policy_arena.create(connection, path, [written("w0")])
         for what, count in ((FROM_FEW, FEW), (FROM_FILES, policies)):
@@ -133,7 +133,7 @@ def _asked(
 def _write(plane: ControlPlane, writes: int) -> None:
     """Change a policy so many times; a process that watches compiles for most of them."""
     path = f"{policy_arena.collection(names.POLICY_KIND)}/written"
-    with policy_arena.administrator(plane) as connection:
+    with arena.to_api_server(plane) as connection:
         for at in range(1, writes + 1):
             body = orjson.dumps(written(f"w{at}"))
             status, answer = connection.ask(patch(path, body, arena.AGENT))
@@ -186,7 +186,7 @@ def node(number: int) -> policy_arena.Json:
 
 def _create_nodes(plane: ControlPlane, count: int) -> None:
     def part(first: int) -> None:
-        with policy_arena.administrator(plane) as connection:
+        with arena.to_api_server(plane) as connection:
             numbers = range(first, count, _CONNECTIONS)
             policy_arena.create(connection, "/api/v1/nodes", [node(at) for at in numbers])
 

@@ -60,7 +60,7 @@ def measure(
     with policy_arena.api_server(progress) as plane, contextlib.ExitStack() as stack:
         with progress.step(f"{policies} policies, {REPLICAS} replicas", about=20):
             policy_arena.store(plane, policies - 1)
-            administrator = stack.enter_context(policy_arena.administrator(plane))
+            administrator = stack.enter_context(arena.to_api_server(plane))
             path = policy_arena.collection(names.POLICY_KIND)
             policy_arena.create(administrator, path, [written("w0")])
             replicas = [

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import orjson
 
 from tests.bench import training_operator
-from tests.bench.arena import AGENT, administrator, serving
+from tests.bench.arena import AGENT, serving, to_api_server
 from tests.bench.client import Connection, post
 from tests.bench.gangs import LABEL, RUN, collection
 from tests.bench.pod_watch import PodWatch
@@ -53,7 +53,7 @@ class RunsArena:
 
     def connect(self) -> Connection:
         """A connection to the API server, as its administrator."""
-        return Connection(self.plane.layout.ports["kube-apiserver"], administrator(self.plane))
+        return to_api_server(self.plane)
 
     def settle(self, patience: float = 300) -> None:
         """Return once nobody is at work any more. Raises SandboxError if that never comes."""

@@ -6,11 +6,11 @@ import asyncio
 import random
 import ssl
 import statistics
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from tests.bench import pods, reviews
@@ -19,12 +19,12 @@ from tests.chaos.connection import post
 from tests.chaos.ledger import DISAGREEMENTS, FAILED, REFUSED_OTHERS, UNPLACED, Ledger
 from tests.chaos.overload import DEAD, PEAK, memory_limit, watched
 from tests.chaos.replica import HEALTH_PORT, Replica
-from tests.chaos.stage import Scenario, Stage, Tally, none_of
+from tests.chaos.stage import Scenario, Stage, Tally, meanwhile, none_of
 from tests.chaos.wire import PORT
+from tests.objects import required_affinity
 from tests.server.hostile import REQUESTS
 from webhook import names
 from webhook.interception import PATH
-from webhook.placement.pod import REQUIRED
 from webhook.validating import WORKLOADS_PATH
 
 SECONDS: Final = "seconds"
@@ -64,6 +64,15 @@ class _Target:
         )
         return writer
 
+    @asynccontextmanager
+    async def connected(self, *, tls: bool = True) -> AsyncIterator[asyncio.StreamWriter]:
+        """A connection that is aborted in the end. Raises OSError."""
+        writer = await self.connect(tls=tls)
+        try:
+            yield writer
+        finally:
+            writer.transport.abort()
+
 
 # What one attacker does over and over, given the target and a number of his own.
 _Attack = Callable[[_Target, int], Awaitable[None]]
@@ -79,7 +88,7 @@ def _terms(values: list[list[str]]) -> dict[str, Any]:
     terms = [
         {"matchExpressions": [{"key": "zone", "operator": "In", "values": each}]} for each in values
     ]
-    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+    return required_affinity(*terms)
 
 
 _LARGE: Final = post(PATH, _pod(affinity=_terms([["z" * _LARGE_BYTES]])), _NAME)
@@ -91,45 +100,27 @@ _MANY_VALUES: Final = _pod(affinity=_terms([["a-value-of-a-node"] * 200_000]))
 _TOO_MANY_VALUES: Final = _pod(digits="0" * 19, values=[{}] * 2_000_000)
 
 
-async def _deaf(target: _Target, _number: int) -> None:
-    writer = await target.connect()
-    try:
-        writer.write(_LARGE)
+async def _deaf(target: _Target, _number: int, sent: bytes = _LARGE) -> None:
+    async with target.connected() as writer:
         writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(sent)
         async with asyncio.timeout(_DEAF_SECONDS):
             await writer.wait_closed()
-    finally:
-        writer.transport.abort()
-
-
-async def _deaf_pipeline(target: _Target, _number: int) -> None:
-    writer = await target.connect()
-    try:
-        writer.transport.pause_reading()  # type: ignore[attr-defined]
-        writer.write(_LARGE + _LARGE + _SMALL)
-        async with asyncio.timeout(_DEAF_SECONDS):
-            await writer.wait_closed()
-    finally:
-        writer.transport.abort()
 
 
 async def _trailers(target: _Target, _number: int) -> None:
-    writer = await target.connect()
-    try:
+    async with target.connected() as writer:
         writer.write(_HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")
         # A hundred times what is allowed; after an abort nothing tells that it is in vain.
         for _ in range(300):
             writer.write(b"x: y\r\n" * 1000)
             await writer.drain()
             await asyncio.sleep(0)
-    finally:
-        writer.transport.abort()
 
 
 async def _bodies(target: _Target, _number: int) -> None:
     """Six megabytes, and never the last byte of them."""
-    writer = await target.connect()
-    try:
+    async with target.connected() as writer:
         size = 6_000_000
         writer.write(_HEAD + b"Content-Length: %d\r\n\r\n" % size)
         for _ in range(size // 60_000 - 1):
@@ -138,18 +129,13 @@ async def _bodies(target: _Target, _number: int) -> None:
             await asyncio.sleep(0)
         async with asyncio.timeout(60):
             await writer.wait_closed()
-    finally:
-        writer.transport.abort()
 
 
 async def _silent(target: _Target, number: int) -> None:
-    writer = await target.connect(tls=number % 2 == 0)
-    try:
+    async with target.connected(tls=number % 2 == 0) as writer:
         writer.write(_HEAD if number % 4 == 0 else b"")
         async with asyncio.timeout(60):
             await writer.wait_closed()
-    finally:
-        writer.transport.abort()
 
 
 async def _heavy(target: _Target, number: int) -> None:
@@ -210,20 +196,20 @@ async def _scrapes(target: _Target, _number: int) -> None:
 async def _table(target: _Target, number: int) -> None:
     chance = random.Random(number)
     hostile = chance.choice(REQUESTS) if number >= len(REQUESTS) else REQUESTS[number]
-    writer = await target.connect(tls=hostile.tls)
-    try:
+    async with target.connected(tls=hostile.tls) as writer:
         writer.write(hostile.sent)
         async with asyncio.timeout(0.5):
             await writer.drain()
             await writer.wait_closed()
-    finally:
-        writer.transport.abort()
 
 
 # Each with how many do it at one time.
 _ATTACKS: Final[dict[str, tuple[_Attack, int]]] = {
     "large reviews whose answers nobody reads": (_deaf, 33),
-    "three requests at once, and no answer read": (_deaf_pipeline, 12),
+    "three requests at once, and no answer read": (
+        partial(_deaf, sent=_LARGE + _LARGE + _SMALL),
+        12,
+    ),
     "trailers without an end": (_trailers, 4),
     "bodies without an end": (_bodies, 33),
     "1,500 silent connections": (_silent, 1500),
@@ -295,22 +281,11 @@ def _measure(tally: Tally, name: str, ledger: Ledger, began: float, ended: float
 @contextmanager
 def _probed(replica: Replica, tally: Tally) -> Iterator[None]:
     """Look at its readiness as a kubelet does, more often."""
-    over = threading.Event()
     seen: list[bool] = []
-
-    def probe() -> None:
-        while not over.wait(0.5):
-            seen.append(replica.ready)
-
-    thread = threading.Thread(target=probe)
-    thread.start()
-    try:
+    with meanwhile(lambda: seen.append(replica.ready), 0.5):
         yield
-    finally:
-        over.set()
-        thread.join()
-        tally.count(LOOKS, len(seen))
-        tally.count(NOT_READY, seen.count(False))
+    tally.count(LOOKS, len(seen))
+    tally.count(NOT_READY, seen.count(False))
 
 
 def broken(tally: Tally) -> list[str]:

@@ -6,7 +6,6 @@ import base64
 import http.client
 import json
 import threading
-from types import TracebackType
 from typing import Any, Self
 
 from tests.cluster import etcd
@@ -35,12 +34,7 @@ class Births:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._connection.sock:
             self._connection.sock.close()
 

@@ -146,7 +146,7 @@ def injecting(stage: Stage, tally: Tally) -> Iterator[Injection]:
 
 def _definitions() -> list[Json]:
     found: list[Any] = []
-    for path in sorted((module_source(CERT_MANAGER) / "deploy" / "crds").glob("*.yaml")):
+    for path in sorted((module_source(CERT_MANAGER.module) / "deploy" / "crds").glob("*.yaml")):
         found += [each for each in load_all_yaml(path.read_text()) if each]
     return found
 

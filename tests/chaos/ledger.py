@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 from tests.bench.arena import administrator
@@ -12,7 +11,7 @@ from tests.chaos import audit
 from tests.chaos.audit import Audited
 from tests.chaos.connection import Pool
 from tests.chaos.load import Creation, Load
-from tests.chaos.stage import Tally
+from tests.chaos.stage import Tally, meanwhile
 from tests.chaos.stored import Store, Stored
 from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane
@@ -106,20 +105,7 @@ def loaded(
     pool = Pool("127.0.0.1", port, administrator(plane), "127.0.0.1")
     load = Load(pool, namespace, rate, first)
     ledger = Ledger(plane, namespace, load)
-    over = threading.Event()
-
-    def sweep() -> None:
-        while not over.wait(_SWEEP_SECONDS):
-            ledger.sweep()
-
-    sweeper = threading.Thread(target=sweep)
-    with load:
-        if sweeping:
-            sweeper.start()
-        try:
-            yield ledger
-        finally:
-            over.set()
-            if sweeping:
-                sweeper.join()
+    sweeper = meanwhile(ledger.sweep, _SWEEP_SECONDS) if sweeping else nullcontext()
+    with load, sweeper:
+        yield ledger
     ledger.close()

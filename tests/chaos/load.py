@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self
 
 import orjson
@@ -66,12 +65,7 @@ class Load:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:

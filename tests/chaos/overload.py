@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from tests.chaos.connection import Pool, post
 from tests.chaos.ledger import DISAGREEMENTS, REFUSED_OTHERS, UNPLACED, Ledger
 from tests.chaos.load import PATIENCE
 from tests.chaos.replica import Replica
-from tests.chaos.stage import Scenario, Stage, Tally, none_of
+from tests.chaos.stage import Scenario, Stage, Tally, meanwhile, none_of
 from tests.chaos.wire import PORT
 from tests.fast_yaml import load_all_yaml
 from webhook import names
@@ -202,40 +201,22 @@ def _count(flood: _Flood, tally: Tally) -> None:
 @contextmanager
 def _throttled(replica: Replica) -> Iterator[None]:
     """Give the replica a fifth of a core meanwhile."""
-    over = threading.Event()
 
-    def throttle() -> None:
-        while not over.wait(_RUNS):
-            replica.stand_still()
-            time.sleep(_RESTS)
-            replica.go_on()
+    def rest() -> None:
+        replica.stand_still()
+        time.sleep(_RESTS)
+        replica.go_on()
 
-    thread = threading.Thread(target=throttle)
-    thread.start()
-    try:
+    with meanwhile(rest, _RUNS):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @contextmanager
 def watched(replica: Replica) -> Iterator[list[float]]:
     """The replica's memory in MiB, ten times a second."""
-    over = threading.Event()
     seen: list[float] = [replica.memory()]
-
-    def watch() -> None:
-        while not over.wait(0.1):
-            seen.append(replica.memory())
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
+    with meanwhile(lambda: seen.append(replica.memory()), 0.1):
         yield seen
-    finally:
-        over.set()
-        thread.join()
 
 
 def memory_limit() -> float:

@@ -7,7 +7,6 @@ from typing import Final
 from tests.chaos import (
     attacked,
     injected,
-    killed,
     outage,
     overload,
     rolling,
@@ -15,7 +14,7 @@ from tests.chaos import (
     runs,
     serviced,
     steady,
-    stopped,
+    struck,
     upgraded,
 )
 from tests.chaos.stage import Scenario
@@ -23,8 +22,8 @@ from tests.chaos.stage import Scenario
 _PLAYED: Final = (
     rolling.SCENARIO,
     upgraded.SCENARIO,
-    killed.SCENARIO,
-    stopped.SCENARIO,
+    struck.KILL,
+    struck.STOP,
     rotated.SCENARIO,
     outage.SCENARIO,
     runs.SCENARIO,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -116,3 +118,21 @@ def none_of(tally: Tally, *whats: str) -> list[str]:
     """Which of these were counted, though none may be; those not counted at all too."""
     missing = [f"{what}: never counted" for what in whats if what not in tally.counts]
     return missing + [f"{what}: {tally[what]}" for what in whats if tally[what]]
+
+
+@contextmanager
+def meanwhile(step: Callable[[], object], pause: float) -> Iterator[None]:
+    """Do it again and again in a thread, with pauses in between, as long as the block lasts."""
+    over = threading.Event()
+
+    def go_on() -> None:
+        while not over.wait(pause):
+            step()
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -205,52 +205,14 @@ def test_a_set_that_rejects_every_pod_is_an_error(files: Files, wording: Wording
     assert (found["kind"], found["severity"]) == ("every-pod-rejected", "error")
 
 
-@pytest.mark.parametrize(
-    "expressions",
-    [
-        "{key: lifecycle, operator: Lt, values: ['0']}",
-        "{key: a, operator: In, values: [a]}, {key: a, operator: NotIn, values: [a]}",
-    ],
-)
-def test_an_override_that_no_node_can_meet_is_an_error(
-    files: Files, wording: Wording, expressions: str
-) -> None:
-    """With its value; exit code 1."""
-    term = f"nodeSelectorTerms: [{{matchExpressions: [{expressions}]}}]"
-    required = f"requiredDuringSchedulingIgnoredDuringExecution: {{{term}}}"
-    text = policy("p-aff", f"overrides: {{affinity: {{nodeAffinity: {{{required}}}}}}}")
-    result = files.run(files.write("aff.yaml", text))
-    assert result.exit_code == 1
-    line = result.stdout.splitlines()[0]
-    mentions(line, "spec.overrides.affinity.nodeAffinity", "no pod gets it", "no node can meet")
-    wording(line, {files.folder: "DIR"})
-
-
-@pytest.mark.parametrize(
-    ("settings", "facts"),
-    [
-        (
-            "securityContext: {seccompProfile: {type: Localhost, localhostProfile: ../x}}",
-            ("securityContext.seccompProfile.localhostProfile", "'../x'"),
-        ),
-        (
-            "annotations: {controller.kubernetes.io/pod-deletion-cost: high}",
-            ("annotations[controller.kubernetes.io/pod-deletion-cost]", "'high'"),
-        ),
-        ("priorityClassName: system-gpu", ("'system-gpu'", "system-node-critical")),
-    ],
-)
-def test_a_setting_with_which_the_api_server_refuses_pods_is_an_error(
-    files: Files, wording: Wording, settings: str, facts: tuple[str, ...]
-) -> None:
+def test_a_setting_with_which_the_api_server_refuses_pods_is_an_error(files: Files) -> None:
     """Whatever the cluster; exit code 1. A set that is stored with it serves as before."""
-    text = policy("stops", f"defaults: {{{settings}}}")
+    cost = "annotations: {controller.kubernetes.io/pod-deletion-cost: high}"
+    text = policy("stops", f"defaults: {{{cost}}}")
     path = files.write("stops.yaml", text)
     result = files.run(path)
     assert (result.exit_code, result.stderr) == (1, "")
-    line = result.stdout.splitlines()[0]
-    mentions(line, "stops.yaml:4:", "spec.defaults.", "API server refuses pods", *facts)
-    wording(line, {files.folder: "DIR"})
+    mentions(result.stdout, "stops.yaml:4:", "spec.defaults.", "API server refuses pods", "'high'")
     (found,) = json.loads(files.run(path, "-o", "json").stdout)["findings"]
     assert (found["kind"], found["severity"]) == ("refused-pods", "error")
     (fault,) = load_served(parse({"stops.yaml": text.encode()})).faults

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from tests.kube.fake_api import answer_of
 from tests.wording import Wording, mentions
 from webhook.cli.cluster_surroundings import read_classes, read_labels, read_world
 from webhook.errors import ClusterError
@@ -30,25 +29,13 @@ def asked(
 ) -> tuple[object, list[str]]:
     """The answer of a cluster with two namespaces, and the paths that it took."""
     paths: list[str] = []
-
-    async def handle(request: Request, answer: Answer) -> None:
-        paths.append(request.path)
-        if request.path == "/api/v1/namespaces/ml":
-            await answer.json(ML)
-        elif request.path == "/api/v1/namespaces":
-            await answer.json({"metadata": {"resourceVersion": "1"}, "items": [ML, WEB]})
-        elif request.path == "/apis/scheduling.k8s.io/v1/priorityclasses":
-            await answer.json({"metadata": {"resourceVersion": "1"}, "items": list(classes)})
-        elif request.path.endswith("/runtimeclasses"):
-            await answer.status(403, "Forbidden", request.path)
-        else:
-            await answer.status(404, "NotFound", request.path)
-
-    async def run() -> object:
-        async with fake_api(handle) as api, client_of(api, folder) as client:
-            return await question(client)
-
-    return asyncio.run(run()), paths
+    there = {
+        "/api/v1/namespaces/ml": ML,
+        "/api/v1/namespaces": [ML, WEB],
+        "/apis/scheduling.k8s.io/v1/priorityclasses": list(classes),
+    }
+    forbidden = ["/apis/node.k8s.io/v1/runtimeclasses"]
+    return answer_of(there, folder, question, forbidden, paths), paths
 
 
 def test_labels_of_all_namespaces_come_in_one_list(tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from tests.cli.files import POD, Files
-from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from tests.kube.fake_api import Answer, Request, answer_of, client_of, fake_api
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, line_with, mentions
 from webhook import names
 from webhook.cli import check, explain, mutate
 from webhook.cli.exceptions import command
-from webhook.cli.exceptions_report import ExceptionReport, describe_match, of_cluster
+from webhook.cli.exceptions_report import describe_match, of_cluster
 from webhook.errors import ClusterError
 from webhook.policy.match_model import Match
 from webhook.times import to_second
@@ -117,19 +117,13 @@ def test_live_pods_are_counted_by_their_stamps(
     listed = [pod_that_passed("Running", text) for text in (both, one, "", "[", '{"set":"x"}')]
     listed += [pod_that_passed("Succeeded", both), {"metadata": {"name": "bare"}}]
 
-    async def answer(request: Request, to: Answer) -> None:
-        is_pods = request.path == "/api/v1/pods"
-        if is_pods and code != 200:
-            await to.status(code, "Forbidden", "not you")
-        else:
-            items = listed if is_pods else []
-            await to.json({"metadata": {"resourceVersion": "1"}, "items": items})
-
-    async def main() -> ExceptionReport:
-        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-            return await of_cluster(client)
-
-    found = asyncio.run(main())
+    group = "/apis/fairlead.dev/v1alpha1"
+    admission = "/apis/admissionregistration.k8s.io/v1"
+    there: dict[str, Any] = {f"{group}/{each}": () for each in names.POLICY_RESOURCES.values()}
+    there |= {"/api/v1/pods": listed, f"/api/v1/namespaces/{names.NAMESPACE}/pods": ()}
+    for kind in ("mutating", "validating"):
+        there[f"{admission}/{kind}webhookconfigurations/fairlead"] = {"webhooks": []}
+    found = answer_of(there, tmp_path, of_cluster, ["/api/v1/pods"] if code == 403 else ())
     assert found.pods == pods
     assert any("may not list pods" in each for each in found.notes) == (pods is None)
     # This cluster sends pods to a webhook, and no policies.

@@ -60,15 +60,6 @@ def explained(files: Files, objects: str, *policies: str) -> dict[str, Any]:
     return first
 
 
-def test_pods_that_no_installation_sends_are_not_reported_as_placed(files: Files) -> None:
-    """Those of kube-system, and of Fairlead's own namespace."""
-    system = POD.replace("namespace: research", "namespace: kube-system")
-    result = files.on(system, "--fail-on", "warning")
-    assert result.exit_code == 1
-    mentions(result.stdout, "not sent to the webhook", "kube-system")
-    assert explained(files, system)["result"] == "not-sent"
-
-
 def test_a_daemon_sets_pods_are_judged_by_their_nodes(files: Files, wording: Wording) -> None:
     """Those for nodes that do not meet a requirement are rejected; without nodes that is said."""
     strict = policy("strict", "requirements: {nodeSelector: {pool: spot}}")

@@ -423,15 +423,6 @@ def test_a_set_that_check_refuses_is_refused(files: Files, form: str) -> None:
     mentions(str(result.exception), "policies.yaml", "spec.overrides.annotations", "'high'")
 
 
-def test_an_object_whose_pods_are_not_sent_is_printed_as_it_is(files: Files) -> None:
-    """And it is told why, in every form."""
-    system = POD.replace("namespace: research", "namespace: kube-system")
-    result = files.on(system, "-o", "yaml")
-    assert result.exit_code == 0
-    assert load_yaml(result.stdout) == load_yaml(system)
-    line_with(result.stderr, "warning: Pod/mnist", "kube-system", "sent to the webhook")
-
-
 def test_the_claims_of_a_stateful_set_are_matched_and_not_printed(files: Files) -> None:
     """The shipped policy keeps its pods on demand; the volumes are not the template's."""
     spot, stateful = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.files import POD
-from tests.kube.fake_api import Answer, Request, fake_api, write_kubeconfig
+from tests.kube.fake_api import answering, fake_api, write_kubeconfig
 from webhook.cli.decisions import decisions
 from webhook.cli.offline import Offline
 from webhook.cli.options import CLUSTER, Kubeconfig
@@ -16,6 +16,7 @@ from webhook.cli.selection import Selection, fails, read_files
 from webhook.interception import webhooks
 
 GROUP = "/apis/fairlead.dev/v1alpha1"
+SENDING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/fairlead"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 URGENT = {
     "metadata": {"name": "urgent"},
@@ -32,26 +33,18 @@ CLASS = {
 def offline_of(folder: Path, objects: str) -> Offline:
     """The objects under the one policy of a cluster that has no PriorityClass."""
     (folder / "o.yaml").write_text(objects)
-    lists: dict[str, list[Any]] = {
+    there: dict[str, Any] = {
         f"{GROUP}/capacityclasses": [],
         f"{GROUP}/placementexceptions": [],
         f"{GROUP}/runsources": [],
         f"{GROUP}/placementpolicies": [URGENT],
         "/api/v1/namespaces": [],
         CLASSES: [],
+        SENDING: {"metadata": {}, "webhooks": webhooks(url="https://example.com")},
     }
 
-    async def handle(request: Request, answer: Answer) -> None:
-        if request.path in lists:
-            items = lists[request.path]
-            await answer.json({"metadata": {"resourceVersion": "1"}, "items": items})
-        elif request.path.endswith("/mutatingwebhookconfigurations/fairlead"):
-            await answer.json({"metadata": {}, "webhooks": webhooks(url="https://example.com")})
-        else:
-            await answer.status(404, "NotFound", request.path)
-
     async def run() -> Offline:
-        async with fake_api(handle) as api:
+        async with fake_api(answering(there)) as api:
             selection = Selection(
                 words=(),
                 kubeconfig=Kubeconfig(write_kubeconfig(folder, api.url)),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from tests.cluster.live_runs import TEMPLATE, LiveRun, create_run
 from tests.cluster.manifests import pod, workload
 from tests.cluster.spaces import Json, Space
+from tests.objects import an_object
 from webhook import names
 
 _JUDGES = ("validatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION)
@@ -29,12 +30,7 @@ def message_passing(space: Space) -> None:
     """An MPI run waits for two names that are taken, and has its keys, hostfile and Service."""
     space.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gang-rendezvous"}})
     space.create(
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": "gang"},
-            "spec": {"clusterIP": "None", "selector": {"app": "gang"}},
-        }
+        an_object("v1", "Service", "gang", {"clusterIP": "None", "selector": {"app": "gang"}})
     )
     roles = {"launcher": {}, "worker": {"count": 2}}
     run = create_run(space, "gang", framework="mpi", replicas=roles, ttlSecondsAfterFinished=0)

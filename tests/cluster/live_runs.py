@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from tests.cluster.spaces import LOOK, Json, Space
 from tests.eventually import BUDGET, eventually
+from tests.objects import an_object
 from webhook import names
 from webhook.sandbox.fairlead import SandboxController
 
@@ -34,12 +35,7 @@ class StartInSpace(Protocol):
 
 def run_manifest(name: str, **spec: Any) -> Json:
     """A Run; without a template its pods have one container."""
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "metadata": {"name": name},
-        "spec": {"template": TEMPLATE, **spec},
-    }
+    return an_object(names.API_VERSION, names.RUN_KIND, name, {"template": TEMPLATE, **spec})
 
 
 @dataclass(frozen=True)

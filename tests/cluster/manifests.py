@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tests.objects import required_affinity
 from webhook import names
 
 Json = dict[str, Any]
@@ -104,13 +105,7 @@ def job_spec() -> Json:
 
 def terms(*expressions: Json) -> Json:
     """An affinity that requires one of several terms, of one expression each."""
-    return {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [{"matchExpressions": [one]} for one in expressions]
-            }
-        }
-    }
+    return required_affinity(*[{"matchExpressions": [one]} for one in expressions])
 
 
 def within(key: str, *values: str) -> Json:

@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 
 from tests.cluster.paths import home, path
 from tests.eventually import eventually
+from tests.objects import an_object
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.api import wait_until
@@ -33,12 +34,9 @@ NAMESPACE = "fairlead-system"
 # Options of `fairlead uninstall`: with them nothing is kept for the next installation.
 EVERYTHING = ("--delete-runs", "--delete-policies")
 WEBHOOK = "install-webhook"
-POLICY: Json = {
-    "apiVersion": names.API_VERSION,
-    "kind": names.POLICY_KIND,
-    "metadata": {"name": "pool"},
-    "spec": {"defaults": {"nodeSelector": {"pool": "a"}}},
-}
+POLICY: Json = an_object(
+    names.API_VERSION, names.POLICY_KIND, "pool", {"defaults": {"nodeSelector": {"pool": "a"}}}
+)
 
 
 @dataclass(frozen=True)

@@ -104,18 +104,6 @@ def test_status_tells_what_there_is(site: Site, certs: Certs) -> None:
     assert "next: a new leaf" in text
 
 
-def test_no_key_is_printed(site: Site, certs: Certs) -> None:
-    """Neither as text nor as JSON, though Secrets hold them."""
-    authority, serving = site.authority(), site.serving()
-    assert authority
-    assert authority.signing
-    assert serving
-    printed = certs("status").output + certs("status", "-o", "json").output
-    for pair in (authority.signing, serving.leaf):
-        for line in pair.private_key.decode().splitlines():
-            assert line not in printed
-
-
 def test_forbidden_objects_are_reported_and_the_rest_is_shown(
     site: Site, certs: Certs, reader: Callable[..., Path]
 ) -> None:
@@ -131,42 +119,6 @@ def test_forbidden_objects_are_reported_and_the_rest_is_shown(
     assert document["authority"]["phase"] is None
     site.wipe()
     assert certs("status", kubeconfig=kubeconfig).exit_code == 1
-
-
-# What is damaged -> how, and what the problem names.
-WRONG: dict[str, tuple[Callable[[Site], None], tuple[str, ...]]] = {
-    "a caBundle is empty": (Site.wipe, ("has no caBundle",)),
-    "there is no configuration": (Site.unconfigure, ("no pod is sent",)),
-    "there is no leaf": (
-        lambda site: site.delete(site.installation.serving),
-        ("Secret fairlead-webhook-tls", "not there"),
-    ),
-    "there is no authority": (
-        lambda site: site.delete(site.installation.authority),
-        ("Secret fairlead-authority", "not there"),
-    ),
-    "the leaf is garbled": (
-        lambda site: site.garble(site.installation.serving, tls_key=""),
-        ("no leaf with its key",),
-    ),
-    "the authority is garbled": (
-        lambda site: site.garble(site.installation.authority, tls_key=""),
-        ("cannot be read as", "authority"),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_errors_are_reported_and_set_the_exit_code(site: Site, certs: Certs, case: str) -> None:
-    """As text, as JSON, and as 1."""
-    damage, facts = WRONG[case]
-    damage(site)
-    result = certs("status")
-    assert result.exit_code == 1
-    assert "wrong: " in result.stdout
-    mentions(result.stdout, *facts)
-    problems = told(certs("status", "-o", "json"))["problems"]
-    assert any(all(fact in problem for fact in facts) for problem in problems)
 
 
 @pytest.mark.parametrize("authority", [False, True], ids=["leaf", "authority"])

@@ -97,25 +97,6 @@ def test_a_wiped_bundle_and_a_deleted_secret_are_noticed_at_once(
     assert metric(controller.health_port, "fairlead_api_requests_total", verb="GET") > looks
 
 
-def test_what_it_keeps_is_measured(site: Site, launch: Callable[..., SandboxController]) -> None:
-    """Expiry times, the phase, what was written."""
-    controller = launch("keeper", "--no-leader-election")
-    eventually("certificates are there", lambda: is_steady(controller))
-    port = controller.health_port
-    authority, serving = site.authority(), site.serving()
-    assert authority
-    assert authority.signing
-    assert serving
-    expiry = "fairlead_certificate_expiry_timestamp_seconds"
-    for name, pair in (("authority", authority.signing), ("leaf", serving.leaf)):
-        wanted = pair.check().not_valid_after_utc.timestamp()
-        assert metric(port, expiry, certificate=name) == wanted
-    assert metric(port, "fairlead_certificate_phase", phase="steady") == 1
-    assert metric(port, "fairlead_certificate_phase") == 1
-    assert metric(port, "fairlead_certificate_writes_total", object="authority") == 2
-    assert metric(port, "fairlead_certificate_writes_total", object="serving") == 1
-
-
 def test_it_goes_on_where_a_killed_leader_was(
     site: Site, launch: Callable[..., SandboxController]
 ) -> None:

@@ -22,7 +22,6 @@ from certs.issue import service_names
 from certs.rotation import Terms
 from tests.cluster.keepers import REPLICAS, Site
 from tests.eventually import eventually
-from tests.wording import mentions
 from webhook.controller.certificates.certificate_metrics import CertificateMetrics
 from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.observe import Address, Observer, serial_number, watch
@@ -181,33 +180,3 @@ def test_no_call_is_refused_while_certificates_rotate(site: Site, ports: list[in
         calling.join()
     assert callers.refused == []
     assert callers.calls > 100
-
-
-def test_an_authority_does_not_retire_before_every_replica_serves_the_new_leaf(
-    site: Site,
-) -> None:
-    """One that cannot be asked counts as one that does not, for as long as it is in service."""
-
-    async def work() -> None:
-        async with site.keeper() as keeper:
-            while not keeper.reason.startswith("retiring: waiting until every replica"):
-                site.now += timedelta(seconds=(await keeper.take_step()).seconds)
-            for behind, served in ((3, {}), (2, {0}), (1, {0, 1})):
-                serving = site.serving()
-                assert serving
-                leaf = serving.leaf.certificate
-                stale = {REPLICAS[2]: old} if old and behind < 3 else {}
-                site.served = {**stale, **{REPLICAS[each]: leaf for each in served}}
-                for _ in range(5):
-                    site.now += timedelta(hours=1)
-                    rest = await keeper.take_step()
-                    assert rest.seconds == 2
-                    mentions(keeper.reason, f"{behind} of 3 replicas", "do not serve")
-            site.catch_up()
-            await site.until_steady(keeper)
-
-    before = site.serving()
-    old = before.leaf.certificate if before else b""
-    site.ask_to_rotate(site.installation.authority)
-    asyncio.run(work())
-    site.is_sound()

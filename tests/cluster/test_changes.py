@@ -15,7 +15,6 @@ from tests.cluster.spaces import Json, NewNamespace, Running, Space, stamp
 from tests.control_planes import clear_namespace
 from tests.eventually import eventually
 from tests.server.serving import running as serving
-from webhook import names
 from webhook.admission import review
 from webhook.admission.app import read_body
 from webhook.sandbox.control_plane import ControlPlane
@@ -137,12 +136,3 @@ def test_a_webhook_that_comes_after_us_makes_no_second_patch_of_ours(
     ours = {name: mutated for name, (who, mutated) in calls.items() if who == "fairlead"}
     assert ours == {"round_0_index_0": True, "round_1_index_0": False}
     assert ("sidecar", True) in calls.values()
-
-
-def test_a_pod_s_stamp_cannot_be_forged(new_namespace: NewNamespace) -> None:
-    """Whatever the pod's author writes there, it says what was decided."""
-    space = new_namespace({"tier": "batch"})
-    forged = '{"leftAlone":"because I say so"}'
-    created = space.create(pod("p", annotations={names.PLACEMENT: forged}))
-    assert "leftAlone" not in stamp(created)
-    assert created["spec"]["nodeSelector"] == POOL

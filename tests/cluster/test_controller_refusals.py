@@ -6,19 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.live_runs import CONTAINER, TEMPLATE, LiveRun, create_run
+from tests.cluster.live_runs import CONTAINER, LiveRun, create_run
 from tests.cluster.spaces import Json, Space, metric
-from tests.wording import mentions
+from tests.objects import an_object
 from webhook.sandbox.fairlead import SandboxController
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
 WORKERS = {"worker": {"count": 4}}
 FOUR = tuple(f"worker-{index}" for index in range(4))
-
-
-def pod_named(name: str) -> Json:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, **TEMPLATE}
 
 
 def until_refused(live: LiveRun, reason: str) -> str:
@@ -42,12 +38,7 @@ def test_a_quota_is_reported_and_waited_for(
     run_space: Space, controller: SandboxController
 ) -> None:
     """As many pods as it allows are made; the rest follow when it is raised."""
-    quota: Json = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "small"},
-        "spec": {"hard": {"pods": "2"}},
-    }
+    quota: Json = an_object("v1", "ResourceQuota", "small", {"hard": {"pods": "2"}})
     run_space.create(quota)
     run_space.kubectl("wait", "--for=jsonpath={.status.hard.pods}=2", "resourcequota/small")
     refused = metric(controller.health_port, "fairlead_creations_refused_total")
@@ -88,37 +79,6 @@ def test_each_refusal_has_its_reason_and_the_servers_message(
     assert live.status["phase"] == "Pending"
     live.until("an Event says so", lambda: reason in {e["reason"] for e in live.events()})
     assert [each["reason"] for each in live.events()].count(reason) == 1
-
-
-def test_a_foreign_pod_with_a_replicas_name_is_reported_and_waited_for(run_space: Space) -> None:
-    """It is left alone, and so are the other replicas; when it is gone, ours takes its place."""
-    foreign = run_space.create(pod_named("taken-worker-1"))
-    live = create_run(run_space, "taken", framework="jax", replicas=WORKERS)
-    message = until_refused(live, "NameTaken")
-    mentions(message, "taken-worker-1", "does not belong to this run", "none")
-    live.until("the others run", lambda: len(live.live()) == 3)
-    seen = run_space.get("pods", "taken-worker-1")
-    assert seen["metadata"]["uid"] == foreign["metadata"]["uid"]
-    run_space.delete("pods", "taken-worker-1")
-    live.until_running(*FOUR)
-    live.until("Created", lambda: live.condition("Created")["status"] == "True")
-    assert nothing_counted(live)
-
-
-def test_a_foreign_service_with_the_runs_name_holds_back_every_pod(run_space: Space) -> None:
-    """Without its own Service no replica would find another."""
-    service: Json = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "taken"},
-        "spec": {"ports": [{"port": 80}]},
-    }
-    run_space.create(service)
-    live = create_run(run_space, "taken", framework="jax", replicas=WORKERS)
-    assert "Service taken exists already" in until_refused(live, "NameTaken")
-    assert live.pods() == {}
-    run_space.kubectl("delete", "service", "taken")
-    live.until_running(*FOUR)
 
 
 def test_a_pod_of_the_run_before_is_not_this_runs(run_space: Space) -> None:

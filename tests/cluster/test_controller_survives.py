@@ -9,7 +9,6 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -210,38 +209,6 @@ def test_kwok_takes_no_pod_that_has_the_name_of_an_earlier_one(
     live.ends("worker-0", 0)
     assert live.until_phase("Succeeded")["restarts"] == 1
     assert uid() == after
-
-
-def test_a_leader_that_stops_releases_the_lease(
-    bare_space: Space, start_in_space: StartInSpace
-) -> None:
-    """The next one need not wait until it expires."""
-    patient = ("--lease-duration", "3600", "--renew-deadline", "600", "--retry-period", "0.3")
-    first = start_in_space("first", *patient)
-    live = create_run(bare_space, "handed", framework="jax", replicas={"worker": {"count": 2}})
-    live.until_running("worker-0", "worker-1")
-    os.kill(first.pid, signal.SIGTERM)
-    start_in_space("second", *patient)
-    live.ends("worker-1", 1)
-    live.until("it is counted", lambda: live.role("worker").get("failed") == 1)
-    lease = bare_space.get("leases", "fairlead-controller")
-    assert lease["spec"]["leaseTransitions"] == 1
-
-
-def test_a_restart_waits_as_long_as_the_option_says(
-    bare_space: Space, start_in_space: StartInSpace
-) -> None:
-    """From the end of the failed program to the creation of the next pod, by their timestamps."""
-    start_in_space("patient", *ALONE, "--restart-backoff-first", "4")
-    live = create_run(bare_space, "waits")
-    before = live.until_running("master-0")["master-0"]
-    live.ends("master-0", 1)
-    live.until_phase("Restarting")
-    after = live.until_replaced("master-0", before)
-    ended = datetime.fromisoformat(live.status["lastFailure"]["time"])
-    waited = datetime.fromisoformat(after["metadata"]["creationTimestamp"]) - ended
-    # Both are whole seconds.
-    assert waited > timedelta(seconds=4 - 1)
 
 
 @pytest.mark.last

@@ -1,25 +1,22 @@
-"""`fairlead diff` beside the real API server: live pods, workloads, and the policies it holds."""
+"""`fairlead diff` beside the real API server: live pods and workloads."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.manifests import SPOT, SPOT_CLASS, pod, policy_text, template, workload
+from tests.cluster.manifests import SPOT_CLASS, pod, policy_text, template, workload
 from tests.cluster.spaces import NewNamespace, Space, is_stamped
-from tests.wording import line_with
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
 
 pytest_plugins = [
     "tests.cluster.webhook_fixtures",
-    "tests.cluster.policy_fixtures",
     "tests.cluster.run_fixtures",
 ]
 
@@ -131,48 +128,3 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(space: Space, fo
     assert found["nodes"] == len(space.items("nodes"))
     (moved,) = (each for each in found["changes"] if each["count"] >= 2)
     assert moved["new"]["nodes"] < found["nodes"]
-
-
-@pytest.mark.usefixtures("running")
-def test_the_set_that_placed_the_live_pods_changes_nothing_of_them(
-    space: Space, folder: Path
-) -> None:
-    """The engine decides on its own output as before, so the same set is no difference."""
-    space.create(pod("worker", labels=of("training")))
-    (seen,) = space.wait_for_pods(1)
-    assert SPOT in [each["key"] for each in seen["spec"]["tolerations"]]
-    found = diff(space, folder / "old.yaml", folder / "old.yaml")
-    assert found.exit_code == 0, found.output
-    line_with(found.stdout, "1 pod of runs:", "no change")
-
-
-@pytest.fixture
-def kept(policy_api: ControlPlane, space: Space, folder: Path) -> Iterator[Space]:
-    """The space, while the cluster keeps the old set as objects."""
-    assert policy_api
-    space.kubectl("apply", "-f", str(folder / "old.yaml"))
-    yield space
-    space.kubectl("delete", "-f", str(folder / "old.yaml"))
-
-
-def test_what_a_merge_would_change_of_the_cluster(kept: Space, folder: Path) -> None:
-    """Its own policies against those of a folder, for what it runs, and for files."""
-    space = kept
-    space.create(workload("StatefulSet", "train", template(labels=of("training")), replicas=1))
-    found = told(space, "cluster", folder / "new.yaml")
-    assert found["old"]["source"] == "cluster"
-    assert changes(found) == {"StatefulSet/train": ("moved", ["diff-training"], 1)}
-    (folder / "pod.json").write_text(json.dumps(pod("p", labels=of("lost"))))
-    found = told(space, "cluster", folder / "new.yaml", "--pods", folder / "pod.json")
-    assert changes(found) == {"Pod/p": ("unplaceable", ["diff-lost"], 1)}
-    same = diff(space, "cluster", "cluster", "--fail-on", "unplaceable")
-    assert same.exit_code == 0, same.output
-
-
-def test_a_cluster_that_does_not_answer_is_an_error_not_a_difference(folder: Path) -> None:
-    """Exit code 2, with why."""
-    (folder / "kubeconfig").write_text("{}")
-    where = ("--kubeconfig", str(folder / "kubeconfig"))
-    done = CliRunner().invoke(fairlead, ["diff", "cluster", str(folder / "new.yaml"), *where])
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")

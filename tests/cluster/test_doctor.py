@@ -5,12 +5,10 @@ The pages about a rollout and the weeks after it, which rely on it, are played o
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,6 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from certs.authority import new_authority
-from certs.issue import Names, issue_server
-from certs.pair import Pair
 from tests.cluster.installed import PAGE, ROOT, commands, files, run
 from tests.cluster.manifests import SPOT, pod
 from tests.cluster.paths import path
@@ -31,7 +26,6 @@ from tests.server.serving import get
 from tests.wording import line_with, mentions
 from webhook import names
 from webhook.cli import fairlead
-from webhook.interception import webhooks
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_controller
@@ -214,15 +208,6 @@ def test_programs_that_do_not_run_are_reported_with_the_reason(well: Site) -> No
     line_with(found, "error programs:", f"no Deployment {NAMESPACE}/fairlead-controller")
 
 
-def test_a_definition_of_another_version_is_reported(well: Site) -> None:
-    """Its schema is not ours."""
-    schema = "/spec/versions/0/schema/openAPIV3Schema/description"
-    change = {"op": "replace", "path": schema, "value": "of old"}
-    site = well
-    site.change("customresourcedefinitions", "runs.fairlead.dev", change)
-    line_with(problems(site), "definition of Runs", "this version")
-
-
 def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     """Those of the programs, and those of whoever asks."""
     site = well
@@ -244,38 +229,6 @@ def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     assert not any("there is no" in each for each in found)
 
 
-def serve_by(site: Site, leaf: Pair, bundle: bytes) -> None:
-    """Write the serving Secret."""
-    data = {"tls.crt": leaf.certificate, "tls.key": leaf.private_key, "ca.crt": bundle}
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "kubernetes.io/tls",
-        "metadata": {"name": names.SERVING_SECRET, "namespace": NAMESPACE},
-        "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
-    }
-    assert site.apply(secret) == ""
-
-
-@pytest.fixture
-def behind_its_service(well: Site) -> Iterator[tuple[Site, Pair]]:
-    """Pods are to be sent to the Service, but the webhook is disabled: nothing is behind it.
-
-    Beside it the authority of a leaf that is as it should be, and everywhere where it should be.
-    """
-    site = well
-    authority = new_authority("fairlead", datetime.now(UTC))
-    serve_by(site, leaf_by(authority), authority.certificate)
-    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
-    entries = webhooks(ca_bundle=authority.certificate)
-    configuration = {**head(), "webhooks": [{**each, "rules": []} for each in entries]}
-    site.plane.api.create(path("mutatingwebhookconfigurations"), configuration)
-    assert site.run("disable", "--for", "1h").exit_code == 0
-    yield site, authority
-    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
-    site.plane.api.delete(path("secrets", names.SERVING_SECRET, namespace=NAMESPACE))
-
-
 def head() -> Json:
     """What the webhook configuration is."""
     return {
@@ -283,16 +236,6 @@ def head() -> Json:
         "kind": "MutatingWebhookConfiguration",
         "metadata": {"name": "fairlead"},
     }
-
-
-def leaf_by(
-    authority: Pair, *, name: str = SERVER_NAME, made: datetime | None = None, days: float = 30
-) -> Pair:
-    """A serving certificate."""
-    now = made or datetime.now(UTC)
-    return issue_server(
-        authority, "fairlead-webhook", Names((name,)), now, lifetime=timedelta(days=days)
-    )
 
 
 def told(site: Site, check: str) -> list[str]:
@@ -305,78 +248,6 @@ def told_by(site: Site, *checks: str) -> list[list[str]]:
     """What each of these checks says, all of one document."""
     findings = site.findings(*(option for check in checks for option in ("--check", check)))
     return [[each["what"] for each in findings if each["check"] == check] for check in checks]
-
-
-def test_certificates_are_judged(behind_its_service: tuple[Site, Pair]) -> None:
-    """Their life, their names, and who vouches for them."""
-    site, authority = behind_its_service
-    assert told_by(site, "certificates", "trust", "endpoints") == [[], [], []]
-    bundle = authority.certificate
-    serve_by(site, leaf_by(authority, name="elsewhere.svc"), bundle)
-    (found,) = told(site, "certificates")
-    mentions(found, f"not for {SERVER_NAME}")
-    other = new_authority("other", datetime.now(UTC))
-    serve_by(site, leaf_by(other), bundle)
-    certificates, trust = told_by(site, "certificates", "trust")
-    assert "none of the authorities" in " ".join(certificates)
-    assert len([each for each in trust if "does not verify" in each]) == 2
-    patch(site, {"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"})
-    assert "pods-0.fairlead.dev has no caBundle" in " ".join(told(site, "trust"))
-    text = base64.b64encode(other.certificate).decode()
-    patch(site, {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": text})
-    assert "differ" in " ".join(told(site, "trust"))
-    long_ago = datetime.now(UTC) - timedelta(days=60)
-    old = new_authority("old", long_ago)
-    serve_by(site, leaf_by(old, made=long_ago), old.certificate)
-    assert "certificate expired on" in " ".join(told(site, "certificates"))
-    serve_by(site, leaf_by(old, made=long_ago, days=61), old.certificate)
-    assert "should have been renewed" in " ".join(told(site, "certificates"))
-    site.plane.api.delete(path("secrets", names.SERVING_SECRET, namespace=NAMESPACE))
-    assert "nothing to serve with" in " ".join(told(site, "certificates"))
-
-
-def test_endpoints_are_counted(behind_its_service: tuple[Site, Pair]) -> None:
-    """One is too few to lose, none is too few."""
-    site, _ = behind_its_service
-    scale = ("scale", "deployment", "fairlead-webhook", "-n", NAMESPACE)
-    site.kubectl(*scale, "--replicas=1")
-    eventually(
-        "one replica is left", lambda: "one ready replica" in " ".join(told(site, "endpoints"))
-    )
-    site.kubectl(*scale, "--replicas=0")
-    eventually("none is left", lambda: "has no ready endpoint" in " ".join(told(site, "endpoints")))
-
-
-def test_policies_are_read_as_the_webhook_reads_them(
-    behind_its_service: tuple[Site, Pair],
-) -> None:
-    """What is wrong is told with its place; it is stored only where nobody judges it."""
-    site, _ = behind_its_service
-    mentions(site.apply(SETTING), "no capacity class 'none'")
-    site.plane.api.delete(path("validatingwebhookconfigurations", "fairlead"))
-    (found,) = told(site, "judgement")
-    mentions(found, "no ValidatingWebhookConfiguration fairlead:", "policies are")
-    eventually("policies can be written", lambda: site.apply(SETTING) == "")
-    (found,) = told(site, "policies")
-    mentions(found, "the cluster: placementpolicies/setting: ", "spec.overrides.capacity[0].class")
-    site.plane.api.delete(path(names.PLACEMENT_POLICIES, "setting"))
-
-
-def test_a_namespace_with_a_misspelt_mark_is_reported(well: Site) -> None:
-    """Only one value means that every pod is placed."""
-    well.plane.create_namespace("nearly", {names.PLACE: "yes"})
-    (found,) = problems(well)
-    mentions(found, "warning namespaces: ", "nearly", f"{names.PLACE}: yes", "means nothing")
-    well.kubectl("label", "namespace", "nearly", f"{names.PLACE}-")
-
-
-def test_without_a_controller_no_process_leads(well: Site) -> None:
-    """Its Lease tells."""
-    well.plane.stop_component("fairlead-controller")
-    well.kubectl("delete", "lease", "fairlead-controller", "-n", NAMESPACE)
-    (found,) = problems(well)
-    mentions(found, "error leader: ", "no controller leads")
-    start_controller(well.plane, options=LEASE)
 
 
 GUIDES = ROOT / "docs" / "guides"

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import policy_text
 from tests.cluster.spaces import NewNamespace, Space
+from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
@@ -32,12 +33,7 @@ TEMPLATE: Json = {
         "restartPolicy": "Never",
     },
 }
-JOB: Json = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "metadata": {"name": "train"},
-    "spec": {"template": TEMPLATE},
-}
+JOB: Json = an_object("batch/v1", "Job", "train", {"template": TEMPLATE})
 RUN: Json = {
     "apiVersion": "fairlead.dev/v1alpha1",
     "kind": "Run",
@@ -108,14 +104,7 @@ def test_live_objects_are_asked_about_too(strict: Space, tmp_path: Path) -> None
 def test_a_quota_refuses_the_pod_without_policies_too(strict: Space, tmp_path: Path) -> None:
     """So the policies are not to blame, and it is said."""
     quota = {"hard": {"pods": "0"}}
-    strict.create(
-        {
-            "apiVersion": "v1",
-            "kind": "ResourceQuota",
-            "metadata": {"name": "none"},
-            "spec": quota,
-        }
-    )
+    strict.create(an_object("v1", "ResourceQuota", "none", quota))
     harmless = POLICIES.replace("runAsUser: 0", "runAsUser: 1000")
     words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
 

@@ -112,28 +112,6 @@ def test_each_pod_gets_one_set_or_the_other_and_never_a_mix(
     assert all(names.PLACEMENT in one["metadata"]["annotations"] for one in stored)
 
 
-def test_a_bad_edit_leaves_pods_to_the_last_good_set(
-    running: Running, new_namespace: NewNamespace
-) -> None:
-    """And readiness says what is wrong with the new one."""
-    good = room_version(new_namespace)
-    mount(running.policies, "bad", {**files(1), "b.yaml": b"kind: Nonsense\n"})
-
-    def reason() -> str:
-        return str(running.readiness()["policies"]["reason"])
-
-    eventually("readiness names the file", lambda: "b.yaml" in reason(), explain=reason)
-    assert "newer refused" in reason()
-    assert room_version(new_namespace) == good
-    assert running.metric("fairlead_policy_reload_total", outcome="refused") == 1
-
-
 def in_force(running: Running, digest: str) -> bool:
     """Whether the webhook serves the policies with this hash."""
     return running.metric("fairlead_policy_set_info", hash=digest) > 0
-
-
-def room_version(new_namespace: NewNamespace) -> str:
-    """The version that a new pod gets."""
-    shown = new_namespace({}).create(pod("p"), dry_run=True)
-    return str(shown["spec"]["nodeSelector"]["version"])

@@ -26,6 +26,7 @@ from tests.cluster.manifests import (
 )
 from tests.cluster.spaces import LOOK, Space, is_stamped
 from tests.eventually import eventually
+from tests.objects import an_object
 from webhook import names
 from webhook.cli import fairlead
 from webhook.run.crd import custom_resource_definition
@@ -221,12 +222,7 @@ def controlled(spec: Json) -> Json:
     """A ReplicationController."""
     pods = {"metadata": {"labels": LABELS}, "spec": spec}
     fields = {"selector": {"app": "app"}, "replicas": 1, "template": pods}
-    return {
-        "apiVersion": "v1",
-        "kind": "ReplicationController",
-        "metadata": {"name": "controlled"},
-        "spec": fields,
-    }
+    return an_object("v1", "ReplicationController", "controlled", fields)
 
 
 def run(spec: Json) -> Json:

@@ -178,17 +178,6 @@ def test_volumes_of_claims_are_foreseen(space: Space, tmp_path: Path) -> None:
     assert real == {each["name"]: each for each in found.arrival.pod["spec"]["volumes"]}
 
 
-def test_pods_that_the_cluster_has_are_left_as_they_are(space: Space, tmp_path: Path) -> None:
-    """`kubectl get pods -o yaml` of pods that were placed: nothing would change."""
-    space.create(WORKLOADS["indexed-job"])
-    space.wait_for_pods(3)
-    listed = json.loads(space.kubectl("get", "pods", "-o", "json"))
-    found = foreseen(space, listed, tmp_path)
-    assert [(each.decision.result, list(each.decision.patch)) for each in found] == [
-        ("unchanged", [])
-    ] * 3
-
-
 def test_a_mutated_workload_can_be_created(space: Space, tmp_path: Path) -> None:
     """What -o yaml prints is accepted, and its pods are unchanged by the webhook."""
     manifest = workload(

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.kube.fake_api import until
-from webhook.errors import NotSynced
 from webhook.kube.cache import Cache
 from webhook.kube.client import Client, connect
 from webhook.kube.config import load
 from webhook.kube.namespaces import PATH, Namespaces, labels_of
 from webhook.kube.reflector import Reflector
 from webhook.kube.transport import JSON
-from webhook.kube.watched_objects import PriorityClasses
-from webhook.policy.refused_pods import PATHS
 from webhook.sandbox.control_plane import ControlPlane, Settings
 
 if TYPE_CHECKING:
@@ -69,28 +66,6 @@ def restart(plane: ControlPlane) -> None:
     plane.wait_for_api_server()
 
 
-def test_a_namespace_s_labels_follow_the_cluster(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    """Created, changed, deleted: the cache says what the API server says."""
-
-    async def run() -> None:
-        async with connect(control_plane.kubeconfig) as client:
-            namespaces = Namespaces(client)
-            async with running(namespaces.run):
-                await namespaces.cache.wait_synced()
-                own = {"kubernetes.io/metadata.name": namespace}
-                assert namespaces.peek(namespace) == own
-                change = {"metadata": {"labels": {"tier": "batch"}}}
-                await client.patch(f"{PATH}/{namespace}", change, "merge")
-                await until(lambda: namespaces.peek(namespace) == {**own, "tier": "batch"})
-                await client.delete(f"{PATH}/{namespace}")
-                await until(lambda: namespaces.peek(namespace) is None)
-                assert namespaces.last_error is None
-
-    asyncio.run(run())
-
-
 def test_a_config_map_comes_without_data_whatever_its_managed_fields(
     control_plane: ControlPlane, kubectl: Kubectl, namespace: str
 ) -> None:
@@ -122,47 +97,6 @@ def test_a_config_map_comes_without_data_whatever_its_managed_fields(
                 kept = cache.get(f"{namespace}/{name}")
                 assert kept is not None
                 assert kept <= {"kind", "apiVersion", "metadata"}
-
-    asyncio.run(run())
-
-
-def test_a_namespace_is_asked_for_where_no_watch_runs(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    """Live labels are the real ones; a namespace that does not exist is no namespace without."""
-
-    async def run() -> None:
-        async with connect(control_plane.kubeconfig) as client:
-            namespaces = Namespaces(client, timeout=60)
-            assert await namespaces.labels("kube-system") == {
-                "kubernetes.io/metadata.name": "kube-system"
-            }
-            with pytest.raises(NotSynced, match="does not know it"):
-                await namespaces.labels(f"{namespace}-absent")
-
-    asyncio.run(run())
-
-
-def test_the_default_priority_class_follows_the_cluster(
-    plane: ControlPlane,
-) -> None:
-    """It comes, gives way to one of a lower value, and goes."""
-
-    def priority_class(name: str, value: int) -> dict[str, Any]:
-        return {"metadata": {"name": name}, "value": value, "globalDefault": True}
-
-    async def run() -> None:
-        async with connect(plane.kubeconfig) as client:
-            classes = PriorityClasses(client)
-            async with running(classes.run):
-                await classes.cache.wait_synced()
-                assert classes.default is None
-                await client.create(PATHS["PriorityClass"], priority_class("usual", 10))
-                await until(lambda: classes.default == "usual")
-                await client.delete(f"{PATHS['PriorityClass']}/usual")
-                await until(lambda: classes.default is None)
-                # The API server holds the built-in ones: they are no defaults.
-                assert dict(classes.cache.items()) == {}
 
     asyncio.run(run())
 

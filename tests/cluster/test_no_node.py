@@ -191,17 +191,6 @@ def test_the_warning_is_the_schedulers_verdict(
     module_space.kubectl("delete", "pod", name, "--wait=false", "--grace-period=0")
 
 
-def test_a_node_that_is_made_on_demand_is_not_missed(module_space: Space, server: Running) -> None:
-    """The pod waits for it, and nobody is warned, nor is it counted."""
-    before = server.metric("fairlead_unplaceable_total")
-    labels = {names.RUN: "r", "want": "burst"}
-    assert warned(module_space, pod("burst", labels=labels)) == ""
-    wait_for_scheduler(module_space, "burst", bound=False)
-    assert server.metric("fairlead_unplaceable_total") == before
-    assert warned(module_space, pod("gone", labels={names.RUN: "r", "want": "gone"}))
-    assert server.metric("fairlead_unplaceable_total") == before + 1
-
-
 def test_a_node_that_is_added_and_deleted_is_observed(module_space: Space) -> None:
     """Once it is ready nothing is said; cordoned, that is; gone, that no node is left."""
     late = f"late-{uuid.uuid4().hex[:6]}"
@@ -230,14 +219,6 @@ def test_a_node_that_is_added_and_deleted_is_observed(module_space: Space) -> No
     finally:
         module_space.kubectl("delete", "node", late)
     wait_for(f"pool={late} matches none")
-
-
-def test_the_view_is_reported_and_never_makes_the_webhook_unready(server: Running) -> None:
-    """How many nodes, and how long ago; its age is a metric."""
-    condition = server.readiness()["nodes"]
-    assert condition["ready"]
-    assert "known, last update" in condition["reason"]
-    assert server.metric("fairlead_cache_age_seconds", resource="nodes") < 300
 
 
 def test_a_pod_that_names_its_node_is_judged_by_that_node(module_space: Space) -> None:

@@ -76,17 +76,6 @@ def assert_on_spot(seen: Json) -> None:
     assert "spot" in seen["spec"]["nodeName"]
 
 
-def test_a_bare_pod(space: Space) -> None:
-    """It is created placed, and the real scheduler puts it where the policy says."""
-    created = space.create(pod("bare"))
-    assert required_terms(created) == [[ON_SPOT]]
-    (seen,) = space.wait_for_pods(1)
-    assert_on_spot(seen)
-    (annotations,) = space.audited("bare")
-    assert annotations["pods-0.fairlead.dev/result"] == "placed"
-    assert annotations["pods-0.fairlead.dev/policies"] == "on-spot"
-
-
 def test_a_pod_by_generate_name(space: Space) -> None:
     """It has neither a name nor a uid yet when it is placed."""
     nameless = pod("")
@@ -95,33 +84,6 @@ def test_a_pod_by_generate_name(space: Space) -> None:
         space.create(nameless)
     for seen in space.wait_for_pods(2):
         assert seen["metadata"]["name"].startswith("nameless-")
-        assert_on_spot(seen)
-
-
-def test_a_job(space: Space) -> None:
-    """Its pods are placed, its template is not touched, and it runs to its end."""
-    made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": job_spec()}
-    created = space.create(made)
-    assert "affinity" not in created["spec"]["template"]["spec"]
-    (seen,) = space.wait_for_pods(1)
-    assert_on_spot(seen)
-    space.kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=120s")
-
-
-def test_a_deployment(space: Space) -> None:
-    """Its pods are placed, and the rollout ends with as many as were asked for."""
-    space.create(workload("Deployment", "d", replicas=3))
-    space.kubectl("rollout", "status", "deployment/d", "--timeout=120s")
-    for seen in space.wait_for_pods(3):
-        assert_on_spot(seen)
-    assert len(space.items("replicasets")) == 1
-
-
-def test_a_stateful_set(space: Space) -> None:
-    """One pod after the other."""
-    space.create(workload("StatefulSet", "s", replicas=2, serviceName="s"))
-    space.kubectl("rollout", "status", "statefulset/s", "--timeout=120s")
-    for seen in space.wait_for_pods(2):
         assert_on_spot(seen)
 
 

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.cluster.manifests import Json, pod, required_terms, terms, within
+from tests.cluster.manifests import Json, pod, terms, within
 from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped, stamp
-from tests.wording import mentions
-from webhook import names
 from webhook.cli import audit
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
@@ -77,17 +75,6 @@ def create(space: Space, sent: Json) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_a_pod_that_contradicts_an_override_is_rejected(new_namespace: NewNamespace) -> None:
-    """kubectl prints which policy, which field, and the pod's own word."""
-    space = new_namespace({"test": "override"})
-    code, said = create(space, pod("p", nodeSelector=IN_A))
-    assert code == 1
-    assert PREFIX in said
-    for part in ("keep-to-zone-b", "affinity", "nodeSelector", ZONE, "europe-west4-a"):
-        assert part in said
-    assert space.pods() == []
-
-
 def test_a_job_s_rejected_pod_is_reported_in_its_events(new_namespace: NewNamespace) -> None:
     """Where nobody is at kubectl, the controller says it."""
     space = new_namespace({"test": "override"})
@@ -114,17 +101,6 @@ def test_a_pod_that_contradicts_a_default_is_admitted_with_a_warning(
     (seen,) = space.wait_for_pods(1)
     assert "affinity" not in seen["spec"]
     assert seen["spec"]["nodeSelector"] == IN_A
-
-
-def test_a_pod_without_contradictions_is_admitted_without_warnings(
-    new_namespace: NewNamespace,
-) -> None:
-    """Neither by a default nor by an override is anybody warned who does not need to know."""
-    for test in ("override", "default"):
-        space = new_namespace({"test": test})
-        assert create(space, pod("p")) == (0, "")
-        (seen,) = space.wait_for_pods(1)
-        assert required_terms(seen) == [[within(ZONE, "europe-west4-b")]]
 
 
 def test_a_policy_under_audit_changes_nothing_and_is_recorded(
@@ -154,17 +130,6 @@ def test_a_policy_under_audit_changes_nothing_and_is_recorded(
     assert [(row["policy"], row["rejects"], row["changes"]) for row in rows] == [
         ("later-zone-b", 1, 1)
     ]
-
-
-def test_a_label_with_an_unknown_value_is_reported(new_namespace: NewNamespace) -> None:
-    """The pod is created, and its author learns why no policy for notebooks took it."""
-    space = new_namespace({})
-    sent = pod("p", labels={names.RUN: "r", names.KIND: "notbook"})
-    code, said = create(space, sent)
-    assert code == 0
-    (warning,) = said.splitlines()
-    assert warning.startswith(f"Warning: fairlead: pod p: label {names.KIND}: ")
-    mentions(warning, "unknown kind 'notbook'", "having no kind")
 
 
 OWN_TOLERATION = [{"key": "gpu", "operator": "Exists"}]

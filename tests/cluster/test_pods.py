@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import pod, policy_text, template, workload
-from tests.cluster.spaces import LOOK, NewNamespace, Space
+from tests.cluster.spaces import LOOK, Space
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
@@ -171,14 +171,6 @@ def test_nothing_found_and_everything_read_is_exit_code_0(
     mentions(missing.stderr, "no-such-namespace")
 
 
-@pytest.mark.usefixtures("now")
-def test_all_namespaces_have_the_same_pods(module_space: Space, later: Path) -> None:
-    """With -A the same pods are found as with the namespace's name."""
-    code, pods = found(module_space, "--otherwise", "-A", "--policies", later)
-    assert code == 1
-    assert pods == found(module_space, "--otherwise", "--policies", later)[1]
-
-
 def test_what_may_not_be_read_is_unknown_and_not_well(
     module_space: Space, now: Path, tmp_path: Path
 ) -> None:
@@ -192,31 +184,3 @@ def test_what_may_not_be_read_is_unknown_and_not_well(
     every = call(space, "-A", "--policies", now, kubeconfig=config)
     assert every.exit_code == 2
     mentions(every.stderr, "-n NAME")
-
-
-def test_a_daemon_sets_pods_on_excluded_nodes_would_be_rejected(
-    new_namespace: NewNamespace, tmp_path: Path
-) -> None:
-    """They would not get what the requirement sets: a webhook that knows the nodes rejects them."""
-    space = new_namespace({})
-    space.create(workload("DaemonSet", "agent", template(tolerations=[GPU])))
-    items = space.plane.api.get("/api/v1/nodes")["items"]
-    pools = {
-        each["metadata"]["name"]: each["metadata"]["labels"].get(POOL)
-        for each in items
-        if not [taint for taint in each["spec"].get("taints", ()) if taint["key"] != GPU["key"]]
-    }
-    assert {"gpu", "on-demand"} <= {*pools.values()}
-    bound(space, len(pools))
-    strict = tmp_path / "strict.yaml"
-    strict.write_text(
-        policy_text("gpu", "match: {}", f"requirements: {{nodeSelector: {{{POOL}: gpu}}}}")
-    )
-    done = call(space, "--otherwise", "--policies", strict, "-o", "json")
-    reasons = {each["name"]: each["reason"] for each in json.loads(done.stdout)["pods"]}
-    for each in space.pods():
-        name, node = each["metadata"]["name"], each["spec"]["nodeName"]
-        if pools[node] == "gpu":
-            assert reasons.get(name) is None
-            continue
-        mentions(reasons[name], "would be rejected", "policy gpu", f"node {node} does not meet it")

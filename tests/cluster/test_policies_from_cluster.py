@@ -21,7 +21,6 @@ from tests.eventually import BUDGET, eventually
 from tests.fast_yaml import load_yaml
 from tests.manifests.generated import MANIFESTS
 from tests.policy.examples import EVERYTHING
-from tests.wording import mentions
 from webhook import names
 from webhook.admission.policy_handler import READ_PAUSE
 from webhook.kube.reflector import SILENCE
@@ -209,40 +208,6 @@ def test_every_field_has_the_hash_of_its_file(
     assert not any("Traceback" in message for message in messages)
 
 
-def test_a_set_that_is_none_leaves_the_last_good_one(
-    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
-) -> None:
-    """Named in log, metric and readiness with the object and the field, until it is fixed."""
-    kubectl("apply", "-f", "-", stdin=pool_policy("a"))
-    where = "placementpolicies/setting: spec.overrides.capacity[0].class: "
-    unknown = (where, "no capacity class")
-    with serving(plane, tmp_path) as server:
-        wait_for_set(server, pool_policy("a"))
-        kubectl("apply", "-f", "-", stdin=SETTING)
-        refused = server.line("policies refused, the last good ones serve on")
-        mentions(refused["error"], where, "no capacity class 'spot'", "none is defined")
-        wait_for_reason(server, *unknown, "loaded at")
-        assert server.readiness()[0] == 200
-        assert pool(server) == "a"
-        assert metric(server.health_port, "fairlead_policy_reload_total", outcome="refused") == 1
-
-        # Nor is any other write taken, until the whole set is one.
-        kubectl("apply", "-f", "-", stdin=LABELLED_SPOT)
-        wait_for_set(server, pool_policy("a"), LABELLED_SPOT, SETTING)
-        assert where not in wait_for_reason(server, "loaded at")
-
-        kubectl("delete", "cc", "spot")
-        wait_for_reason(server, *unknown)
-        with serving(plane, tmp_path) as late:
-            late.line("policies refused, there are none to serve")
-            wait_for_reason(late, *unknown)
-            assert late.readiness()[0] == 503
-            kubectl("delete", "pp", "setting")
-            late.wait_ready()
-            wait_for_set(late, pool_policy("a"))
-        wait_for_set(server, pool_policy("a"))
-
-
 def lists(kubectl: Kubectl) -> float:
     """How many times the API server was asked for all policies."""
     found = (
@@ -304,30 +269,6 @@ def test_a_cluster_without_the_definitions_is_waited_for_and_their_loss_is_survi
         kubectl("apply", "-f", "-", stdin=pool_policy("c"))
         wait_for_set(server, pool_policy("c"))
         eventually("all is well", lambda: "vanished" not in wait_for_reason(server, "loaded at"))
-
-
-def test_policies_are_followed_again_after_the_api_server_was_away(
-    empty: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl], tmp_path: Path
-) -> None:
-    """The last good set serves meanwhile."""
-    kubectl = kubectl_for(empty)
-    define(kubectl)
-    kubectl("apply", "-f", "-", stdin=pool_policy("a"))
-    with serving(empty, tmp_path) as server:
-        server.wait_ready()
-        wait_for_set(server, pool_policy("a"))
-        empty.stop_component("kube-apiserver")
-        wait_for_reason(server, "loaded at", names.PLACEMENT_POLICIES, "cannot connect")
-        assert pool(server) == "a"
-        empty.start_component("kube-apiserver")
-        empty.wait_for_api_server()
-        # An API server that has just started may not know yet what it serves.
-        eventually(
-            "policies can be written",
-            lambda: not kubectl.run("apply", "-f", "-", stdin=pool_policy("b")).returncode,
-        )
-        wait_for_set(server, pool_policy("b"))
-        assert pool(server) == "b"
 
 
 def test_the_manifests_rights_are_enough_and_each_is_needed(

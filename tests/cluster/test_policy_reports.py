@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.cluster.kyverno import policy_report_definition
 from tests.cluster.manifests import pod, template
 from tests.cluster.paths import home
 from tests.cluster.policy_rule_cases import path_of
 from tests.cluster.spaces import Json, Space
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
+from tests.go_programs import module_source
+from tests.objects import an_object
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
@@ -30,6 +32,7 @@ from webhook.kube.client import connect
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
+from webhook.sandbox.binaries import Module
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import SandboxController, start_controller, start_webhook
 from webhook.sandbox.kubectl import Kubectl
@@ -87,6 +90,16 @@ class Site:
         found = self.report(namespace)
         assert found is not None
         return found
+
+
+def policy_report_definition() -> dict[str, Any]:
+    """The CustomResourceDefinition that Kyverno installs; its module is downloaded if missing."""
+    module = Module("kyverno", "github.com/kyverno/kyverno", Path(__file__).parent / "files")
+    folder = module_source(module) / "config" / "crds" / "policyreport"
+    found: dict[str, Any] = yaml.safe_load(
+        (folder / "wgpolicyk8s.io_policyreports.yaml").read_text()
+    )
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -154,12 +167,7 @@ def begin(plane: ControlPlane) -> SandboxController:
 
 def create(plane: ControlPlane, kind: str, name: str, spec: Json) -> None:
     """Create a policy or an exception."""
-    manifest = {
-        "apiVersion": names.API_VERSION,
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    manifest = an_object(names.API_VERSION, kind, name, spec)
     plane.api.create(path_of(kind) + "?fieldValidation=Strict", manifest)
 
 
@@ -203,12 +211,9 @@ def test_the_audit_command_says_the_same_of_pods_now(site: Site) -> None:
     space.create(pod("refused", labels={**WORKER, "want": "strict"}))
     made = template(labels={**WORKER, "want": "tier"}, restartPolicy="Never")
     space.create(
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": "train"},
-            "spec": {"parallelism": 3, "completions": 3, "template": made},
-        }
+        an_object(
+            "batch/v1", "Job", "train", {"parallelism": 3, "completions": 3, "template": made}
+        )
     )
 
     async def evaluated() -> list[Record]:

@@ -15,6 +15,7 @@ from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.paths import path
 from tests.cluster.spaces import Json, metric
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
@@ -91,16 +92,6 @@ class Site:
         self.until(f"{place}: {kind} is {status}, {reason}", said)
         return self.condition(place, kind)
 
-    def columns(self, *options: str) -> list[list[str]]:
-        """What `kubectl get` prints, as rows of columns."""
-        lines = self.kubectl("get", *options).splitlines()
-        starts = [at for at, _ in _words(lines[0])]
-        ends = [*starts[1:], None]
-        return [
-            [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]
-            for line in lines
-        ]
-
     @contextmanager
     def replica(self, name: str, *, folder: Path | None = None) -> Iterator[Served]:
         """The webhook by the cluster's policies, or a folder's, as a pod of the cluster."""
@@ -117,26 +108,13 @@ class Site:
         labels = {"app.kubernetes.io/name": "fairlead", "app.kubernetes.io/component": "webhook"}
         ports = [{"name": "health", "containerPort": port}]
         container = {"name": "webhook", "image": "example.invalid/none", "ports": ports}
-        manifest = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "labels": labels},
-            "spec": {"containers": [container]},
-        }
+        manifest = an_object(
+            "v1", "Pod", {"name": name, "labels": labels}, {"containers": [container]}
+        )
         pods = path("pods", namespace=names.NAMESPACE)
         self.plane.api.create(pods, manifest)
         status = {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}
         self.plane.api.patch(f"{pods}/{name}/status", {"status": status})
-
-
-def _words(line: str) -> Iterator[tuple[int, str]]:
-    """Column heads, each with where it begins: between two there are at least two spaces."""
-    at = 0
-    for part in line.split("   "):
-        text = part.strip()
-        if text:
-            yield line.index(text, at), text
-            at = line.index(text, at) + len(text)
 
 
 @pytest.fixture(scope="module")
@@ -197,43 +175,6 @@ def clean(site: Site) -> Iterator[Site]:
     everything = (path(names.PLACEMENT_POLICIES), path(names.CAPACITY_CLASSES), path("nodes"))
     for collection in (*everything, f"{pods}?gracePeriodSeconds=0"):
         site.plane.api.delete(collection)
-
-
-def test_the_columns_are_filled(clean: Site) -> None:
-    """Of policies and of classes, and with -o wide more."""
-    site = clean
-    partly = ON_SPOT.replace("spec:\n", "spec:\n  rollout: {namespaces: [team-a, lab-*]}\n")
-    site.kubectl("create", "-f", "-", stdin=f"{LABELLED_SPOT}---{partly}")
-    for place in ("pp/on-spot", "cc/spot"):
-        site.until_said(place, "Accepted", "True", "Accepted")
-        site.until_said(place, "Satisfiable", "Unknown", "NoNodes")
-    heads, row = site.columns("pp")
-    assert heads == [
-        "NAME",
-        "PRIORITY",
-        "ENFORCEMENT",
-        "ROLLOUT",
-        "PODS DECIDED",
-        "ACCEPTED",
-        "AGE",
-    ]
-    assert row[:6] == ["on-spot", "7", "Enforce", "team-a, lab-*", "0", "True"]
-    heads, row = site.columns("pp", "-o", "wide")
-    wide = dict(zip(heads, row, strict=True))
-    assert {key: wide[key] for key in heads[7:]} == {
-        "REJECTED": "0",
-        "LAST MATCH": "",
-        "SATISFIABLE": "Unknown",
-        "REASON": "Accepted",
-        "DESCRIPTION": "Jobs run where it is cheap.",
-    }
-    heads, row = site.columns("cc", "-o", "wide")
-    wide = dict(zip(heads, row, strict=True))
-    assert (wide["ACCEPTED"], wide["SATISFIABLE"]) == ("True", "Unknown")
-    assert "=" in wide["NODES"]
-    assert "{" not in wide["NODES"]
-    described = site.kubectl("describe", "pp", "on-spot")
-    mentions(described, "no node in the cluster")
 
 
 def test_a_set_that_is_none_says_who_is_at_fault_and_what_is_in_force(clean: Site) -> None:
@@ -339,11 +280,6 @@ def test_pods_are_counted_over_replicas_and_controllers(clean: Site) -> None:
         decide(second, "spot-1", 4)
         site.until("all are counted", lambda: counts("strict") == (3, 1))
         site.until("the other's are too", lambda: counts("on-spot") == (4, 0))
-        rows = {row[0]: row for row in site.columns("pp", "-o", "wide")}
-        heads = rows["NAME"]
-        assert rows["strict"][heads.index("PODS DECIDED")] == "3"
-        assert rows["strict"][heads.index("REJECTED")] == "1"
-        assert rows["strict"][heads.index("LAST MATCH")].endswith("s")
         since = site.status("pp/strict")["since"]
 
         site.plane.stop_component(CONTROLLER)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.test_policy_crds import SHIPPED
+from tests.cluster.test_shipped_policies import SHIPPED
 from tests.eventually import eventually
 from tests.fast_yaml import load_yaml
 from tests.wording import mentions
@@ -96,13 +96,13 @@ def refusal(kubectl: Kubectl, manifest: str, *flags: str) -> str:
     return said.split(REFUSED)[1].strip()
 
 
-def warnings(kubectl: Kubectl, manifest: str, *, of_nodes: bool = False) -> list[str]:
-    """What the webhook warns of, of that which is applied; about nodes, or about all else."""
+def warnings(kubectl: Kubectl, manifest: str) -> list[str]:
+    """What the webhook warns of, of that which is applied, but for what is about nodes."""
     code, said = apply(kubectl, manifest)
     assert code == 0, said
     before = "Warning: fairlead: "
     found = [line.removeprefix(before) for line in said.splitlines() if "Warning: " in line]
-    return [line for line in found if (" nodes" in line and "none of the" in line) is of_nodes]
+    return [line for line in found if "none of the" not in line]
 
 
 def test_an_unknown_class_is_refused_with_the_cure(kubectl: Kubectl) -> None:
@@ -118,46 +118,6 @@ def test_an_unknown_class_is_refused_with_the_cure(kubectl: Kubectl) -> None:
         mentions(first, f"{field}[0].class:", "'spt'", there, "did you mean 'spot'?")
         mentions(second, f"{field}[1].class:", "'large'", there, "create the class")
     assert kubectl.json("get", "placementpolicies")["items"] == []
-
-
-def test_what_no_class_may_be_is_refused(kubectl: Kubectl) -> None:
-    """Shapes that admit every node, and the complement of a complement."""
-    apply(kubectl, SPOT + ON_DEMAND)
-    shapes = [
-        {"matchExpressions": [{"key": "lifecycle", "operator": operator}]}
-        for operator in ("Exists", "DoesNotExist")
-    ]
-    (line,) = refusal(kubectl, text(names.CLASS_KIND, "all", nodes=shapes)).splitlines()
-    assert line.startswith("spec.nodes: ")
-    mentions(line, "class 'all'", "every node", "leave some node out")
-    chain = text(names.CLASS_KIND, "spot-again", complementOf="on-demand")
-    (line,) = refusal(kubectl, chain).splitlines()
-    assert line.startswith("spec.complementOf: 'on-demand' ")
-    mentions(line, "a complement itself", "class that has nodes")
-    wrong = refusal(kubectl, text(names.CLASS_KIND, "spot", complementOf="large"))
-    head, first, second = wrong.splitlines()
-    assert head == "2 errors:"
-    assert first.startswith("- class 'on-demand': spec.complementOf: 'spot' ")
-    mentions(first, "a complement itself", "class that has nodes")
-    assert second.startswith("- spec.complementOf: ")
-    mentions(second, "'large'", "(classes: on-demand, spot)", "create the class")
-
-
-def test_a_label_that_decides_what_matches_is_not_written(kubectl: Kubectl) -> None:
-    """One of the table of marks, and one that another policy's selector reads, whoever is first."""
-    mark = {"labels": {"ray.io/cluster": "mine"}}
-    said = refusal(kubectl, policy("marks", overrides=mark))
-    mentions(said, "spec.overrides.labels[ray.io/cluster]: ", "no policy may write")
-    reads = policy("reads", match={"podSelector": {"matchLabels": {"team": "a"}}},
-                   overrides=pool("a"))  # fmt: skip
-    writes = policy("writes", defaults={"labels": {"team": "a"}})
-    apply(kubectl, reads)
-    (line,) = refusal(kubectl, writes).splitlines()
-    assert line.startswith("spec.defaults.labels.team: ")
-    mentions(line, "no policy may write", "policy reads (spec.match.podSelector)")
-    kubectl("delete", "pp", "reads")
-    apply(kubectl, writes)
-    assert refusal(kubectl, reads).startswith("policy 'writes': spec.defaults.labels.team: ")
 
 
 def test_a_class_can_be_deleted_only_when_no_policy_names_it(kubectl: Kubectl) -> None:
@@ -180,55 +140,6 @@ def test_a_class_and_who_names_it_can_be_applied_together(kubectl: Kubectl) -> N
         assert code == 0, said
     late = text(names.CLASS_KIND, "late", nodes=[{"labels": {"c": "late"}}])
     mentions(refusal(kubectl, setting("late") + late), "no capacity class 'late'")
-
-
-def test_combined_policies_produce_warnings(kubectl: Kubectl) -> None:
-    """Once, by the write that brings it."""
-    apply(kubectl, policy("first", priority=9, overrides=pool("a")))
-    second = policy("second", overrides=pool("b"))
-    (line,) = warnings(kubectl, second)
-    assert line.startswith("policy 'second': spec.overrides.nodeSelector.pool: ")
-    mentions(line, "no pod gets it", "policy 'first': overrides")
-    assert warnings(kubectl, second + policy("third", defaults={"schedulerName": "own"})) == []
-    required = {"nodeSelector": {"zone": "a"}}
-    apply(kubectl, policy("zone-a", match={"roles": ["worker"]}, requirements=required))
-    required = {"nodeSelector": {"zone": "b"}}
-    jobs = {"kinds": ["job"]}
-    (line,) = warnings(kubectl, policy("zone-b", match=jobs, requirements=required))
-    assert line.startswith("policy 'zone-b': spec.requirements.nodeSelector.zone: ")
-    mentions(line, "contradicts", "policy 'zone-a' requires", "is rejected")
-
-
-def test_what_seldom_is_meant_is_warned_of(kubectl: Kubectl) -> None:
-    """A label that tells one node from all others, and a class of which there is no node now."""
-    name = {"nodeSelector": {names.HOSTNAME_LABEL: "node-1"}}
-    (line,) = warnings(kubectl, policy("one-node", defaults=name))
-    field = f"spec.defaults.nodeSelector[{names.HOSTNAME_LABEL}]"
-    assert line.startswith(f"policy 'one-node': {field}: ")
-    mentions(line, "all nodes but one")
-    nowhere = text(names.CLASS_KIND, "nowhere", nodes=[{"labels": {"nobody": "has-it"}}])
-    (line,) = warnings(kubectl, nowhere, of_nodes=True)
-    assert line.startswith("class 'nowhere': spec: ")
-    mentions(line, "none of the ", "class nowhere")
-    lost = policy("lost", match={"roles": ["ps"]}, overrides={"nodeSelector": {"nobody": "has-it"}})
-    (line,) = warnings(kubectl, lost, of_nodes=True)
-    mentions(line, "nobody=has-it leaves none of the ")
-
-
-def test_a_set_that_is_wrong_can_be_mended_step_by_step(
-    policy_api: ControlPlane, kubectl: Kubectl
-) -> None:
-    """What was wrong before refuses nobody: neither the one who mends it, nor anybody else."""
-    configuration = policy_api.api.get(CONFIGURATION)
-    unregister(policy_api)
-    apply(kubectl, setting("spot") + setting("large", "other"))
-    register(policy_api, configuration)
-    kubectl("label", "pp", "setting", "team=a")
-    assert apply(kubectl, policy("else", overrides=pool("a")))[0] == 0
-    assert "'tiny'" in refusal(kubectl, setting("tiny"))
-    assert apply(kubectl, SPOT)[0] == 0
-    assert apply(kubectl, setting("spot", "other"))[0] == 0
-    kubectl("delete", "pp", "setting", "other", "else")
 
 
 def unregister(plane: ControlPlane) -> None:
@@ -289,16 +200,6 @@ def test_without_the_webhook_no_policy_is_written_and_pods_go_on(
     )
     policy_api.api.call("DELETE", CONFIGURATION)
     register(policy_api, configuration)
-
-
-def test_a_set_that_rejects_every_pod_is_refused(kubectl: Kubectl) -> None:
-    """The second of two policies that require different zones of every run."""
-    first, second = (
-        policy(name, requirements={"nodeSelector": {"zone": zone}})
-        for name, zone in (("one", "a"), ("two", "b"))
-    )
-    assert apply(kubectl, first)[0] == 0
-    mentions(refusal(kubectl, second), "every pod of every run", "'a'", "'b'")
 
 
 def test_a_key_without_a_value_is_reported_although_the_api_server_drops_it(

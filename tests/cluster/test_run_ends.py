@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.cluster.live_runs import create_run
@@ -33,24 +31,6 @@ def test_a_master_that_succeeds_ends_the_run(run_space: Space, policy: str, left
     live.until(f"{left} remain", lambda: set(live.pods()) == left)
     # The Service goes with the Run, not before.
     assert live.space.get("services", "clean")
-
-
-def test_a_single_pod_is_a_run(run_space: Space) -> None:
-    """Without a framework and without replicas there is one pod, and its end is the run's."""
-    live = create_run(run_space, "single")
-    live.until_running("master-0")
-    labels = live.pods()["master-0"]["metadata"]["labels"]
-    assert labels[names.KIND] == "job"
-    live.ends("master-0", 0)
-    live.until_phase("Succeeded")
-
-
-def test_a_deadline_fails_the_run(run_space: Space) -> None:
-    """activeDeadlineSeconds after its start it is over, and its pods are gone."""
-    live = create_run(run_space, "late", activeDeadlineSeconds=3)
-    live.until_phase("Failed")
-    assert live.condition("Failed")["reason"] == "DeadlineExceeded"
-    live.until("no pod is left", lambda: not live.pods())
 
 
 def test_a_run_is_deleted_when_its_time_to_live_is_over(run_space: Space) -> None:
@@ -86,15 +66,6 @@ def test_suspension_frees_the_pods_and_keeps_the_counts(run_space: Space) -> Non
     live.until_phase("Succeeded")
 
 
-def test_a_run_that_is_created_suspended_makes_nothing(run_space: Space) -> None:
-    """Until it is resumed: as a queue would hold it."""
-    live = create_run(run_space, "held", suspend=True)
-    live.until_phase("Suspended")
-    assert live.pods() == {}
-    live.set(suspend=False)
-    live.until_running("master-0")
-
-
 def test_a_deleted_run_takes_everything_with_it(run_space: Space) -> None:
     """Pods, Service and ConfigMap: the garbage collector finds them by their owner."""
     roles = {"launcher": {}, "worker": {"count": 2}}
@@ -109,40 +80,3 @@ def test_a_deleted_run_takes_everything_with_it(run_space: Space) -> None:
         return [name for name in found if name.startswith("gone")]
 
     eventually("nothing is left", lambda: not left(), explain=left, period=LOOK)
-
-
-def test_a_run_that_cannot_be_scheduled_says_why(run_space: Space) -> None:
-    """In the scheduler's words, summed over its pods."""
-    live = create_run(
-        run_space,
-        "nowhere",
-        framework="pytorch",
-        replicas={
-            "master": {},
-            "worker": {"count": 2, "environment": {"nodeSelector": {"no": "where"}}},
-        },
-    )
-
-    def message() -> str:
-        return str(live.condition("Scheduled").get("message", ""))
-
-    live.until("the status says why", lambda: message().startswith("2 of 3 pods: 0/"))
-    assert live.condition("Scheduled")["reason"] == "Unschedulable"
-    assert "node affinity/selector" in message()
-    assert live.status["message"] == message()
-    described = run_space.kubectl("describe", "run", "nowhere")
-    assert "Unschedulable" in described
-
-
-def test_kubectl_shows_what_a_person_wants_to_know(run_space: Space) -> None:
-    """Phase, framework, replicas, restarts and age; more with -o wide."""
-    live = create_run(run_space, "seen", framework="pytorch", kind="experiment", replicas=PAIR)
-    live.until_running(*ALL)
-    live.until_phase("Running")
-    table = run_space.kubectl("get", "runs").splitlines()
-    assert table[0].split() == ["NAME", "PHASE", "FRAMEWORK", "REPLICAS", "RESTARTS", "AGE"]
-    assert table[1].split()[:5] == ["seen", "Running", "pytorch", "3/3", "0"]
-    wide = run_space.kubectl("get", "runs", "-o", "wide").splitlines()
-    assert {"KIND", "DISRUPTIONS", "DURATION", "MESSAGE"} <= set(wide[0].split())
-    assert "3 of 3 replicas run" in wide[1]
-    assert json.dumps(live.run()).count("managedFields") <= 1

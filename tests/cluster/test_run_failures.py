@@ -43,43 +43,6 @@ def test_a_worker_that_exits_with_1_is_started_again(live: LiveRun) -> None:
     live.until("Events say so", lambda: wanted <= {each["reason"] for each in live.events()})
 
 
-def test_137_and_out_of_memory_are_distinguished(run_space: Space) -> None:
-    """Under ExitCode a SIGKILL from outside is retried; out of memory it would be killed again."""
-    roles = {"worker": {"count": 2, "restartPolicy": "ExitCode"}}
-    live = create_run(run_space, "codes", framework="jax", replicas=roles)
-    before = live.until_running("worker-0", "worker-1")
-    live.ends("worker-0", 137)
-    live.until_replaced("worker-0", before["worker-0"])
-    assert live.status["lastFailure"]["reason"] == "SIGKILL"
-    live.ends("worker-1", 137, "OOMKilled")
-    status = live.until_phase("Failed")
-    assert status["lastFailure"]["reason"] == "OOMKilled"
-    assert live.condition("Failed")["reason"] == "OutOfMemory"
-    assert "worker-1 exited with 137 (OOMKilled)" in status["message"]
-
-
-def test_an_exit_of_1_is_permanent_under_exit_code(run_space: Space) -> None:
-    """The run fails at once, and those that still run are cleaned away."""
-    roles = {"worker": {"count": 2, "restartPolicy": "ExitCode"}}
-    live = create_run(run_space, "permanent", framework="jax", replicas=roles)
-    live.until_running("worker-0", "worker-1")
-    live.ends("worker-0", 1)
-    live.until_phase("Failed")
-    assert live.condition("Failed")["reason"] == "PermanentFailure"
-    live.until("the other worker is gone", lambda: set(live.pods()) == {"worker-0"})
-
-
-def test_an_exit_code_of_the_runs_choice_is_a_disruption(run_space: Space) -> None:
-    """Its program was told to go, and has saved its state: no budget of failures is touched."""
-    live = create_run(run_space, "saves", backoffLimit=0, disruptionExitCodes=[85])
-    before = live.until_running("master-0")["master-0"]
-    live.ends("master-0", 85)
-    live.until_replaced("master-0", before)
-    status = live.until_phase("Running")
-    assert (live.role("master")["failed"], status["disruptions"]) == (0, 1)
-    assert status["lastFailure"]["reason"] == "DisruptionExitCode"
-
-
 def test_a_pod_that_is_evicted_through_the_api_is_a_disruption(live: LiveRun) -> None:
     """It counts against no backoffLimit, and its replica starts again."""
     before = live.pods()["worker-0"]
@@ -95,52 +58,6 @@ def test_a_pod_that_is_evicted_through_the_api_is_a_disruption(live: LiveRun) ->
     assert (live.role("worker")["failed"], live.role("worker")["disruptions"]) == (0, 1)
     assert status["disruptions"] == 1
     assert status["lastFailure"]["disruption"] is True
-
-
-def test_a_disruption_limit_ends_the_run(run_space: Space) -> None:
-    """With a limit of 0 the first disruption is the last, whatever the restart policy says."""
-    live = create_run(run_space, "fragile", disruptionLimit=0)
-    live.until_running("master-0")
-    live.space.delete("pods", "fragile-master-0")
-    live.until_phase("Failed")
-    assert live.condition("Failed")["reason"] == "DisruptionLimitExceeded"
-
-
-def test_the_failure_after_the_last_that_is_allowed_fails_the_run(run_space: Space) -> None:
-    """backoffLimit counts the program's failures over all roles."""
-    live = create_run(run_space, "limited", framework="pytorch", replicas=PAIR, backoffLimit=1)
-    before = live.until_running(*ALL)
-    live.ends("worker-0", 2)
-    live.until_replaced("worker-0", before["worker-0"])
-    live.ends("master-0", 3)
-    status = live.until_phase("Failed")
-    assert live.condition("Failed")["reason"] == "BackoffLimitExceeded"
-    assert "master-0 exited with 3" in status["message"]
-    assert (status["replicas"]["worker"]["failed"], status["replicas"]["master"]["failed"]) == (
-        1,
-        1,
-    )
-
-
-def test_one_failure_restarts_all_under_scope_run(run_space: Space) -> None:
-    """Every replica begins again, once, and the others' ends are nobody's failure."""
-    live = create_run(
-        run_space, "gang", framework="pytorch", replicas=PAIR, restartScope="Run", backoffLimit=1
-    )
-    before = live.until_running(*ALL)
-    live.ends("worker-1", 1)
-    for name in ALL:
-        live.until_replaced(name, before[name])
-    status = live.until_phase("Running")
-    assert status["restarts"] == 1
-    assert {role: counts["failed"] for role, counts in status["replicas"].items()} == {
-        "master": 0,
-        "worker": 1,
-    }
-    assert {role: counts["attempt"] for role, counts in status["replicas"].items()} == {
-        "master": 1,
-        "worker": 1,
-    }
 
 
 def test_a_finished_worker_never_runs_again(run_space: Space) -> None:

@@ -28,26 +28,6 @@ def started(space: Space, framework: str, **counts: int) -> tuple[LiveRun, dict[
     return live, live.until_running(*expected)
 
 
-def test_pytorch(run_space: Space) -> None:
-    """The master's address, the world's size, and a rank for each."""
-    _, pods = started(run_space, "pytorch", master=1, worker=2)
-    told = {name: env(pod) for name, pod in pods.items()}
-    address = f"gang-master-0.gang.{run_space.name}.svc"
-    assert {one["MASTER_ADDR"] for one in told.values()} == {address}
-    assert {one["WORLD_SIZE"] for one in told.values()} == {"3"}
-    assert [told[name]["RANK"] for name in sorted(told)] == ["0", "1", "2"]
-    assert not any("PET_STANDALONE" in one for one in told.values())
-
-
-def test_jax(run_space: Space) -> None:
-    """Worker 0 coordinates, and every worker has its number."""
-    _, pods = started(run_space, "jax", worker=2)
-    told = {name: env(pod) for name, pod in pods.items()}
-    address = told["worker-1"]["JAX_COORDINATOR_ADDRESS"]
-    assert address.startswith(f"gang-worker-0.gang.{run_space.name}.svc:")
-    assert [told[name]["JAX_PROCESS_ID"] for name in sorted(told)] == ["0", "1"]
-
-
 def test_mpi(run_space: Space) -> None:
     """The launcher comes after the workers, with a hostfile of them and keys to enter them."""
     _, pods = started(run_space, "mpi", launcher=1, worker=2)
@@ -68,29 +48,6 @@ def test_mpi(run_space: Space) -> None:
     assert secret["metadata"]["name"] in mounted
     # Whoever may read the run may not read its keys in it.
     assert "PRIVATE" not in run_space.kubectl("get", "run", "gang", "-o", "yaml")
-
-
-def test_dask(run_space: Space) -> None:
-    """Workers and driver find the scheduler; the driver's end is the run's."""
-    live, pods = started(run_space, "dask", scheduler=1, worker=2, driver=1)
-    address = f"tcp://gang-scheduler-0.gang.{run_space.name}.svc:8786"
-    for name in ("worker-0", "worker-1", "driver-0"):
-        assert env(pods[name])["DASK_SCHEDULER_ADDRESS"] == address
-    live.ends("driver-0", 0)
-    live.until_phase("Succeeded")
-    live.until("the rest is gone", lambda: set(live.pods()) == {"driver-0"})
-
-
-def test_a_variable_that_the_container_names_is_its_own(run_space: Space) -> None:
-    """Rendezvous fills in, and takes nothing away."""
-    template = {
-        "spec": {"containers": [{**CONTAINER, "env": [{"name": "MASTER_PORT", "value": "1"}]}]}
-    }
-    live = create_run(
-        run_space, "own", framework="pytorch", template=template, replicas={"worker": {"count": 2}}
-    )
-    pods = live.until_running("worker-0", "worker-1")
-    assert {env(pod)["MASTER_PORT"] for pod in pods.values()} == {"1"}
 
 
 @pytest.fixture
@@ -134,12 +91,3 @@ def test_a_suspended_notebook_has_no_pod(notebook: LiveRun) -> None:
     notebook.set(suspend=False)
     notebook.until_phase("Running")
     assert len(notebook.live()) == 1
-
-
-def test_a_notebook_is_over_at_its_age(run_space: Space) -> None:
-    """maxAgeSeconds after its start it has succeeded, and nothing of it runs."""
-    template = {"spec": {"containers": [{**CONTAINER, "ports": [{"containerPort": 8888}]}]}}
-    live = create_run(run_space, "old", kind="notebook", template=template, maxAgeSeconds=3)
-    live.until_phase("Succeeded")
-    assert live.condition("Succeeded")["reason"] == "MaxAgeReached"
-    live.until("its pod is gone", lambda: not live.pods())

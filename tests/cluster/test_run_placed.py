@@ -5,7 +5,6 @@ One master, seven workers, three parameter servers, of which worker 2 and server
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ from tests.cluster.live_runs import LiveRun
 from tests.cluster.manifests import SPOT, SPOT_CLASS
 from tests.cluster.spaces import Json, NewNamespace, Space, stamp
 from tests.fast_yaml import load_yaml
-from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.simulated_nodes import Pool, Taint, node_manifests
 
@@ -115,34 +113,6 @@ def main(pod: Json) -> Json:
     return container
 
 
-def tf_config(pod: Json) -> Any:
-    """The decoded TF_CONFIG of a pod."""
-    (value,) = [one["value"] for one in main(pod)["env"] if one["name"] == "TF_CONFIG"]
-    return json.loads(value)
-
-
-def placement(pod: Json, namespace: str) -> Any:
-    """What of a pod must be the same, however its run was written."""
-    text = json.dumps(
-        {
-            "labels": {
-                key: value
-                for key, value in pod["metadata"]["labels"].items()
-                if key.startswith(names.PREFIX) and key != names.RUN_UID
-            },
-            "resources": main(pod)["resources"],
-            "env": main(pod)["env"],
-            "nodeSelector": pod["spec"].get("nodeSelector"),
-            "affinity": pod["spec"].get("affinity"),
-            "tolerations": pod["spec"]["tolerations"],
-            "hostname": pod["spec"]["hostname"],
-            "subdomain": pod["spec"]["subdomain"],
-        },
-        sort_keys=True,
-    )
-    return json.loads(text.replace(namespace, "NAMESPACE"))
-
-
 @pytest.fixture
 def mnist_space(run_space: Space, new_namespace: NewNamespace) -> Space:  # noqa: ARG001
     """A namespace in which the policies hold, and a controller."""
@@ -169,49 +139,3 @@ def test_each_replica_has_its_resources_and_its_place(mnist_space: Space, make: 
     assert GPU not in main(pods["worker-2"])["resources"]["limits"]
     assert main(pods["ps-0"])["resources"]["limits"]["memory"] == "512Mi"
     assert main(pods["ps-1"])["resources"]["limits"]["memory"] == "256Mi"
-
-
-def test_tf_config_agrees_across_all(mnist_space: Space) -> None:
-    """One cluster in every replica's eyes, each its own task in it, at addresses that exist."""
-    pods = played(mnist_space, written())
-    configs = {name: tf_config(pod) for name, pod in pods.items()}
-    clusters = {json.dumps(config["cluster"], sort_keys=True) for config in configs.values()}
-    assert len(clusters) == 1
-    cluster = configs["master-0"]["cluster"]
-    assert {role: len(hosts) for role, hosts in cluster.items()} == {
-        "master": 1,
-        "worker": 7,
-        "ps": 3,
-    }
-    service = mnist_space.get("services", "mnist")
-    assert service["spec"]["clusterIP"] == "None"
-    assert service["spec"]["publishNotReadyAddresses"] is True
-    for name, config in configs.items():
-        role, _, index = name.rpartition("-")
-        assert config["task"] == {"type": role, "index": int(index)}
-        host = cluster[role][int(index)].partition(":")[0]
-        spec = pods[name]["spec"]
-        assert host == f"{spec['hostname']}.{spec['subdomain']}.{mnist_space.name}.svc"
-    everybody = {pod["metadata"]["name"] for pod in pods.values()}
-
-    def resolvable() -> set[str]:
-        slices = mnist_space.items("endpointslices")
-        return {each["hostname"] for one in slices for each in one["endpoints"] or ()}
-
-    # The endpoint slices follow their pods.
-    LiveRun(mnist_space, "mnist").until("every address resolves", lambda: resolvable() == everybody)
-
-
-def test_a_polyaxonfile_gives_the_same_pods(
-    mnist_space: Space, new_namespace: NewNamespace
-) -> None:
-    """Placement, resources, variables and addresses: nothing tells how the run was written."""
-    other = new_namespace({"test": "mnist"})
-    ours = played(mnist_space, written())
-    theirs = played(other, converted())
-    for name in REPLICAS:
-        assert placement(theirs[name], other.name) == placement(ours[name], mnist_space.name)
-    LiveRun(other, "mnist").ends("master-0", 0)
-    LiveRun(other, "mnist").until_phase("Succeeded")
-    # As with Polyaxon, nothing is left of them at the end.
-    LiveRun(other, "mnist").until("its pods are gone", lambda: not LiveRun(other, "mnist").pods())

@@ -11,7 +11,6 @@ from click.testing import CliRunner, Result
 from tests.cluster.live_runs import create_run
 from tests.cluster.spaces import Space
 from webhook.cli import fairlead
-from webhook.errors import FairleadError
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -65,37 +64,3 @@ def test_the_original_error_message_is_shown(run_space: Space, call: Call) -> No
     (replica,) = document["replicas"]
     assert replica["state"] == "Pending"
     assert replica["note"].startswith("0/12 nodes are available")
-
-
-def test_a_large_run_fits_on_a_screen(run_space: Space, call: Call) -> None:
-    """Its workers are one line, unless all are asked for."""
-    replicas = {"master": {}, "worker": {"count": 60}}
-    create_run(run_space, "big", framework="pytorch", replicas=replicas).until_phase("Running")
-    shown = rows(call("status", "big"))
-    assert ["worker", "0-59", "Running"] in [row[:3] for row in shown]
-    assert sum(row[:1] == ["worker-7"] for row in rows(call("status", "big", "--all"))) == 1
-
-
-def test_a_missing_run_is_reported_with_the_cure(run_space: Space, call: Call) -> None:
-    """By both commands."""
-    create_run(run_space, "mnist")
-    for command in ("status", "logs"):
-        done = call(command, "mnits")
-        assert done.exit_code == 1
-        assert isinstance(done.exception, FairleadError)
-        assert str(done.exception).endswith("Did you mean mnist?")
-
-
-def test_an_unavailable_log_is_reported_with_the_api_servers_message(
-    run_space: Space, call: Call
-) -> None:
-    """kwok's nodes have no kubelet; the replicas are found all the same."""
-    live = create_run(
-        run_space, "mnist", framework="pytorch", replicas={"master": {}, "worker": {}}
-    )
-    live.until_phase("Running")
-    done = call("logs", "mnist", "--role", "worker")
-    assert (done.exit_code, done.stdout) == (1, "")
-    (said,) = done.stderr.splitlines()
-    assert said.startswith("worker-0: GET /api/v1/namespaces/")
-    assert "/pods/mnist-worker-0/log: " in said

@@ -39,54 +39,10 @@ def exists(pid: int) -> bool:
     return True
 
 
-def test_a_pod_is_scheduled_and_runs(kubectl: Kubectl) -> None:
-    """The scheduler binds a pod to a node without taints, and kwok makes it Running and Ready."""
-    kubectl.create(pod("plain"))
-    kubectl("wait", "--for=condition=Ready", "pod/plain", "--timeout=120s")
-    seen = kubectl.json("get", "pod", "plain")
-    assert seen["status"]["phase"] == "Running"
-    assert seen["spec"]["nodeName"].startswith("on-demand-")
-
-
-def test_a_pod_that_tolerates_spot_and_selects_it_lands_there(kubectl: Kubectl) -> None:
-    """The nodes' labels and taints are those of nodes.yaml, for the real scheduler to judge."""
-    toleration = {"key": "cloud.google.com/gke-spot", "operator": "Exists"}
-    selector = {"cloud.google.com/gke-spot": "true"}
-    kubectl.create(
-        pod("tolerant", nodeSelector=selector, tolerations=[toleration]),
-        pod("intolerant", nodeSelector=selector),
-    )
-    kubectl("wait", "--for=condition=Ready", "pod/tolerant", "--timeout=120s")
-    assert kubectl.json("get", "pod", "tolerant")["spec"]["nodeName"].startswith("spot-")
-    kubectl("wait", "--for=condition=PodScheduled=false", "pod/intolerant", "--timeout=120s")
-
-
 def test_a_job_runs_to_its_end(kubectl: Kubectl) -> None:
     """kwok lets a Job's pods succeed, so that the job controller has something to count."""
     kubectl("create", "job", "short", "--image=example.invalid/none")
     kubectl("wait", "--for=condition=Complete", "job/short", "--timeout=120s")
-
-
-def test_a_daemon_set_is_made_by_its_controller_s_own_user(
-    kubectl: Kubectl, control_plane: ControlPlane, namespace: str
-) -> None:
-    """Controllers act under their own service accounts, as in a real cluster."""
-    labels = {"app": "agent"}
-    template = {"metadata": {"labels": labels}, "spec": pod("agent")["spec"]}
-    kubectl.create(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "metadata": {"name": "agent"},
-            "spec": {"selector": {"matchLabels": labels}, "template": template},
-        }
-    )
-    kubectl("rollout", "status", "daemonset/agent", "--timeout=120s")
-    # One on each node without a taint.
-    assert len(kubectl.json("get", "pods")["items"]) == 4
-    events = control_plane.audit_events(namespace)
-    makers = {event["user"]["username"] for event in events if event["verb"] == "create"}
-    assert "system:serviceaccount:kube-system:daemon-set-controller" in makers
 
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

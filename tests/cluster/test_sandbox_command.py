@@ -243,23 +243,6 @@ def test_policies_of_the_sandbox_s_own_are_judged_when_they_are_written(pair: Pa
     mentions(refused.stderr, "no capacity class 'none'")
 
 
-def test_every_command_knows_which_set_is_served(pair: Pair, tmp_path: Path) -> None:
-    """By what the controller observed, because replicas outside the cluster cannot be asked."""
-    kubectl = pair.kubectl[OBJECTS]
-    kubectl("wait", "--for=condition=Served", "placementpolicy/to-a-pool", "--timeout=120s")
-    where = ("--kubeconfig", str(pair.sandbox.folders / OBJECTS / "kubeconfig"))
-    spec = {"containers": [{"name": "main", "image": "example.invalid/none"}]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
-    (tmp_path / "pod.yaml").write_text(json.dumps(pod))
-    files = ("-f", str(tmp_path / "pod.yaml"), "--policies", "cluster")
-    for words in (("policies",), ("mutate", *files), ("explain", *files)):
-        done = CliRunner().invoke(fairlead, [*words, *where])
-        mentions(done.stderr, "what replicas serve is what the controller observed last")
-        assert "unknown whether the webhook" not in done.stderr
-    shown = CliRunner().invoke(fairlead, ["policies", *where]).stdout
-    mentions(shown, "1 replica of the webhook serves it")
-
-
 @pytest.mark.parametrize("name", [FILES, OBJECTS])
 def test_doctor_finds_nothing_wrong_with_a_sandbox(pair: Pair, name: str) -> None:
     """Webhook and controller are programs of this machine: nothing is said to be missing.

@@ -15,6 +15,7 @@ from tests.cluster.sites import NAMESPACE, Site, build
 from tests.cluster.spaces import is_stamped
 from tests.eventually import eventually
 from tests.fast_yaml import load_yaml
+from tests.objects import an_object
 from tests.wording import line_with, mentions
 from webhook import names
 from webhook.sandbox.api import install_definitions
@@ -109,12 +110,9 @@ def until_condition(site: Site, kind: str, status: str, reason: str, name: str =
 def dry_run(site: Site, labels: Mapping[str, str] = HAND) -> Json:
     """What would become of a pod with these labels."""
     container = {"name": "main", "image": "example.invalid/none"}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "dry", "labels": dict(labels)},
-        "spec": {"containers": [container]},
-    }
+    pod = an_object(
+        "v1", "Pod", {"name": "dry", "labels": dict(labels)}, {"containers": [container]}
+    )
     where = path("pods", namespace="research")
     created: Json = site.plane.api.create(f"{where}?dryRun=All", pod)
     return created

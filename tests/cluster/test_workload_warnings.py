@@ -14,7 +14,8 @@ import pytest
 from tests.cluster.manifests import pod
 from tests.cluster.spaces import Json, Running, Space
 from tests.eventually import eventually
-from tests.wording import line_with, mentions
+from tests.objects import an_object
+from tests.wording import mentions
 from webhook import names, validating
 from webhook.admission.workload_handler import MOST_VALUES
 from webhook.sandbox.control_plane import ControlPlane
@@ -179,19 +180,6 @@ def refused(module_space: Space, owner: Json, *options: str) -> str:
     return done.stderr
 
 
-def test_a_jobs_author_gets_a_warning_that_its_pods_will_be_rejected(
-    module_space: Space, replicas: tuple[Running, Running]
-) -> None:
-    """By kubectl, at once, and the Job is created all the same."""
-    said = told(module_space, job("heard", completions=3, parallelism=3))
-    (warning,) = said
-    assert warning.startswith("Warning: fairlead: 3 pods ")
-    mentions(warning, f"Job heard in {module_space.name}", *REASON)
-    assert replicas[1].metric("fairlead_workload_warnings_total") >= 1
-    assert applied(module_space, job("heard", suspend=True)) != []
-    assert module_space.kubectl("get", "job", "heard", "-o", "name").strip() == "job.batch/heard"
-
-
 def test_a_deployment_is_warned_of_when_its_template_changes(
     module_space: Space, replicas: tuple[Running, Running]
 ) -> None:
@@ -199,12 +187,9 @@ def test_a_deployment_is_warned_of_when_its_template_changes(
     selector = {"matchLabels": {"app": "web"}}
     made = template(app="web")
     made["spec"] |= {"restartPolicy": "Always"}
-    web: Json = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {"replicas": 0, "selector": selector, "template": made},
-    }
+    web: Json = an_object(
+        "apps/v1", "Deployment", "web", {"replicas": 0, "selector": selector, "template": made}
+    )
     told(module_space, web)
     before = replicas[1].metric("fairlead_workload_warnings_total")
     assert len(applied(module_space, web)) == 1
@@ -230,12 +215,9 @@ def test_a_training_job_is_known_by_what_its_operator_adds(
         "Master": {"template": unmarked},
         "Worker": {"replicas": 4, "template": unmarked},
     }
-    training = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": "train"},
-        "spec": {"pytorchReplicaSpecs": replica_specs},
-    }
+    training = an_object(
+        "kubeflow.org/v1", "PyTorchJob", "train", {"pytorchReplicaSpecs": replica_specs}
+    )
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     control_plane.api.create(path, PYTORCH_JOBS)
     try:
@@ -295,12 +277,9 @@ def test_an_author_of_steps_is_warned_of_and_its_controller_is_not_asked(
         "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
     }
     crd["spec"]["versions"][0]["name"] = version
-    made: Json = {
-        "apiVersion": f"{group}/{version}",
-        "kind": kind,
-        "metadata": {"name": "steps", "labels": {names.RUN: "r"}},
-        "spec": spec,
-    }
+    made: Json = an_object(
+        f"{group}/{version}", kind, {"name": "steps", "labels": {names.RUN: "r"}}, spec
+    )
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     control_plane.api.create(path, crd)
     served = f"/apis/{group}/{version}/namespaces/{module_space.name}/{plural}"
@@ -328,38 +307,6 @@ def test_an_author_of_steps_is_warned_of_and_its_controller_is_not_asked(
 def asked_of_workloads(replica: Running) -> float:
     """How many workloads the webhook was asked about."""
     return replica.metric("fairlead_admission_requests_total", result="foreseen")
-
-
-@pytest.mark.usefixtures("replicas", "run_api")
-def test_a_runs_author_gets_warnings_about_its_replicas(module_space: Space) -> None:
-    """By the plan that the controller goes by."""
-    run = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "metadata": {"name": "digits"},
-        "spec": {
-            "framework": "tensorflow",
-            "template": {"spec": {**pod("p")["spec"], "nodeSelector": {POOL: "other"}}},
-            "replicas": {"worker": {"count": 2}},
-        },
-    }
-    said = told(module_space, run)
-    (warning,) = said
-    assert warning.startswith("Warning: fairlead: 2 pods ")
-    mentions(warning, f"Run digits in {module_space.name}", *REASON)
-
-
-@pytest.mark.usefixtures("replicas", "run_api")
-def test_a_typo_in_the_template_of_a_run_is_warned_of(module_space: Space) -> None:
-    """kubectl takes it, for a Run's template is open; its pods would come without it."""
-    run = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "metadata": {"name": "typo"},
-        "spec": {"template": {"spec": {**pod("p")["spec"], "nodeSelectors": {POOL: "on-demand"}}}},
-    }
-    warning = line_with(told(module_space, run), "nodeSelectors")
-    mentions(warning, "Run typo", "spec.template.spec.nodeSelectors", "'nodeSelector'")
 
 
 @pytest.mark.usefixtures("replicas", "run_api")
@@ -419,44 +366,6 @@ def test_the_owner_of_a_rejected_pod_has_one_event(
     eventually("the second knows it", lambda: outcomes(second, "repeated"))
     assert outcomes(second, "written") == written
     assert [each["reason"] for each in events(module_space, "silent")] == ["PlacementRejected"]
-
-
-def test_the_event_is_on_the_deployment_that_created_the_replica_set(
-    module_space: Space, replicas: tuple[Running, Running]
-) -> None:
-    """`kubectl describe deployment` shows it, and what to change."""
-    well_within_an_hour()
-    made = template(app="front")
-    made["spec"]["restartPolicy"] = "Always"
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "front"},
-        "spec": {"selector": {"matchLabels": {"app": "front"}}, "template": made},
-    }
-    module_space.create(deployment)
-    eventually("the Deployment has an Event", lambda: events(module_space, "front"))
-    (event,) = events(module_space, "front")
-    assert event["involvedObject"]["kind"] == "Deployment"
-    mentions(event["message"], "pod template of Deployment front", "ask your admin")
-    assert sum(outcomes(replica, "failed") for replica in replicas) == 0
-
-
-def test_the_owner_of_a_pod_that_no_node_admits_has_an_event(
-    module_space: Space, replicas: tuple[Running, Running]
-) -> None:
-    """Its controller has made the pod, and says nothing more; the same was said at its creation."""
-    well_within_an_hour()
-    nowhere = job("stuck", template=template("nowhere", **{names.KIND: "build"}))
-    (said,) = told(module_space, nowhere)
-    assert said.startswith("Warning: fairlead: Job stuck: 0 of ")
-    mentions(said, f"{POOL}=nowhere matches none")
-    module_space.create(nowhere)
-    eventually("the Job has an Event", lambda: events(module_space, "stuck"))
-    (event,) = events(module_space, "stuck")
-    assert (event["reason"], event["type"]) == ("NoNode", "Warning")
-    mentions(event["message"], "pod template of Job stuck", "ask your admin")
-    assert sum(outcomes(replica, "failed") for replica in replicas) == 0
 
 
 def test_a_dry_run_makes_no_event(module_space: Space, replicas: tuple[Running, Running]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.comparison.worlds import NODES, arrival, compared, compared_sets, different
 from tests.examples import examples
-from tests.laws.strategies import NOW, document, excepted_lists, exceptions, policies
+from tests.laws.strategies import NOW, excepted_lists, exceptions, policies
 from tests.laws.strategies import nodes as drawn_nodes
 from tests.laws.strategies import pods as drawn_pods
 from tests.laws.world import CLUSTER, policy_set
@@ -38,7 +38,6 @@ metadata: {name: burst}
 spec: {autoscaled: true, nodes: [{labels: {pool: burst}}]}
 ---
 """
-OTHER_SPOT = document("CapacityClass", "spot", {"nodes": [{"labels": {"spot": "yes"}}]})
 ARM: Json = {"nodeSelector": {"arch": "arm64"}}
 comparing = settings(
     max_examples=examples(80),

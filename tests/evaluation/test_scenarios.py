@@ -252,3 +252,22 @@ def test_a_policy_report_says_the_same_of_the_stored_pod(scenario: Scenario) -> 
     found = {each.policy for each in judged.results if each.result == "fail"}
     tried = {each.policy for each in judged.results if each.rule == "audit"}
     assert found - tried == ({NO_NODE} if scenario.is_stranded else set()), judged
+
+
+@each_scenario
+def test_a_pod_that_is_not_sent_is_reported_by_each_command(scenario: Scenario) -> None:
+    """With the reason, as a result of its own, and of no run for a comparison."""
+    (explained,) = json.loads(decide(scenario, "explain", "json").stdout)["pods"]
+    previewed = json.loads(preview(scenario, "json").stdout)["runs"][0]["replicas"]
+    found = [explained["result"], *(each["result"] for each in previewed)]
+    assert ("not-sent" in found) == (set(found) == {"not-sent"}) == bool(scenario.namespace)
+    told = " ".join(decide(scenario, "explain", "text").stdout.split())
+    assert ("not sent to the webhook" in told) == bool(scenario.namespace)
+    if scenario.namespace:
+        assert scenario.namespace in told
+        printed = decide(scenario, "mutate", "yaml")
+        assert yaml.safe_load(printed.stdout) == {"apiVersion": "v1", "kind": "Pod", **scenario.pod}
+        assert "sent to the webhook" in printed.stderr
+        files = ("diff", "/dev/null", f"{scenario.folder}/policies.yaml", "-o", "json")
+        compared = json.loads(ask(scenario, *files, "--pods", f"{scenario.folder}/pod.yaml").stdout)
+        assert (compared["pods"]["total"], compared["pods"]["ofNoRun"]) == (0, 1)

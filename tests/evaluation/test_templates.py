@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.admission.reviews import policy_set
+from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
@@ -119,12 +120,7 @@ def test_a_workload_of_no_shape_stays_as_it_is(odd: object) -> None:
 def a_job(spec: Json) -> Json:
     """A PyTorchJob whose master has this spec."""
     replicas = {"Master": {"template": {"spec": spec}}}
-    return {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": "train"},
-        "spec": {"pytorchReplicaSpecs": replicas},
-    }
+    return an_object("kubeflow.org/v1", "PyTorchJob", "train", {"pytorchReplicaSpecs": replicas})
 
 
 def a_run(spec: Json) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.laws.strategies import CLASSES, Json, document
+from tests.objects import required_affinity
 
 _ALL_CLASSES = "\n---\n".join(map(json.dumps, CLASSES))
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -22,7 +23,7 @@ def text(*specs: Json) -> str:
 def required(*terms: list[Json]) -> Json:
     """Required node affinity of these terms."""
     found = [{"matchExpressions": expressions} for expressions in terms]
-    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": found}}}
+    return required_affinity(*found)
 
 
 WORKERS = {"match": {"roles": ["worker"]}}

@@ -8,6 +8,7 @@ import pytest
 
 from tests.exported.sets import required, text
 from tests.laws.strategies import Json, document
+from tests.objects import required_affinity
 from tests.wording import Wording, mentions
 from webhook.errors import NotExported
 from webhook.exported.documents import documents
@@ -62,23 +63,17 @@ UNREACHABLE = {
         (
             {
                 "overrides": {
-                    "affinity": {
-                        "nodeAffinity": {
-                            "requiredDuringSchedulingIgnoredDuringExecution": {
-                                "nodeSelectorTerms": [
-                                    {
-                                        "matchFields": [
-                                            {
-                                                "key": "metadata.name",
-                                                "operator": "In",
-                                                "values": ["n"],
-                                            }
-                                        ]
-                                    }
-                                ]
-                            }
+                    "affinity": required_affinity(
+                        {
+                            "matchFields": [
+                                {
+                                    "key": "metadata.name",
+                                    "operator": "In",
+                                    "values": ["n"],
+                                }
+                            ]
                         }
-                    }
+                    )
                 }
             },
             "kubernetes.io/hostname",

@@ -19,6 +19,7 @@ from tests.helm.conftest import Template
 from tests.manifests.chart import CHART
 from tests.manifests.generated import ROOT
 from tests.manifests.kustomize import Json, of_kind, overlay
+from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -32,12 +33,9 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments"
 POLICIES = f"/apis/{names.API_VERSION}/{names.POLICY_RESOURCES[names.POLICY_KIND]}"
 SECRETS = f"/api/v1/namespaces/{names.NAMESPACE}/secrets"
-POLICY: Json = {
-    "apiVersion": names.API_VERSION,
-    "kind": names.POLICY_KIND,
-    "metadata": {"name": "mine"},
-    "spec": {"defaults": {"nodeSelector": {"pool": "mine"}}},
-}
+POLICY: Json = an_object(
+    names.API_VERSION, names.POLICY_KIND, "mine", {"defaults": {"nodeSelector": {"pool": "mine"}}}
+)
 RUN: Json = {
     "apiVersion": names.API_VERSION,
     "kind": "Run",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.manifests.generated import ROOT
+from tests.objects import an_object
 from tests.policy.examples import EVERYTHING
 from webhook import names
 from webhook.errors import InvalidDocuments
@@ -30,12 +31,9 @@ HEAD = "apiVersion: fairlead.dev/v1alpha1\nkind: CapacityClass\n"
 
 def capacity_class(name: str, **spec: object) -> Json:
     """A class of the cluster."""
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.CLASS_KIND,
-        "metadata": {"name": name},
-        "spec": spec or {"nodes": [{"labels": {"pool": name}}]},
-    }
+    return an_object(
+        names.API_VERSION, names.CLASS_KIND, name, spec or {"nodes": [{"labels": {"pool": name}}]}
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.judgement.test_cluster_objects import objects
+from tests.objects import an_object, required_affinity
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.errors import InvalidDocuments
@@ -25,12 +26,7 @@ Json = dict[str, Any]
 
 def stored(kind: str, name: str, **spec: Any) -> Json:
     """An object."""
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    return an_object(names.API_VERSION, kind, name, spec)
 
 
 def policy(name: str, **spec: Any) -> Json:
@@ -230,9 +226,7 @@ def test_what_would_reject_every_pod_is_refused(wording: Wording) -> None:
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 BELOW: Json = {"key": "lifecycle", "operator": "Lt", "values": ["0"]}
-LESS_THAN_NONE: Json = {
-    "affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [BELOW]}]}}}
-}
+LESS_THAN_NONE: Json = {"affinity": required_affinity({"matchExpressions": [BELOW]})}
 
 
 @pytest.mark.parametrize(

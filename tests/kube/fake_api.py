@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from certs.authority import new_authority
@@ -19,8 +19,10 @@ from webhook.kube.config import load
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
     from pathlib import Path
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,50 @@ def client_of(api: FakeApi, folder: Path, *, timeout: float = 60.0, **user: Any)
     """A client of the fake server."""
     file = write_kubeconfig(folder, api.url, **user)
     return Client(lambda: load(file, environ={}), timeout=timeout)
+
+
+def answering(
+    objects: Mapping[str, Any], forbidden: Collection[str] = ()
+) -> Callable[[Request, Answer], Awaitable[None]]:
+    """Answers by path: an object, a list of objects, or a text; 404 for what is not there."""
+
+    async def handle(request: Request, answer: Answer) -> None:
+        found = objects.get(request.path)
+        if request.path in forbidden:
+            await answer.status(403, "Forbidden", f"you may not read {request.path}")
+        elif found is None:
+            await answer.status(404, "NotFound", request.path)
+        elif isinstance(found, str):
+            await answer.raw(found.encode())
+        elif isinstance(found, list | tuple):
+            await answer.json({"metadata": {"resourceVersion": "1"}, "items": list(found)})
+        else:
+            await answer.json(found)
+
+    return handle
+
+
+def answer_of(
+    objects: Mapping[str, Any],
+    folder: Path,
+    question: Callable[[Client], Awaitable[T]],
+    forbidden: Collection[str] = (),
+    paths: list[str] | None = None,
+) -> T:
+    """What a question comes to beside an API server with these objects; its `paths` are kept."""
+
+    async def run() -> T:
+        async with (
+            fake_api(answering(objects, forbidden)) as api,
+            client_of(api, folder) as client,
+        ):
+            try:
+                return await question(client)
+            finally:
+                if paths is not None:
+                    paths.extend(request.path for request in api.requests)
+
+    return asyncio.run(run())
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api, until
+from tests.objects import an_object
 from tests.wording import mentions
 from webhook.cli.cluster_surroundings import read_policies
 from webhook.errors import ClusterError, InvalidDocuments
@@ -154,12 +155,9 @@ def test_only_what_a_set_is_made_of_is_a_change(tmp_path: Path) -> None:
             await until(lambda: len(changes) == 1)
             (text,) = watched.objects().values()
             assert list(watched.objects()) == ["placementpolicies/p"]
-            assert orjson.loads(text) == {
-                "apiVersion": "fairlead.dev/v1alpha1",
-                "kind": "PlacementPolicy",
-                "metadata": {"name": "p"},
-                "spec": POOL,
-            }
+            assert orjson.loads(text) == an_object(
+                "fairlead.dev/v1alpha1", "PlacementPolicy", "p", POOL
+            )
             go_on.set()
             await until(lambda: len(changes) == 3)
         assert changes == [1, 1, 0]

@@ -8,15 +8,13 @@ from typing import Final
 from tests.cluster.manifests import Json
 from tests.cluster.spaces import Space
 from tests.eventually import eventually
+from tests.objects import an_object
 from webhook.sandbox.kubectl import Kubectl
 
 CHECK: Final = "capacity-found"
-MANIFEST: Final[Json] = {
-    "apiVersion": "kueue.x-k8s.io/v1beta2",
-    "kind": "AdmissionCheck",
-    "metadata": {"name": CHECK},
-    "spec": {"controllerName": "example.invalid/tests"},
-}
+MANIFEST: Final[Json] = an_object(
+    "kueue.x-k8s.io/v1beta2", "AdmissionCheck", CHECK, {"controllerName": "example.invalid/tests"}
+)
 _CHANGED: Final = "lastTransitionTime"
 _LONG_AGO: Final = "2026-01-01T00:00:00Z"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.cluster.manifests import Json, job_spec, pod, template, workload
+from tests.objects import an_object
 from webhook import names
 
 
@@ -28,12 +29,7 @@ def job(
     labels = {names.KUEUE_QUEUE: queue}
     if priority:
         labels[f"{names.KUEUE_PREFIX}priority-class"] = priority
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "labels": labels},
-        "spec": spec,
-    }
+    return an_object("batch/v1", "Job", {"name": name, "labels": labels}, spec)
 
 
 def plain(queue: str) -> Json:

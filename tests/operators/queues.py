@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tests.cluster.manifests import Json
+from tests.objects import an_object
 from tests.operators import checks
 
 POOL: Final = "cloud.google.com/gke-nodepool"
@@ -77,9 +78,4 @@ def _cluster_queue(name: str, flavors: tuple[str, ...]) -> Json:
 
 
 def _kueue(kind: str, name: str, spec: dict[str, Any]) -> Json:
-    return {
-        "apiVersion": _API,
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    return an_object(_API, kind, name, spec)

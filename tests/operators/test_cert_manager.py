@@ -21,7 +21,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def cert_manager() -> Path:
     """Its program; its source, too, is on this machine before the network is left."""
-    module_source(CERT_MANAGER)
+    module_source(CERT_MANAGER.module)
     return obtain_program(CERT_MANAGER)
 
 

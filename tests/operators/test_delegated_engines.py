@@ -12,6 +12,7 @@ import pytest
 from tests.cluster.manifests import pod
 from tests.cluster.spaces import LOOK, NewNamespace, Space
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.operators import delegated_lives
 from tests.operators.comparison import GUIDE, compare
 from tests.operators.conftest import JOB_OPERATORS, run_operator
@@ -211,12 +212,9 @@ def test_a_driver_that_fails_ends_a_run_on_dask(space: Space) -> None:
 
 def test_the_name_of_another_s_object_is_taken(space: Space) -> None:
     """Its owner keeps it, and the Run goes on once it is away."""
-    foreign: Mapping[str, object] = {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": "train"},
-        "spec": {"suspend": True, "replicatedJobs": []},
-    }
+    foreign: Mapping[str, object] = an_object(
+        "jobset.x-k8s.io/v1alpha2", "JobSet", "train", {"suspend": True, "replicatedJobs": []}
+    )
     space.create(dict(foreign))
     run = play(space, ON_JOBSET)
     mentions(created_reason(run, "NameTaken"), "JobSet train", "does not belong to this run")

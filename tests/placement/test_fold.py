@@ -8,7 +8,7 @@ import pytest
 
 from tests.laws.strategies import document
 from tests.laws.world import policy_set
-from tests.wording import Wording, mentions
+from tests.wording import mentions
 from webhook.placement.bundle import Bundle
 
 Json = dict[str, Any]
@@ -38,35 +38,6 @@ def capacity(name: str, mode: str) -> Json:
     return {"capacity": [{"class": name, "mode": mode}]}
 
 
-def test_the_first_policy_wins_a_key_and_the_other_is_lost() -> None:
-    """By priority; the trace names who decides."""
-    bundle = folded({"overrides": selector("a")}, {"overrides": selector("b")})
-    assert bundle.hard.selector == {"pool": "a"}
-    assert outcomes(bundle) == [("b", "nodeSelector[pool]", "lost")]
-    assert "policy a (overrides) sets it" in bundle.trace[0].reason
-    assert not bundle.warnings
-
-
-def test_a_requirement_comes_before_any_override_and_an_override_before_any_default() -> None:
-    """Whatever their priorities."""
-    bundle = folded(
-        {"defaults": selector("a")}, {"overrides": selector("a")}, {"requirements": selector("b")}
-    )
-    assert bundle.hard.selector == {"pool": "b"}
-    assert outcomes(bundle) == [
-        ("b", "nodeSelector[pool]", "lost"),
-        ("a", "nodeSelector[pool]", "lost"),
-    ]
-
-
-def test_two_requirements_that_contradict_each_other_are_both_named(wording: Wording) -> None:
-    """Neither drops; every pod that both match is rejected."""
-    bundle = folded({"requirements": selector("a")}, {"requirements": selector("b")})
-    (message,) = bundle.contradictions
-    mentions(message, "nodeSelector[pool]", "policy a requires 'a'", "policy b requires 'b'")
-    wording(message)
-
-
 def test_two_long_values_are_cut_so_that_they_differ() -> None:
     """Whoever reads it sees what is to be changed."""
     same = "x" * 100
@@ -74,23 +45,6 @@ def test_two_long_values_are_cut_so_that_they_differ() -> None:
     bundle = folded({"requirements": one}, {"requirements": two})
     for text in (bundle.contradictions[0], bundle.trace[0].reason):
         mentions(text, "xx1'", "xx2'")
-
-
-def test_a_setting_that_leaves_no_node_with_an_earlier_one_drops_with_a_warning(
-    wording: Wording,
-) -> None:
-    """Even where they are about different fields."""
-    bundle = folded({"overrides": selector("a")}, {"overrides": capacity("pool-b", "Constrain")})
-    # pool-b has a second shape, in zone c, that is still possible.
-    assert not bundle.warnings
-    bundle = folded(
-        {"overrides": {"nodeSelector": {"pool": "a", "zone": "a"}}},
-        {"overrides": capacity("pool-b", "Constrain")},
-    )
-    assert outcomes(bundle) == [("b", "capacity[pool-b]", "dropped")]
-    (warning,) = bundle.warnings
-    mentions(warning, "policy b: capacity[pool-b]", "dropped", "policy a")
-    wording(warning)
 
 
 def test_two_classes_that_leave_no_node_together_do_not_stand_together() -> None:
@@ -122,31 +76,6 @@ def test_requirements_of_one_class_join_or_contradict(
         {"requirements": capacity("spot", first)}, {"requirements": capacity("spot", second)}
     )
     assert bool(bundle.contradictions) == rejected
-
-
-def test_none_silences_later_policies_and_the_defaults() -> None:
-    """It leaves the pod alone, whatever later policies say of the class."""
-    bundle = folded(
-        {"overrides": capacity("spot", "None")},
-        {"overrides": capacity("spot", "Constrain")},
-        {"defaults": capacity("spot", "Prefer")},
-    )
-    assert [w.mode for w in bundle.capacity] == ["None"]
-    assert bundle.hard.terms is None
-
-
-def test_tolerations_join_and_what_is_covered_is_not_repeated() -> None:
-    """Coverage, not equality."""
-    broad = {"key": "gpu", "operator": "Exists"}
-    narrow = {"key": "gpu", "operator": "Equal", "value": "x", "effect": "NoSchedule"}
-    bundle = folded(
-        {"overrides": {"tolerations": [broad]}}, {"defaults": {"tolerations": [narrow]}}
-    )
-    assert [w.toleration for w in bundle.tolerations] == [broad]
-    bundle = folded(
-        {"overrides": {"tolerations": [narrow]}}, {"defaults": {"tolerations": [broad]}}
-    )
-    assert [w.toleration for w in bundle.tolerations] == [narrow, broad]
 
 
 def test_required_affinity_of_overrides_is_anded_and_of_defaults_the_first_wins() -> None:

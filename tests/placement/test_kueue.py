@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.laws.strategies import REQUIRED, document
+from tests.laws.strategies import document
 from tests.laws.world import decided, patched, policy_set
+from tests.objects import required_affinity
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.placement import pod as pods
@@ -80,23 +81,19 @@ def test_the_namespace_says_whether_it_is_kept(labels: dict[str, str], kept: boo
 def required(*expressions: Json) -> Json:
     """Overrides of required node affinity, of one term."""
     terms = [{"matchExpressions": list(expressions)}]
-    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}}
+    return {"affinity": required_affinity(*terms)}
 
 
 def test_what_only_everything_before_leaves_no_node_names_kueue_too(wording: Wording) -> None:
     """No single one of them is to blame."""
     first = required({"key": "zone", "operator": "In", "values": ["a"]})
     either = {
-        "affinity": {
-            "nodeAffinity": {
-                REQUIRED: {
-                    "nodeSelectorTerms": [
-                        {"matchExpressions": [{"key": key, "operator": "In", "values": ["b"]}]}
-                        for key in ("zone", "pool")
-                    ]
-                }
-            }
-        }
+        "affinity": required_affinity(
+            *[
+                {"matchExpressions": [{"key": key, "operator": "In", "values": ["b"]}]}
+                for key in ("zone", "pool")
+            ]
+        )
     }
     policies = policy_set(
         [

@@ -8,6 +8,7 @@ import pytest
 
 from tests.laws.strategies import REQUIRED, document
 from tests.laws.world import decided, patched, policy_set
+from tests.objects import required_affinity
 from tests.wording import mentions
 from webhook import names
 
@@ -18,7 +19,7 @@ def pod(*terms: Json, **selector: str) -> Json:
     """A pod of a run with required terms and a nodeSelector."""
     spec: Json = {"containers": [], "nodeSelector": selector}
     if terms:
-        spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
+        spec["affinity"] = required_affinity(*terms)
     return {"metadata": {"labels": {names.RUN: "r"}}, "spec": spec}
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.laws import scheduler, strategies
+from tests.objects import required_affinity
 from webhook.placement import node_affinity
 from webhook.placement.shapes import Term
 
@@ -29,7 +30,7 @@ def admitted(terms: list[Term], selector: dict[str, str] | None = None) -> set[i
     pod = {
         "spec": {
             "nodeSelector": selector or {},
-            "affinity": {"nodeAffinity": {strategies.REQUIRED: {"nodeSelectorTerms": terms}}},
+            "affinity": required_affinity(*terms),
         }
     }
     return {at for at, node in enumerate(NODES) if scheduler.labels_admit(pod, node)}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.laws import scheduler, strategies
+from tests.objects import required_affinity
 from tests.wording import Wording, mentions
 from webhook.placement import nodes
 from webhook.placement.nodes import InvalidNode, Node, obstacle, survey
@@ -26,7 +27,7 @@ def pod(**spec: Any) -> PodPlacement:
 
 
 def affine(*terms: Json) -> PodPlacement:
-    return pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [*terms]}}})
+    return pod(affinity=required_affinity(*terms))
 
 
 def term(*expressions: str) -> Json:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.objects import required_affinity
 from webhook import names
 from webhook.placement import capacity, on_demand
 from webhook.placement.capacity import CapacityClass
@@ -43,7 +44,7 @@ def spot(*taints: Any, autoscaled: bool = True) -> CapacityClass:
 
 def pod(*terms: Json, **spec: Any) -> PodPlacement:
     if terms:
-        spec["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [*terms]}}}
+        spec["affinity"] = required_affinity(*terms)
     return read_pod({"metadata": {}, "spec": spec})
 
 

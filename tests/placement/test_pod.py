@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.objects import required_affinity
 from tests.wording import Wording, mentions
 from webhook.errors import InvalidPod
 from webhook.placement import pod
@@ -26,7 +27,7 @@ def test_what_is_absent_or_null_is_empty() -> None:
     nulls = dict.fromkeys(("nodeSelector", "tolerations", "affinity", "schedulerName", "os"))
     assert pod.parse_pod(raw(**nulls)) == empty
     assert empty.required is None
-    affinity: Json = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}
+    affinity: Json = required_affinity()
     assert pod.parse_pod(raw(affinity=affinity)).required == []
 
 
@@ -59,13 +60,7 @@ def test_a_toleration_with_a_null_member_is_read() -> None:
             "list",
         ),
         (
-            {
-                "affinity": {
-                    "nodeAffinity": {
-                        REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [{"values": [1]}]}]}
-                    }
-                }
-            },
+            {"affinity": required_affinity({"matchExpressions": [{"values": [1]}]})},
             "matchExpressions[0].values",
             "list of strings",
             "list",
@@ -104,7 +99,7 @@ def expression(*values: str) -> dict[str, Any]:
 
 def required(*terms: dict[str, Any]) -> dict[str, Any]:
     """A spec with these terms."""
-    return {"affinity": {"nodeAffinity": {pod.REQUIRED: {"nodeSelectorTerms": list(terms)}}}}
+    return {"affinity": required_affinity(*terms)}
 
 
 def preferred(kind: str, count: int) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.objects import an_object
 from tests.policy.test_model import an_exception
 from tests.wording import Wording, mentions
 from webhook.errors import InvalidDocuments
 from webhook.identity import Identity
 from webhook.policy import policy_documents
-from webhook.policy.exceptions import NOTHING, Exceptions, SetAside, of_time
+from webhook.policy.exceptions import Exceptions, SetAside, of_time
 from webhook.policy.load import Loaded, load
 from webhook.policy.model import PlacementException
 from webhook.policy.policy_set import PolicySet
@@ -30,12 +31,9 @@ WORKER = Subject(
     frozenset(),
 )
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
-POLICY = {
-    "apiVersion": "fairlead.dev/v1alpha1",
-    "kind": "PlacementPolicy",
-    "metadata": {"name": "spot"},
-    "spec": {"defaults": {"labels": {"team": "x"}}},
-}
+POLICY = an_object(
+    "fairlead.dev/v1alpha1", "PlacementPolicy", "spot", {"defaults": {"labels": {"team": "x"}}}
+)
 
 
 def exceptions(**specs: dict[str, Any]) -> Exceptions:
@@ -56,48 +54,6 @@ def test_a_set_without_exceptions_has_none() -> None:
     """So that nothing is asked of it for any pod."""
     assert not Exceptions([])
     assert exceptions(a={})
-
-
-def test_an_exception_takes_away_what_it_names_until_its_end() -> None:
-    """To the second: at its end it has ended."""
-    found = exceptions(a={})
-    assert told(found.set_aside(["spot", "pool"], WORKER, BEFORE)) == ({"a": ("spot",)}, {})
-    assert told(found.set_aside(["spot", "pool"], WORKER, END)) == ({}, {"a": ("spot",)})
-
-
-def test_without_a_time_nothing_is_in_force_and_nothing_has_ended() -> None:
-    """Whoever does not know the time cannot tell."""
-    assert exceptions(a={}).set_aside(["spot"], WORKER, None) is NOTHING
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"match": {"roles": ["ps"]}},
-        {"match": {"namespaces": ["ml-*"]}},
-        {"match": {"roles": ["worker"], "podSelector": {"matchLabels": {"debug": "ben"}}}},
-        {"policies": ["other"]},
-    ],
-)
-def test_an_exception_ignores_pods_that_it_does_not_match(spec: dict[str, Any]) -> None:
-    """Nor are policies that it does not name."""
-    assert told(exceptions(a=spec).set_aside(["spot"], WORKER, BEFORE)) == ({}, {})
-
-
-def test_two_exceptions_to_one_policy_are_both_named() -> None:
-    """And one that has ended with what is not taken away all the same."""
-    found = exceptions(
-        c={"policies": ["spot", "pool"], "until": "2026-11-01T00:00:00Z"},
-        b={"policies": ["*"], "match": {"namespaces": ["r*"]}},
-        a={},
-    )
-    assert [each.name for each in found] == ["a", "b", "c"]
-    every = ("spot", "pool")
-    assert told(found.set_aside(every, WORKER, BEFORE)) == ({"a": ("spot",), "b": every}, {})
-    elsewhere = WORKER._replace(namespace="ml")
-    aside = found.set_aside(every, elsewhere, BEFORE)
-    assert told(aside) == ({"a": ("spot",)}, {"c": ("pool",)})
-    assert aside.policies == {"spot"}
 
 
 def test_an_end_is_a_moment_whatever_its_zone() -> None:

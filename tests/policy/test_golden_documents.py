@@ -1,13 +1,48 @@
 """Golden documents: each slip with the line that is printed for it."""
 
 import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from webhook.errors import InvalidDocuments
+from webhook.judgement.set_judgement import judge_set
 from webhook.policy.policy_documents import parse
+from webhook.policy_tests import load_tests
+from webhook.run.run_documents import read_runs
 
 FOLDER = Path(__file__).parents[1] / "golden" / "documents"
+
+
+def wrong_tests(files: dict[str, bytes]) -> Sequence[object]:
+    """What is wrong with the tests of policies in a file."""
+    ((name, content),) = files.items()
+    with pytest.raises(InvalidDocuments) as caught:
+        load_tests.parse(name, content)
+    return caught.value.findings
+
+
+def judged_sets(files: dict[str, bytes]) -> Sequence[object]:
+    """What is wrong with each set of a file, in which each begins with a comment."""
+    ((name, content),) = files.items()
+    found: list[object] = []
+    lines = content.decode().splitlines()
+    starts = [at for at, line in enumerate(lines) if line.startswith("# Set: ")]
+    for start, end in pairwise([*starts, len(lines)]):
+        text = "\n" * start + "\n".join(lines[start:end])
+        found += judge_set(parse({name: text.encode()})).findings
+    return found
+
+
+READERS: Mapping[str, Callable[[dict[str, bytes]], Sequence[object]]] = {
+    "errors": lambda files: parse(files).findings,
+    "warnings": lambda files: parse(files).findings,
+    "runs": lambda files: read_runs(files).findings,
+    "policy-tests": wrong_tests,
+    "sets": judged_sets,
+}
 EXPECTED = re.compile(r"#! (\d+): (warning: )?(.*)")
 
 
@@ -29,6 +64,5 @@ def test_a_document_is_reported_as_it_announces(path: Path) -> None:
     """Every slip has its line, column, path, value and cure; and nothing else is reported."""
     content = path.read_bytes()
     announced = expected(content.decode(), path.name)
-
     assert announced
-    assert [str(finding) for finding in parse({path.name: content}).findings] == announced
+    assert [str(finding) for finding in READERS[path.stem]({path.name: content})] == announced

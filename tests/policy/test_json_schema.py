@@ -1,11 +1,13 @@
-"""The JSON Schema says what the reader says, and the files that ship are the current ones."""
+"""The JSON Schemas say what the readers say, and the files that ship are the current ones."""
+
+from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -14,74 +16,105 @@ from tests.document_keys import keys
 from tests.examples import examples
 from tests.fast_yaml import load_all_yaml, load_yaml
 from tests.policy.examples import EVERYTHING, GONE, changed, places
+from tests.run import whole_runs
 from webhook.policy.json_schema import ALL, DIALECT, names, pages, schema
 from webhook.policy.policy_documents import KNOWN, parse
+from webhook.run import json_schema as run
+from webhook.run.run_documents import read_runs
 
+Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
-SCHEMA = schema(ALL)
-VALIDATOR = Draft202012Validator(SCHEMA)
+FOLDER = ROOT / "docs" / "reference"
 SOURCES = sorted((ROOT / "webhook" / "sources").glob("*.yaml"))
-DOCUMENTS: list[dict[str, Any]] = [
-    *load_all_yaml(EVERYTHING),
-    *(load_yaml(file.read_text()) for file in SOURCES),
-]
-FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+SCHEMAS: dict[str, Json] = {**{name: schema(name) for name in names()}, "run": run.schema()}
+PAGES = {**pages(), "run.md": run.page()}
 
 
-def file_of(name: str) -> Path:
-    """Where the schema of that name is kept."""
-    return ROOT / "schemas" / f"{'fairlead' if name == ALL else name}.json"
+class Family(NamedTuple):
+    """A schema, documents that use every field of it, and whether the reader takes a document.
+
+    unwritten: definitions of what no person writes.
+    """
+
+    schema: Json
+    documents: list[Json]
+    takes: Callable[[Json], bool]
+    page: str
+    unwritten: frozenset[str] = frozenset()
 
 
-@pytest.mark.parametrize("name", names())
+def takes_policy(document: Json) -> bool:
+    """Whether a file may contain it."""
+    return not parse({"x": json.dumps(document).encode()}).errors
+
+
+def takes_run(document: Json) -> bool:
+    """Whether a file may contain it."""
+    return not read_runs({"x": json.dumps(document).encode()}).errors
+
+
+POLICIES = Family(
+    SCHEMAS[ALL],
+    [*load_all_yaml(EVERYTHING), *(load_yaml(file.read_text()) for file in SOURCES)],
+    takes_policy,
+    "\n".join(pages().values()),
+)
+STATUS = ("RunStatus", "RoleStatus", "Usage", "Recovering", "ReplicaHistory", "HistoryEvent")
+RUNS = Family(
+    SCHEMAS["run"],
+    whole_runs.ALL,
+    takes_run,
+    run.page(),
+    frozenset((*STATUS, "Incident", "LastFailure", "Condition", "RunMetadata")),
+)
+each_family = pytest.mark.parametrize("family", [POLICIES, RUNS], ids=["policies", "runs"])
+EXAMPLES = [(family, each) for family in (POLICIES, RUNS) for each in family.documents]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
 def test_the_schemas_that_ship_are_fresh(name: str) -> None:
     """`fairlead schema NAME > FILE` makes each file again."""
-    current = json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n"
-
-    assert file_of(name).read_text() == current, (
-        f"run: fairlead schema {name} > {file_of(name).relative_to(ROOT)}"
-    )
-
-
-@pytest.mark.parametrize("name", names())
-def test_each_schema_is_a_schema(name: str) -> None:
-    """Draft 2020-12, as the files say themselves."""
-    Draft202012Validator.check_schema(schema(name))
-    assert schema(name)["$schema"] == DIALECT
+    file = ROOT / "schemas" / f"{'fairlead' if name == ALL else name}.json"
+    current = json.dumps(SCHEMAS[name], indent=2, ensure_ascii=False) + "\n"
+    again = f"run: fairlead schema {name} > {file.relative_to(ROOT)}"
+    assert file.read_text() == current, again
+    Draft202012Validator.check_schema(SCHEMAS[name])
+    assert SCHEMAS[name]["$schema"] == DIALECT
 
 
-def test_the_example_uses_every_field() -> None:
+@each_family
+def test_the_examples_use_every_field(family: Family) -> None:
     """So that the tests below speak of all of the schema; what the API server writes apart."""
-    written = {key for document in DOCUMENTS for key in keys(document)}
+    written = {key for document in family.documents for key in keys(document)}
     fields = {
         field
-        for definition in SCHEMA["$defs"].values()
+        for name, definition in family.schema["$defs"].items()
+        if name not in family.unwritten
         for field, value in definition["properties"].items()
-        if "type" in value or "$ref" in value or "enum" in value
+        if {"type", "$ref", "enum", "anyOf"} & set(value)
     }
-
     assert fields - written == {"gmsaCredentialSpec", "gmsaCredentialSpecName"}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document["metadata"]["name"])
-def test_the_example_is_valid_by_schema_and_reader(document: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("family", "document"), EXAMPLES)
+def test_the_examples_are_valid_by_schema_and_reader(family: Family, document: Json) -> None:
     """Both take every field, alone by kind and together."""
-    assert not parse({"x": yaml.safe_dump(document).encode()}).errors
-    VALIDATOR.validate(document)
-    Draft202012Validator(schema(document["kind"].lower())).validate(document)
+    assert family.takes(document)
+    Draft202012Validator(family.schema).validate(document)
+    Draft202012Validator(SCHEMAS[document["kind"].lower()]).validate(document)
 
 
 def test_the_policies_that_ship_are_valid_by_the_schema() -> None:
     """An editor that checks against the schema finds nothing in our own files."""
+    validator = Draft202012Validator(POLICIES.schema)
     for path in sorted((ROOT / "policies").rglob("*.yaml")):
         for document in load_all_yaml(path.read_text()):
             if isinstance(document, dict) and document.get("kind") in KNOWN:
-                VALIDATOR.validate(document)
+                validator.validate(document)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+SLIPS: dict[str, list[Json]] = {
+    "PlacementPolicy": [
         {"overrides": {"nodeName": "n1"}},
         {"overrides": {"patchStrategy": "IsNull"}},
         {"defaults": {"patchStrategy": "Replace"}},
@@ -98,73 +131,88 @@ def test_the_policies_that_ship_are_valid_by_the_schema() -> None:
         {"mach": {}, "defaults": {}},
         {"match": {}},
     ],
-)
-def test_an_editor_sees_the_usual_slips(change: dict[str, Any]) -> None:
+    "CapacityClass": [
+        {},
+        {"nodes": []},
+        {"nodes": [{"taints": []}]},
+        {"nodes": [], "complementOf": "a"},
+    ],
+    "Run": [
+        {"kind": "experiments"},
+        {"framework": "torch"},
+        {"replicas": {}},
+        {"replicas": {"worker": {"count": 0}}},
+        {"replicas": {"worker": {"resources": {"limits": {"cpu": 0.5}}}}},
+        {"replicas": {"worker": {"byIndex": [{}]}}},
+        {"pytorch": {"nprocPerNode": "all"}},
+        {"template": {"spek": {}}},
+        {"backofLimit": 3},
+        {"mainContainer": "Main"},
+    ],
+}
+
+
+@pytest.mark.parametrize(("kind", "spec"), [(kind, spec) for kind in SLIPS for spec in SLIPS[kind]])
+def test_an_editor_sees_the_usual_slips(kind: str, spec: Json) -> None:
     """What the schema can say, it says: types, words, ranges, unknown fields, fields together."""
-    head = {key: DOCUMENTS[2][key] for key in ("apiVersion", "kind", "metadata")}
-
-    assert not VALIDATOR.is_valid({**head, "spec": change})
-
-
-@pytest.mark.parametrize(
-    "spec", [{}, {"nodes": []}, {"nodes": [{"taints": []}]}, {"nodes": [], "complementOf": "a"}]
-)
-def test_an_editor_sees_the_usual_slips_in_a_class(spec: dict[str, Any]) -> None:
-    """A class without shapes, a shape that tells nothing, and both forms at once."""
-    head = {key: DOCUMENTS[0][key] for key in ("apiVersion", "kind", "metadata")}
-
-    assert not VALIDATOR.is_valid({**head, "spec": spec})
+    family = RUNS if kind == "Run" else POLICIES
+    least: Json = {"template": {}} if kind == "Run" else {}
+    good = next(each for each in family.documents if each["kind"] == kind)
+    assert not Draft202012Validator(family.schema).is_valid({**good, "spec": {**least, **spec}})
 
 
-PLACES = [(index, path) for index, each in enumerate(DOCUMENTS) for path in places(each)]
+PLACES = [(family, document, path) for family, document in EXAMPLES for path in places(document)]
 VALUES: st.SearchStrategy[Any] = (
     st.none()
     | st.booleans()
     | st.integers(-3, 200)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.sampled_from(["", "a", "a b", "NoExecute", "Exists", "In", "Prefer", "5"])
+    | st.sampled_from(["", "a", "a b", "NoExecute", "Exists", "In", "Prefer", "5", "500m", "jax"])
     | st.just([])
     | st.just({})
+    | st.just(GONE)
 )
 
 
-@settings(deadline=None, max_examples=examples(300))
-@given(st.sampled_from(PLACES), VALUES, st.sampled_from(["replace", "remove"]))
+@settings(deadline=None, max_examples=examples(450))
+@given(st.sampled_from(PLACES), VALUES)
 def test_what_the_reader_takes_the_schema_takes(
-    place: tuple[int, tuple[Any, ...]], value: Any, change: str
+    place: tuple[Family, Json, tuple[Any, ...]], value: Any
 ) -> None:
-    """An editor never marks what Fairlead would read: any one change of the example tells."""
-    index, path = place
-    document = changed(DOCUMENTS[index], path, value if change == "replace" else GONE)
+    """An editor never marks what Fairlead would read: any one change of an example tells."""
+    family, whole, path = place
+    document = changed(whole, path, value)
+    # A null of a Run is a field left out; an editor asks for it to be removed.
+    if family.takes(document) and (family is POLICIES or value is not None):
+        Draft202012Validator(family.schema).validate(document)
 
-    if not parse({"x": json.dumps(document).encode()}).errors:
-        VALIDATOR.validate(document)
 
-
-@pytest.mark.parametrize("file", sorted(pages()))
+@pytest.mark.parametrize("file", sorted(PAGES))
 def test_the_pages_that_ship_are_fresh(file: str) -> None:
     """`fairlead schema KIND -o markdown > FILE` makes each page again."""
-    kind = Path(file).stem
-
-    assert (FOLDER / file).read_text() == pages()[file], (
-        f"run: fairlead schema {kind} -o markdown > docs/reference/{file}"
-    )
+    again = f"run: fairlead schema {Path(file).stem} -o markdown > docs/reference/{file}"
+    assert (FOLDER / file).read_text() == PAGES[file], again
 
 
-@pytest.mark.parametrize("name", sorted(SCHEMA["$defs"]))
-def test_everything_is_explained(name: str) -> None:
+@each_family
+def test_everything_is_explained(family: Family) -> None:
     """Every part has a description, every field one that is a sentence."""
-    definition = SCHEMA["$defs"][name]
-
-    assert definition["description"].endswith(".")
-    for field, value in definition["properties"].items():
-        assert value.get("description", "").endswith("."), f"{name}.{field}"
-
-
-def test_every_field_is_on_a_page() -> None:
-    """What can be written is explained; what the API server writes is left out."""
-    text = "\n".join(pages().values())
-    for definition in SCHEMA["$defs"].values():
+    for name, definition in family.schema["$defs"].items():
+        assert definition["description"].rstrip(")").endswith((".", "Condition")), name
         for field, value in definition["properties"].items():
-            if "type" in value or "$ref" in value:
-                assert f"| `{field}` |" in text
+            assert value.get("description", "").endswith("."), f"{name}.{field}"
+
+
+@each_family
+def test_every_field_is_on_a_page(family: Family) -> None:
+    """What can be written is explained; what the API server writes is left out."""
+    for definition in family.schema["$defs"].values():
+        for field, value in definition["properties"].items():
+            if {"type", "$ref", *(("anyOf",) if family is RUNS else ())} & set(value):
+                assert f"| `{field}` |" in family.page, field
+
+
+@pytest.mark.parametrize("word", ["overrides", "requirements", "as a default"])
+def test_reports_about_runs_do_not_mention_policies(word: str) -> None:
+    """Placement has defaults, overrides and requirements in policies, and none of them here."""
+    assert word not in RUNS.page.lower()

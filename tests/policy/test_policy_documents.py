@@ -50,16 +50,6 @@ def test_every_document_of_every_file_is_read_in_the_order_of_names() -> None:
     assert read_back.sound() == read_back.documents
 
 
-def test_a_wrong_value_is_reported_with_its_place_and_the_values_allowed(wording: Wording) -> None:
-    """File, line, column, path, the value, the values allowed."""
-    text = "\n" * 10 + HEAD + "  overrides:\n    tolerations:\n      - operator: Exist\n"
-
-    [line] = lines(text, "spot.yaml")
-    assert line.startswith("spot.yaml:17:19: spec.overrides.tolerations[0].operator: ")
-    mentions(line, "'Exist'", "Exists, Equal")
-    wording(line)
-
-
 def test_all_errors_are_reported_at_once_in_order_of_place() -> None:
     """Whoever corrects a file need not read it again for the next error."""
     found = parse(

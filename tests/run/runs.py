@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.objects import an_object
 from webhook.run.model import Run
 
 Json = dict[str, Any]
@@ -13,12 +14,9 @@ UID = "7d5e0d4e-2f1c-4b8e-9a51-5c0f6f1f3f10"
 def a_run(name: str, spec: Json, *, namespace: str = "research", uid: str = UID) -> Run:
     """A Run as the API server would give it."""
     return Run.model_validate(
-        {
-            "apiVersion": "fairlead.dev/v1alpha1",
-            "kind": "Run",
-            "metadata": {"name": name, "namespace": namespace, "uid": uid},
-            "spec": spec,
-        }
+        an_object(
+            "fairlead.dev/v1alpha1", "Run", {"name": name, "namespace": namespace, "uid": uid}, spec
+        )
     )
 
 

@@ -58,32 +58,6 @@ def test_a_run_is_read_with_the_places_of_its_fields() -> None:
     assert document.locate(("spec", "replicas", "worker", "count")) == (10, 14)
 
 
-def test_all_errors_are_reported_at_once_with_their_lines(wording: Wording) -> None:
-    """One reading shows the whole work: between fields, in them, and in the text."""
-    wrong = (
-        RUN.replace("worker:", "wroker:").replace("count: 7", "count: seven")
-        + "      resources: {limits: {cpu: 0.5}}\n"
-        + "      byIndex: [{index: 2}, {index: 2}]\n"
-        + "  backofLimit: 3\n"
-        + "  jax: {}\n"
-        + "  suspend: yes\n"
-    )
-
-    expected = [
-        ("9:5: spec.replicas.wroker: ", "tensorflow", "role 'wroker'", "did you mean 'worker'?"),
-        ("10:14: spec.replicas.wroker.count: ", "whole number", "'seven'"),
-        ("11:33: spec.replicas.wroker.resources.limits.cpu: ", "0.5", "500m"),
-        ("12:37: spec.replicas.wroker.byIndex[1].index: ", "used by [0]"),
-        ("13:3: spec.backofLimit: ", "no such field", "did you mean 'backoffLimit'?"),
-        ("14:3: spec.jax: ", "framework jax only"),
-        ("15:12: spec.suspend: ", "yes", "true or false"),
-    ]
-    for line, (place, *facts) in zip(lines(wrong), expected, strict=True):
-        assert line.startswith(place)
-        mentions(line, *facts)
-        wording(line)
-
-
 def test_a_null_is_a_field_left_out() -> None:
     """As for the API server, whatever the field's default is: `disruptionLimit: null` is none."""
     with_nulls = (
@@ -104,12 +78,6 @@ def test_a_null_in_a_mapping_is_left_out_and_one_in_a_list_is_an_error(wording: 
     (line,) = lines(RUN + "  environment: {tolerations: [null]}\n")
     mentions(line, "11:31: spec.environment.tolerations[0]: ", "null")
     wording(line)
-
-
-def test_a_null_in_a_field_that_there_is_not_is_an_error() -> None:
-    """A slip stays a slip."""
-    (line,) = lines(RUN + "  backofLimit:\n")
-    mentions(line, "11:3: spec.backofLimit: ", "no such field", "did you mean 'backoffLimit'?")
 
 
 def test_a_null_in_a_template_stays() -> None:
@@ -164,34 +132,6 @@ def test_the_items_of_a_list_are_documents() -> None:
     found = runs(json.dumps(items))
     assert [each.model.namespace for each in found.documents] == ["team-a"]
     assert [each.path for each in found.findings] == ["items[1].kind"]
-
-
-@pytest.mark.parametrize(
-    ("text", "place", "facts"),
-    [
-        (RUN.replace("kind: Run", "kind: Runs"), "2:7: kind: ", ("kind Run,", "Runs")),
-        (RUN.replace("v1alpha1", "v1"), "1:13: apiVersion: ", ("'fairlead.dev/v1'",)),
-        (RUN.replace("fairlead", "farlead"), "1:13: apiVersion: ", ("'farlead.dev/v1alpha1'",)),
-        (
-            RUN.replace("apiVersion: fairlead.dev/v1alpha1\n", ""),
-            "1:1: apiVersion: ",
-            ("required",),
-        ),
-        ("version: 1.1\nkind: operation\n", "2:7: kind: ", ("kind Run,", "operation")),
-        ("- a\n", "1:1: ", ("kind Run",)),
-        ("a: [", "2:1: ", ("not YAML",)),
-    ],
-    ids=["kind", "version", "group", "no version", "Polyaxon", "list", "not YAML"],
-)
-def test_a_document_that_is_not_a_run_is_reported(
-    text: str, place: str, facts: tuple[str, ...], wording: Wording
-) -> None:
-    """A slip in the head of a document must not make it somebody else's."""
-    (only,) = lines(text)
-
-    assert only.startswith(place)
-    mentions(only, *facts)
-    wording(only)
 
 
 @settings(deadline=None, max_examples=examples(50))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.objects import an_object
 from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.evaluation.plugins import UNREAD
@@ -33,12 +34,7 @@ def on_spot(**setting: Any) -> dict[str, bytes]:
 
 def policies(overrides: dict[str, Any]) -> dict[str, bytes]:
     """A set with one policy."""
-    policy = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.POLICY_KIND,
-        "metadata": {"name": "a"},
-        "spec": {"overrides": overrides},
-    }
+    policy = an_object(names.API_VERSION, names.POLICY_KIND, "a", {"overrides": overrides})
     return {"a.yaml": "\n---\n".join(map(json.dumps, (CLASS, policy))).encode()}
 
 

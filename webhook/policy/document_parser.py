@@ -223,7 +223,9 @@ def _other_type(kind: str, value: object, written: str | None) -> str:
 
 
 def _literal(context: dict[str, Any], value: object, written: str | None) -> str:
-    allowed = ", ".join(_QUOTED_VALUE.findall(context["expected"]))
+    expected: str = context["expected"]
+    # Words are in quotes, and false is not.
+    allowed = ", ".join(_QUOTED_VALUE.findall(expected)) or expected.lower()
     if isinstance(value, list | dict):
         return f"want one of {allowed}, not {_noun(value)}"
     return f"{quoted(written if written is not None else value)} is not one of {allowed}"

@@ -399,12 +399,6 @@ def test_what_is_not_known_stands_in_every_form_of_the_answer(folder: Folder) ->
         mentions(told, "namespace research", "by-tier", "SparkApplication makes pods")
 
 
-def test_pods_that_no_installation_sends_are_not_compared(folder: Folder) -> None:
-    """No policy reaches the pods of kube-system."""
-    found = folder.told(POD.replace("namespace: research", "namespace: kube-system"))
-    assert (found["pods"]["total"], found["pods"]["ofNoRun"], found["changes"]) == (0, 1, [])
-
-
 def test_standard_input_may_have_the_pods(folder: Folder) -> None:
     """As `kubectl get -o yaml` prints them."""
     assert folder.diff("old", "new", "--pods", "-", stdin=POD).exit_code == 1

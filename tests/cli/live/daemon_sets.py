@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.objects import required_affinity
 from webhook import names
 
 Json = dict[str, Any]
@@ -26,9 +27,7 @@ POD: Json = {
     "spec": {
         "nodeName": "n1",
         "containers": [{"name": "main"}],
-        "affinity": {
-            "nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [{"matchFields": [_NODE]}]}}
-        },
+        "affinity": required_affinity({"matchFields": [_NODE]}),
     },
 }
 SET: Json = {

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.objects import an_object
 from webhook.cli.live.pod_stamp import likely_templates
 from webhook.evaluation.templates import templates_of as of_live_object
 from webhook.workloads.object import Object
@@ -22,12 +23,7 @@ def template(**labels: str) -> Json:
 
 def templates_of(api_version: str, kind: str, spec: Json) -> list[PodTemplate]:
     """The templates of an object named t."""
-    value = {
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {"name": "t", "namespace": "ml"},
-        "spec": spec,
-    }
+    value = an_object(api_version, kind, {"name": "t", "namespace": "ml"}, spec)
     return pod_templates(Object("cluster", value))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ import click
 import pytest
 
 from tests.cli.live import daemon_sets
-from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from tests.kube.fake_api import answer_of
 from tests.wording import Wording, mentions
 from webhook import names, validating
 from webhook.cli.decisions import decisions
@@ -158,26 +157,11 @@ def asked(
 
     What is asked goes into `paths`; `more` is there too.
     """
-    cluster = {**CLUSTER, **(more or {})}
-
-    async def handle(request: Request, answer: Answer) -> None:
-        if paths is not None:
-            paths.append(request.path)
-        found = None if request.path == gone else cluster.get(request.path)
-        if request.path in forbidden:
-            await answer.status(403, "Forbidden", f"you may not read {request.path}")
-        elif found is None:
-            await answer.status(404, "NotFound", request.path)
-        elif isinstance(found, list):
-            await answer.json({"metadata": {"resourceVersion": "1"}, "items": found})
-        else:
-            await answer.json(found)
-
-    async def run() -> Answers:
-        async with fake_api(handle) as api, client_of(api, folder) as client:
-            return await ask(client, [ObjectReference(kind, name)], "ml", (), None)
-
-    return asyncio.run(run())
+    cluster = {**CLUSTER, **(more or {}), gone: None}
+    objects = [ObjectReference(kind, name)]
+    return answer_of(
+        cluster, folder, lambda client: ask(client, objects, "ml", (), None), forbidden, paths
+    )
 
 
 def told(answers: Answers) -> tuple[str, list[tuple[str, Any, Any]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import click
 
 from tests.cli.live import daemon_sets
 from tests.cli.live.test_live_answers import CLUSTER, pod
-from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from tests.kube.fake_api import answer_of
 from tests.wording import Wording, mentions
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.live import pod_search_report as report
@@ -30,26 +29,13 @@ def found(
     *kinds: Kind,
 ) -> Found:
     """The result for the namespace ml of a cluster with `more`, where some paths are forbidden."""
-    cluster = {**CLUSTER, **more}
-
-    async def handle(request: Request, answer: Answer) -> None:
-        there = cluster.get(request.path)
-        if request.path in forbidden:
-            await answer.status(403, "Forbidden", f"you may not read {request.path}")
-        elif there is None:
-            await answer.status(404, "NotFound", request.path)
-        elif isinstance(there, list):
-            await answer.json({"metadata": {"resourceVersion": "1"}, "items": there})
-        else:
-            await answer.json(there)
-
-    async def run() -> Found:
-        async with fake_api(handle) as api, client_of(api, folder) as client:
-            return await search_pods(
-                client, Search(frozenset(kinds or KINDS), "ml", ()), Progress()
-            )
-
-    return asyncio.run(run())
+    search = Search(frozenset(kinds or KINDS), "ml", ())
+    return answer_of(
+        {**CLUSTER, **more},
+        folder,
+        lambda client: search_pods(client, search, Progress()),
+        forbidden,
+    )
 
 
 def test_a_daemon_sets_pod_on_a_node_that_a_requirement_excludes_would_be_rejected(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.admission.reviews import POOL, policy_set
-from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from tests.kube.fake_api import answer_of
 from tests.wording import Wording, mentions
 from webhook import names, validating
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.live.served_policies import differing, not_served
 from webhook.errors import ClusterError
+from webhook.kube.client import Client
 from webhook.metric_names import POLICY_SET
 
 Json = dict[str, Any]
@@ -45,28 +45,16 @@ def metrics(text: str) -> str:
 
 def said(folder: Path, cluster: dict[str, object], *stamped: str, ask: Any = None) -> list[str]:
     """What is noted in a cluster that has these paths, and forbids those that are None."""
+    forbidden = [path for path, found in cluster.items() if found is None]
 
-    async def handle(request: Request, answer: Answer) -> None:
-        found = cluster.get(request.path, 404)
-        if found is None:
-            await answer.status(403, "Forbidden", f"you may not read {request.path}")
-        elif found == 404:
-            await answer.status(404, "NotFound", request.path)
-        elif isinstance(found, list):
-            await answer.json({"metadata": {"resourceVersion": "1"}, "items": found})
-        elif isinstance(found, str):
-            await answer.raw(found.encode())
-        else:
-            await answer.json(found)
+    async def question(client: Client) -> list[str]:
+        found: list[str] = await (
+            ask(client, POLICIES) if ask else not_served(client, POLICIES, stamped)
+        )
+        return found
 
-    async def run() -> list[str]:
-        async with fake_api(handle) as api, client_of(api, folder) as client:
-            if ask is not None:
-                found: list[str] = await ask(client, POLICIES)
-                return found
-            return await not_served(client, POLICIES, stamped)
-
-    return asyncio.run(run())
+    there = {path: found for path, found in cluster.items() if found != 404}
+    return answer_of(there, folder, question, forbidden)
 
 
 def served(*hashes: str) -> dict[str, object]:

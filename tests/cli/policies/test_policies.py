@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from tests.kube.fake_api import answer_of
 from tests.wording import Wording, mentions
 from webhook import names, validating
 from webhook.admission.stamp import HASH_LENGTH
@@ -124,7 +123,7 @@ def gathered(
     daemon_sets: Sequence[Json] = (),
 ) -> PoliciesInForce:
     """All that is read of an API server with these replicas."""
-    known: dict[str, Sequence[Json]] = {
+    known: dict[str, Any] = {
         f"{GROUP}/placementpolicies": policies,
         f"{GROUP}/capacityclasses": (),
         f"{GROUP}/placementexceptions": (),
@@ -142,38 +141,28 @@ def gathered(
             for name in replicas or ()
         ],
     }
-    deployment = {"spec": {"template": {"spec": {"containers": [{"args": list(arguments)}]}}}}
-
-    async def handle(request: Request, answer: Answer) -> None:
-        if request.path in known:
-            items = known[request.path]
-            await answer.json({"metadata": {"resourceVersion": "1"}, "items": list(items)})
-        elif request.path.endswith("/proxy/metrics"):
-            name = request.path.removeprefix(f"{SYSTEM}/").partition(":")[0]
-            await answer.raw((replicas or {})[name].encode())
-        elif "/deployments/" in request.path:
-            await answer.json(deployment)
-        elif request.path.endswith("/mutatingwebhookconfigurations/fairlead") and sending:
-            await answer.json(sending)
-        elif request.path.endswith("/validatingwebhookconfigurations/fairlead"):
-            await answer.json({"webhooks": [{"name": validating.POLICIES}]})
-        elif request.path == "/apis":
-            version = {"groupVersion": "apps/v1", "version": "v1"}
-            group = {"name": "apps", "preferredVersion": version, "versions": [version]}
-            await answer.json({"groups": [group]})
-        elif request.path == "/apis/apps/v1":
-            kind = {"name": "daemonsets", "kind": "DaemonSet", "verbs": ["list"]}
-            await answer.json({"resources": [kind]})
-        elif request.path == "/api/v1":
-            await answer.json({"resources": []})
-        else:
-            await answer.status(404, "NotFound", request.path)
-
-    async def run() -> PoliciesInForce:
-        async with fake_api(handle) as api, client_of(api, folder) as client:
-            return await gather(client, where, "", pods=True)
-
-    return asyncio.run(run())
+    where_it_runs = f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments"
+    admission = "/apis/admissionregistration.k8s.io/v1"
+    version = {"groupVersion": "apps/v1", "version": "v1"}
+    group = {"name": "apps", "preferredVersion": version, "versions": [version]}
+    known |= {
+        f"{SYSTEM}/{name}:8081/proxy/metrics": text for name, text in (replicas or {}).items()
+    }
+    known |= {
+        f"{where_it_runs}/fairlead-webhook": {
+            "spec": {"template": {"spec": {"containers": [{"args": list(arguments)}]}}}
+        },
+        f"{admission}/mutatingwebhookconfigurations/fairlead": sending,
+        f"{admission}/validatingwebhookconfigurations/fairlead": {
+            "webhooks": [{"name": validating.POLICIES}]
+        },
+        "/apis": {"groups": [group]},
+        "/apis/apps/v1": {
+            "resources": [{"name": "daemonsets", "kind": "DaemonSet", "verbs": ["list"]}]
+        },
+        "/api/v1": {"resources": []},
+    }
+    return answer_of(known, folder, lambda client: gather(client, where, "", pods=True))
 
 
 def plain(lines: Sequence[str]) -> list[str]:

@@ -145,20 +145,6 @@ def test_a_rejected_replica_is_reported_and_is_a_failure(files: Files, wording: 
     wording(rejection)
 
 
-def test_pods_that_no_installation_sends_are_not_reported_as_placed(files: Files) -> None:
-    """Those of kube-system come as the Run has them."""
-    run, policies = files.write("run.yaml", RUN), files.folder / "policies.yaml"
-    system = RUN.replace("namespace: research", "namespace: kube-system")
-    system_run = files.write("system.yaml", system)
-    text = preview(files, "-f", system_run, "--policies", policies)
-    line_with(text, "worker 0-1, 3-6", "not sent to the webhook")
-    mentions(text, "because", "no pod of the namespace kube-system")
-    assert "workers-on-spot" in preview(files, "-f", run, "--policies", policies)
-    assert "workers-on-spot" not in text
-    found = json.loads(preview(files, "-f", system_run, "--policies", policies, "-o", "json"))
-    assert {each["result"] for each in found["runs"][0]["replicas"]} == {"not-sent"}
-
-
 def test_yaml_has_every_resulting_object(files: Files) -> None:
     """ConfigMap, Service, then each pod by itself, with the webhook's patch; none is rejected."""
     policies = files.write("policies.yaml", REJECTING)

@@ -16,7 +16,6 @@ from tests.controller.certificates.memory import (
     until_waiting,
 )
 from tests.kube import virtual_time
-from tests.wording import Wording, mentions
 from webhook.controller.certificates.keeper import FREE, LONGEST_REST, Keeper
 from webhook.errors import ClusterError, NotLeading
 
@@ -54,16 +53,6 @@ def test_errors_are_counted_reported_and_retried_with_backoff(
         assert "its own words" not in keeper.reason
 
     virtual_time.run(work())
-
-
-def test_the_missing_right_is_reported_with_the_cure(wording: Wording) -> None:
-    """Which one the API server says itself."""
-    begun = stage()
-    failing(begun.memory, "get", AUTHORITY, refused(403, "cannot get secrets"))
-    keeper = begun.keeper()
-    virtual_time.run(keeper.take_step())
-    mentions(keeper.reason, "cannot get secrets", "needs this right")
-    wording(keeper.reason)
 
 
 def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:

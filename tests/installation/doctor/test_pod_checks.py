@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.installation.doctor.cluster_states import configuration, deployment, seen, text_of
+from tests.objects import an_object
 from tests.wording import Wording, mentions
 from webhook.evaluation.sending import selects
 from webhook.installation.doctor.cluster_state import Unplaced
@@ -125,12 +126,7 @@ def test_policies_of_the_cluster_are_judged_if_the_webhook_takes_those(wording: 
     mentions(empty.what, "cluster", "no policy")
     wording(text_of(empty))
     spec = {"overrides": {"capacity": [{"class": "spot", "mode": "Allow"}]}}
-    document = {
-        "apiVersion": "fairlead.dev/v1alpha1",
-        "kind": "PlacementPolicy",
-        "metadata": {"name": "setting"},
-        "spec": spec,
-    }
+    document = an_object("fairlead.dev/v1alpha1", "PlacementPolicy", "setting", spec)
     objects = {"placementpolicies/setting": json.dumps(document).encode()}
     (wrong,) = policies(seen(deployments=deployments, policies=objects))
     mentions(wrong.what, "placementpolicies/setting", "spec.overrides.capacity[0].class", "'spot'")

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from tests.objects import an_object
 from webhook import names
 from webhook.judgement.set_judgement import Objects, SetJudgement
 from webhook.policy.status_model import MODELS, ObjectStatus, ObservedObject
@@ -33,12 +34,7 @@ def seen(
     status: ObjectStatus | None = None,
 ) -> ObservedObject:
     """One object; without a uid it has one of its own name."""
-    whole = {
-        "apiVersion": names.API_VERSION,
-        "kind": KINDS[resource],
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+    whole = an_object(names.API_VERSION, KINDS[resource], name, spec)
     known = status or MODELS[resource]()
     return ObservedObject(
         resource, name, uid or f"uid-{name}", generation, orjson.dumps(whole), known

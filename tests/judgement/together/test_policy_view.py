@@ -7,25 +7,20 @@ from typing import Any
 import pytest
 
 from tests.judgement.together.test_warnings import policy, pool, prepared
+from tests.objects import required_affinity
 from webhook.judgement.together.warnings import of_policy
 from webhook.policy.findings import Kind
 
 Json = dict[str, Any]
 
 TERMS = {
-    "affinity": {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
+    "affinity": required_affinity(*[
                     {"matchExpressions": [
                         {"key": f"k{(at + more) % 20}", "operator": "In", "values": [f"v{at}", "w"]}
                         for more in range(9)
                     ]}
                     for at in range(60)
-                ]
-            }
-        }
-    }
+                ])
 }  # fmt: skip
 GLOBS = [f"*-{at}-*" for at in range(1_000)]
 

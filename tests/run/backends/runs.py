@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tests.objects import an_object
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.model import Run
 
@@ -13,12 +14,7 @@ Json = dict[str, Any]
 def a_run(name: str = "mnist", **spec: Any) -> Json:
     """A Run; without a template its pods have one container."""
     template = {"spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]}}
-    return {
-        "apiVersion": "fairlead.dev/v1alpha1",
-        "kind": "Run",
-        "metadata": {"name": name},
-        "spec": {"template": template, **spec},
-    }
+    return an_object("fairlead.dev/v1alpha1", "Run", name, {"template": template, **spec})
 
 
 def model(document: Json) -> Run:

@@ -46,10 +46,6 @@ class Fate:
             return "vanished"
         return "disruption" if self.asked_by else "lives"
 
-    def lasted(self, now: float) -> float:
-        """How long its program may be thought to have run, by one who has not heard of its end."""
-        return 0.0 if self.pod.started is None else now - self.pod.started
-
 
 @dataclass
 class Ledger:
