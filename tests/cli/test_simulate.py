@@ -63,7 +63,7 @@ def test_all_of_it_is_json() -> None:
     done = simulate("-o", "json")
     found = json.loads(done.stdout)
     spot, solid = found["sets"]
-    assert (found["scenario"], found["seed"], len(found["assumptions"])) == ("test", 1, 6)
+    assert (found["scenario"], found["seed"], len(found["assumptions"])) == ("test", 1, 8)
     assert [spot["done"], solid["done"], len(spot["runs"])] == [8, 8, 8]
     assert any("loses its node" in each["what"] for each in spot["runs"][0]["happenings"])
     assert {run["cost"] for run in solid["runs"]} == {40.0}
@@ -98,6 +98,24 @@ def test_a_plot_is_an_svg() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("file", "facts"), [("nowhere/x.svg", "nowhere"), ("x.png", "x.svg")])
+def test_a_plot_that_cannot_be_written_is_wrong_usage(file: str, facts: str) -> None:
+    """Before anything is computed."""
+    done = simulate("--plot", file)
+    assert done.exit_code == 2
+    mentions(done.stderr, facts)
+
+
+@pytest.mark.usefixtures("folder")
+def test_sets_are_not_compared_by_the_lucky_runs() -> None:
+    """Where some runs fail, figures are those of the others, and no difference is shown."""
+    Path("run.yaml").write_text(RUN.replace("  framework", "  disruptionLimit: 2\n  framework"))
+    done = simulate()
+    mentions(done.stdout, "solid.yaml against spot.yaml: not compared", "failed, the first")
+    assert "8 of 8" in done.stdout
+
+
+@pytest.mark.usefixtures("folder")
 def test_without_the_library_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has the cure."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
@@ -113,7 +131,7 @@ def test_a_run_that_never_ends_is_no_success() -> None:
     done = simulate(sets=("spot.yaml",))
     assert done.exit_code == 1
     mentions(done.stdout, "0 of 8", "reached the limit")
-    mentions(done.stderr, "no run succeeded", "spot.yaml", "none")
+    mentions(done.stderr, "no run succeeded", "spot.yaml", "none", "solid: required affinity")
 
 
 @pytest.mark.usefixtures("folder")

@@ -198,6 +198,19 @@ def test_a_node_is_ill_unless_a_fifth_of_its_class_is(ill: int, well: int, left:
     assert stage.of("other").seconds_until_sick(NOW) is None
 
 
+def test_an_ill_node_does_not_keep_a_silent_one() -> None:
+    """That the network is broken follows from silence alone."""
+    rule = {"condition": "GpuHealthy", "status": "False", "lasts": "2m"}
+    spot = raw_class("spot", nodes=[{"labels": SPOT}], unhealthy=[rule], lostAfter="5m")
+    nodes = [raw_node(f"node-{n}", labels=SPOT) for n in range(5)]
+    told = {"type": "GpuHealthy", "status": "False", "lastTransitionTime": "2026-11-21T20:14:00Z"}
+    nodes[0]["status"]["conditions"].append(told)
+    silent = raw_node("silent", labels=SPOT, ready="Unknown")
+    stage = Stage(*nodes, silent, classes=(spot,))
+    assert stage.of("silent").lost_after == 300.0
+    assert stage.of("node-0").seconds_until_sick(NOW) == math.inf
+
+
 def test_illness_is_that_of_the_class_and_ends() -> None:
     """Another status is none; a node that is well again is not ill, and a class may change."""
     assert not ill_nodes(1, 1, status="Unknown").view.ill()

@@ -13,6 +13,9 @@ from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.placement.merge import MOST_AVOIDED
 from webhook.policy.load import load
+from webhook.workloads.object import from_answer
+from webhook.workloads.template import PodTemplate
+from webhook.workloads.workload_faults import template_faults
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TERM = {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}
@@ -67,8 +70,10 @@ def test_each_term_of_the_pod_avoids_them_and_a_second_call_changes_nothing() ->
 def test_the_number_of_nodes_is_bounded() -> None:
     """And what would be too large is left out, with a warning; the pod is placed."""
     many = ",".join(f"n{number}" for number in range(3 * MOST_AVOIDED))
-    (term,) = decided(many).placement.required
+    found = decided(many)
+    (term,) = found.placement.required
     assert len(term["matchFields"]) == MOST_AVOIDED
+    assert any(names.AVOID_NODES in each for each in found.warnings)
     terms = [{"matchExpressions": [{"key": f"k{at}", "operator": "Exists"}]} for at in range(500)]
     decision = decided(many, terms=terms)
     assert decision.allowed
@@ -80,3 +85,19 @@ def test_the_number_of_nodes_is_bounded() -> None:
 def test_without_names_nothing_is_avoided(text: str) -> None:
     """An empty annotation is none."""
     assert decided(text).placement.required is None
+
+
+def test_what_is_no_name_of_a_node_is_left_out_with_a_warning() -> None:
+    """The API server would refuse the pod for it; long names of nodes are none of these."""
+    long = ".".join(["n" * 60] * 3)
+    decision = decided(f"Node_A,b,{long},*")
+    assert decision.placement.required == [{"matchFields": avoid("b", long)}]
+    assert any(names.AVOID_NODES in each for each in decision.warnings)
+    pod = {"matchFields": avoid(long, "Node_A")}
+    spec = {
+        "containers": [{"name": "main", "image": "x"}],
+        "affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [pod]}}},
+    }
+    template = PodTemplate(from_answer("v1", "Pod", {"metadata": {"name": "p"}, "spec": spec}), ())
+    (fault,) = template_faults(template)
+    assert "Node_A" in fault.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -102,3 +103,17 @@ def test_a_loss_that_is_announced_is_shown(wording: Wording) -> None:
     assert found is not None
     assert found.status == "False"
     assert "will be lost" not in scene.status.message
+
+
+def test_an_ill_node_that_keeps_its_pods_is_named() -> None:
+    """Too many of its class are ill or silent; else its pods start again, as one disruption."""
+    scene = Scene(**workers(2)).runs_on(worker_0="a", worker_1="b")
+    ill = {"ready": "True", "ill": "GpuHealthy=False", "ill_since": "2026-11-21T20:00:00Z"}
+    scene.node("b", **ill, ill_after=math.inf, capacity_class="gpu").look()
+    mentions(scene.status.message, "node b", "GpuHealthy=False", "class gpu")
+    assert scene.status.disruptions == 0
+    scene.node("b", **ill, ill_after=60.0, capacity_class="gpu")
+    assert scene.observed.nodes is not None
+    scene.observed = replace(scene.observed, ill_nodes=(scene.observed.nodes["b"],))
+    scene.look()
+    assert (scene.status.disruptions, scene.status.incidents[0].reason) == (1, "NodeUnhealthy")

@@ -80,6 +80,7 @@ def command(
     Cost is in hours of a replica on demand, by the price of each pool; waiting are hours of
     replicas without a node, and lost are those on nodes that brought no progress. After ± is half
     of an interval that has the true mean in 95 of 100 cases; 90 % of the runs take at most so long.
+    Figures are those of the runs that succeeded; sets are compared if all runs of both did.
 
     \b
     Examples:
@@ -110,6 +111,10 @@ def command(
 
         # If it cannot be drawn, nothing is computed for nothing.
         figure_class()
+        if plot.suffix != ".svg":
+            raise click.UsageError(f"--plot writes SVG: name the file {plot.with_suffix('.svg')}")
+        if not plot.parent.is_dir():
+            raise click.UsageError(f"--plot: there is no folder {plot.parent}; make it first")
     sets = [_simulated(path, runs[0], found[0], repeat=repeat, seed=seed) for path in policies]
     if plot is not None:
         from webhook.simulation.plot import svg_of

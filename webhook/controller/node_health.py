@@ -182,20 +182,22 @@ class Nodes:
         )
 
     def _unless_many(self, health: NodeHealth) -> NodeHealth:
-        """Return the health; never lost by silence or ill while so many nodes of its class are that
-        their network, or what judges them, may be broken."""
+        """Return the health; never lost by silence while many nodes of its class are silent, and
+        never ill while many are ill or silent: what reports it may be broken."""
         silent = health.lost_after is not None and health.ready == "Unknown"
         if not (silent or health.ill):
             return health
-        bad = [
-            each.ready == "Unknown" or any(_illnesses(of, each))
+        nodes = [
+            (each.ready == "Unknown", any(_illnesses(of, each)))
             for each in self.cache.items().values()
             if (of := self._class_of(each.node)).name == health.capacity_class
         ]
-        if sum(bad) <= max(1, len(bad) / MOST_SILENT):
-            return health
-        lost_after = None if health.lost_after is None else math.inf
-        return health._replace(lost_after=lost_after, ill_after=math.inf)
+        most = max(1, len(nodes) / MOST_SILENT)
+        if silent and sum(one for one, _ in nodes) > most:
+            health = health._replace(lost_after=math.inf)
+        if health.ill and sum(one or other for one, other in nodes) > most:
+            health = health._replace(ill_after=math.inf)
+        return health
 
     def _class_of(self, node: Node) -> _Class:
         """Return the first class of the node that says how its nodes are lost."""

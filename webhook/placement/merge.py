@@ -15,11 +15,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
+from webhook.dns_names import is_subdomain
 from webhook.placement import kueue, merge_nodes, merge_plain, merge_verdict
 from webhook.placement.capacity import names_taint
 from webhook.placement.node_affinity import TooManyTerms, narrowed
 from webhook.placement.tolerations import NO_EXECUTE, covered, covers, joined, normal, with_seconds
-from webhook.placement.trace import Entry, Ledger
+from webhook.placement.trace import Entry, Ledger, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -133,8 +134,16 @@ def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) ->
 
     Fairlead's controller writes it; anybody may, as everybody may choose nodes for a pod.
     """
-    text = pod.annotations.get(names.AVOID_NODES)
-    avoided = [each for each in (text or "").replace(" ", "").split(",") if each][:MOST_AVOIDED]
+    text = pod.annotations.get(names.AVOID_NODES) or ""
+    named = dict.fromkeys(filter(None, text.replace(" ", "").split(",")))
+    wrong = [each for each in named if not is_subdomain(each)]
+    avoided = [each for each in named if each not in wrong][:MOST_AVOIDED]
+    if wrong:
+        why = f"{quoted(wrong[0])} is no name of a node, and is left out"
+        ledger.warn_pod(_REQUIRED, "skipped", f"annotation {names.AVOID_NODES}: {why}")
+    if len(named) - len(wrong) > MOST_AVOIDED:
+        why = f"{len(named)} nodes are too many; the first {MOST_AVOIDED} are avoided"
+        ledger.warn_pod(_REQUIRED, "skipped", f"annotation {names.AVOID_NODES}: {why}")
     if not avoided:
         return required
     fields: list[Requirement] = [

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from webhook.dns_names import LABEL
+from webhook.dns_names import LABEL, is_subdomain
 from webhook.placement.fields import BY_NAME
 from webhook.placement.schema.syntax import label_value_fault, qualified_name_fault
 from webhook.pod_schema.field_checks import Fault, Path, mappings
@@ -32,6 +32,8 @@ _GRACE: Final = 30
 _HOST_SYSCTLS: Final = re.compile(r"(?P<net>net\.)|kernel\.(shm|msg|sem$)|fs\.mqueue\.")
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _SYSTEMS: Final = ("linux", "windows")
+# The only field in matchFields (nodeFieldSelectorValidators, pkg/apis/core/validation).
+_NODE_NAME: Final = "metadata.name"
 # Bytes: PATH_MAX without the terminating null.
 _LONGEST_PROFILE: Final = 4095
 _RELATIVE: Final = "want a path that does not begin with / and has no .. in it"
@@ -189,7 +191,10 @@ def _expression(expression: _Given) -> Iterator[Fault]:
     if operator in ("Gt", "Lt") and count != 1:
         yield Fault(("values",), f"{operator} needs exactly one value, not {count}")
     for at, value in enumerate(values if isinstance(values, list) else ()):
-        if isinstance(value, str) and (why := label_value_fault(value)):
+        if expression.get("key") == _NODE_NAME:
+            if isinstance(value, str) and not is_subdomain(value):
+                yield Fault(("values", at), f"{quoted(value)} is not the name of a node")
+        elif isinstance(value, str) and (why := label_value_fault(value)):
             yield Fault(("values", at), f"{quoted(value)} is not a label's value: {why}")
 
 

@@ -228,7 +228,10 @@ def _literal(context: dict[str, Any], value: object, written: str | None) -> str
     allowed = ", ".join(_QUOTED_VALUE.findall(expected)) or expected.lower()
     if isinstance(value, list | dict):
         return f"want one of {allowed}, not {_noun(value)}"
-    return f"{quoted(written if written is not None else value)} is not one of {allowed}"
+    text = quoted(written if written is not None else value)
+    if isinstance(value, bool) and f"'{value}'" in expected:
+        return f'{text} is not text, one of {allowed}: write it in quotes, "{value}"'
+    return f"{text} is not one of {allowed}"
 
 
 def _too_few(context: dict[str, Any], value: object, _: str | None) -> str:

@@ -124,6 +124,7 @@ def describe_progress(
         message += f"; {leaving}"
     elif any(each.type == DISRUPTING for each in before.conditions):
         updates.append(ConditionUpdate(DISRUPTING, "False", "NodesStay", "no node is leaving"))
+    message += "".join(f"; {each}" for each in _ignored_illness(observed))
     return RunProgress(phase, message, tuple(updates), hindrance)
 
 
@@ -243,6 +244,18 @@ def _on_leaving_nodes(alive: Sequence[OwnedPod], observed: Observed) -> str:
         f"{count} of {len(alive)} pods will be lost: node {node} of {first}{more} is cordoned, or "
         "announced to be taken away"
     )
+
+
+def _ignored_illness(observed: Observed) -> Iterator[str]:
+    """Yield the first node of the run that is ill and keeps its pods."""
+    nodes = (observed.nodes or {}).values()
+    ill = sorted(each.name for each in nodes if each.ill and math.isinf(each.ill_after))
+    if ill:
+        node = next(each for each in nodes if each.name == ill[0])
+        yield (
+            f"node {node.name} is ill ({node.ill}), and keeps its pods while more than a fifth of "
+            f"class {node.capacity_class} is ill or silent"
+        )
 
 
 def _silent(node: NodeHealth) -> str:

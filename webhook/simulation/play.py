@@ -42,8 +42,10 @@ ASSUMPTIONS: Final = (
     "a node runs one replica; an autoscaler makes nodes for pods that wait, and removes none",
     "a pod gets the free node, or else the new one, that it prefers most, then the cheapest",
     "an interrupted node ends its pods as kubelets do at a shutdown, and is gone at once",
-    "the program makes progress only while all replicas run; no program fails by itself",
+    "the program makes progress only while all replicas run; it does not fail by itself",
+    "a checkpoint takes no time",
     "a replica runs as soon as it has a node; a pod that is deleted is gone at once",
+    "cost is that of replicas on nodes: neither nodes that boot nor those without a pod cost",
     "lifetimes of nodes are exponential, and independent but for batches",
 )
 _EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -84,12 +86,16 @@ class Ending(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """What the webhook makes of a pod; a reason if it rejects it."""
+    """What the webhook makes of a pod, and a reason if it rejects it.
+
+    pools: those that admit it, the best first; obstacles: if none does, why, by pool.
+    """
 
     owned: OwnedPod
     placement: PodPlacement
     asked: Mapping[str, int]
     pools: Sequence[str]
+    obstacles: Sequence[tuple[str, str]]
     rejected: str = ""
 
 
@@ -138,15 +144,15 @@ class Placer:
             if evaluation.allowed
             else "; ".join(evaluation.refusals or [evaluation.decision.reason])
         )
-        admitted = [
-            name for name, node in self._nodes.items() if obstacle(placement, asked, node) is None
-        ]
+        found = {name: obstacle(placement, asked, node) for name, node in self._nodes.items()}
+        admitted = [name for name, shut in found.items() if shut is None]
         wish = {name: _preference(placement, self._nodes[name]) for name in admitted}
         return Placed(
             owned,
             placement,
             asked,
             sorted(admitted, key=lambda name: (-wish[name], self._pools[name].price)),
+            [] if admitted else [(name, str(shut)) for name, shut in found.items()],
             why,
         )
 
@@ -327,6 +333,7 @@ class Play:
         pod = self._pods[name]
         if not pod.node and not pod.unscheduled:
             text = f"no node is free; pools that admit the pod: {', '.join(pools) or 'none'}"
+            text += "".join(f"; {name}: {why}" for name, why in self._placed[name].obstacles)
             self._pods[name] = replace(
                 pod, unscheduled=text, unscheduled_since=to_second(self._time)
             )

@@ -42,19 +42,18 @@ class Simulated(NamedTuple):
         return sum(each.phase == "Succeeded" for each in self.endings)
 
     def row(self) -> tuple[str, ...]:
-        """Return the cells of the table."""
-        hours = [each.seconds / 3600 for each in self.endings]
+        """Return the cells of the table; figures are those of the runs that succeeded."""
+        counts = (self.policies, f"{self.done} of {len(self.endings)}")
+        ended = [each for each in self.endings if each.phase == "Succeeded"]
+        if not ended:
+            return (*counts, *("–" for _ in _HEAD[2:]))
+        hours = [each.seconds / 3600 for each in ended]
         late = quantiles(hours, n=10)[-1] if len(hours) > 1 else hours[0]
-        return (
-            self.policies,
-            f"{self.done} of {len(self.endings)}",
-            str(mean(hours)),
-            f"{late:.3g}",
-            *(
-                str(mean(getattr(each, name) for each in self.endings))
-                for name in ("cost", "incidents", "waiting", "lost")
-            ),
-        )
+        figures = [
+            str(mean(getattr(each, name) for each in ended))
+            for name in ("cost", "incidents", "waiting", "lost")
+        ]
+        return (*counts, str(mean(hours)), f"{late:.3g}", *figures)
 
     def others(self) -> Iterator[str]:
         """Yield how the runs ended that did not succeed."""
@@ -79,13 +78,20 @@ def table_of(sets: Sequence[Simulated]) -> list[tuple[str, ...]]:
 
 
 def differences(sets: Sequence[Simulated]) -> Iterator[str]:
-    """Yield how each set differs from the first: repetition by repetition, with its interval."""
+    """Yield how each set differs from the first: repetition by repetition, with its interval.
+
+    Where runs did not succeed, nothing is compared: those that did are the lucky ones.
+    """
     first = sets[0]
     values: dict[str, Callable[[Ending], float]] = {
         "time": lambda each: each.seconds,
         "cost": lambda each: each.cost,
     }
     for other in sets[1:]:
+        if min(first.done, other.done) < len(first.endings):
+            why = "not compared, as not all runs succeeded"
+            yield f"{other.policies} against {first.policies}: {why}"
+            continue
         parts = []
         for what, of in values.items():
             base = fmean(map(of, first.endings))

@@ -13,7 +13,7 @@ from webhook.cli.layout import table
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.run.cluster import fetch_run, pods_path, target_options
 from webhook.errors import InvalidRun, PassOver
-from webhook.shortening import harmless
+from webhook.shortening import count_text, harmless
 from webhook.times import format_span
 
 if TYPE_CHECKING:
@@ -137,6 +137,8 @@ async def _costs(client: Client, namespace: str, name: str) -> tuple[list[RunCos
     else:
         path = f"{group}/namespaces/{namespace}" if namespace else group
         runs = (await client.list(f"{path}/{names.RUNS}", lambda raw: raw)).items
+    if not runs:
+        notes.append(f"there are no Runs{f' in namespace {namespace}' if namespace else ''}")
     known = ObservedState()
     pods = pods_path(namespace) if namespace else "/api/v1/pods"
     await _fill(client, known.pods, pods, {"labelSelector": names.RUN_UID})
@@ -191,7 +193,8 @@ def _cost(
             observed = known.observed(namespace, uid)
             rows += living(status, collect_facts(run, observed), observed, datetime.now(UTC))
     if status.unseen:
-        notes.append(f"run {name}: {status.unseen} pods vanished, and their time is not known")
+        pods = count_text(status.unseen, "pod")
+        notes.append(f"run {name}: {pods} vanished, and nobody knows for how long they ran")
     usage = summed(rows)
     replicas = [each for each in usage if each.resource == REPLICAS and each.seconds]
     unpriced = [each.capacity_class for each in replicas if each.capacity_class not in prices]
