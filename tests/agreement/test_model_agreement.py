@@ -54,7 +54,7 @@ EXCEPTIONS_OF_RUNS = {
     ),
     "and rules about expressions of single replicas": (
         r"spec\.replicas\..*byIndex\[\d+\]\.environment\..*"
-        r"(: a term without expressions .*|values: (Not)?(In|Exists|DoesNotExist|Gt|Lt) .*)"
+        r"(: the term has no expressions.*|values: (Not)?(In|Exists|DoesNotExist|Gt|Lt) .*)"
     ),
 }
 
