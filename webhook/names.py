@@ -40,6 +40,8 @@ ATTEMPT: Final = f"{GROUP}/attempt"
 # may write it.
 HISTORY: Final = f"{GROUP}/history"
 AVOID_NODES: Final = f"{GROUP}/avoid-nodes"
+# Of a Run's pods, the annotations that only the controller sets: it acts on them later.
+OF_CONTROLLER: Final = (HISTORY, AVOID_NODES)
 # A label that no pod has; a closed Service selects it in addition.
 CLOSED: Final = f"{GROUP}/closed"
 # Annotation of a JobSet that a Run was rendered to: the framework's settings, as a JSON object.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.run.runs import a_run, containers, spec_of
 from tests.wording import Wording, mentions
+from webhook import names
 from webhook.errors import InvalidRun
 from webhook.run.environment import SPEC
 from webhook.run.plan import Plan, plan
@@ -182,3 +183,21 @@ def send(made: Plan) -> None:
     json.dumps([made.service(), made.config_map()])
     if made.run.spec.serving:
         json.dumps(made.deployment())
+
+
+@pytest.mark.parametrize("key", names.OF_CONTROLLER)
+@pytest.mark.parametrize("where", ["template", "environment", "replica"])
+def test_what_the_controller_writes_is_nobody_elses(key: str, where: str) -> None:
+    """By the nodes to avoid, pods that wait are created again: with the author's, for ever."""
+    written = {"annotations": {key: "a"}}
+    template: Json = spec_of(containers("main"))
+    fields: Json = {"template": template}
+    if where == "template":
+        fields["template"] = {**template, "metadata": written}
+    elif where == "environment":
+        fields["environment"] = written
+    else:
+        fields["replicas"] = {"worker": {"environment": written}}
+    with pytest.raises(InvalidRun) as error:
+        plan(a_run("r", fields))
+    mentions(str(error.value), where if where != "replica" else "worker", key, "remove it")

@@ -15,7 +15,7 @@ from webhook.run import manifests
 from webhook.run.environment import bottom, upon
 from webhook.run.observed import Needs
 from webhook.run.pod_template_cache import make_template_cache, with_log_as_message
-from webhook.run.template import history_problem, merged, template_problems
+from webhook.run.template import controller_annotations, merged, template_problems
 from webhook.strict import quoted
 
 if TYPE_CHECKING:
@@ -162,11 +162,11 @@ def _no_main(wanted: str | None, without: Mapping[str, list[JsonObject]]) -> str
 
 def _environment_problems(run: Run) -> Iterator[str]:
     """Yield a problem for each capacity annotation, which would conflict with `capacity`, and for
-    each history."""
+    each annotation that only the controller sets."""
     for at, environment in _environments(run):
-        if environment is not None and names.HISTORY in (environment.annotations or ()):
-            yield history_problem(at)
-        if environment is not None and names.CAPACITY in (environment.annotations or ()):
+        annotations = (environment and environment.annotations) or {}
+        yield from controller_annotations(annotations, at)
+        if names.CAPACITY in annotations:
             path = path_text((*at, "annotations", names.CAPACITY))
             yield f"{path}: an environment asks by its field capacity; write it there"
 

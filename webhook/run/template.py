@@ -25,7 +25,7 @@ from webhook.run.manifests import FILES_VOLUME, KEYS_VOLUME
 from webhook.strict import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
@@ -168,9 +168,9 @@ def _metadata(metadata: JsonObject, at: Path) -> Iterator[str]:
                 f"{', '.join(_METADATA)} of a template's metadata do"
             )
     annotations = metadata.get("annotations")
-    if isinstance(annotations, dict) and names.HISTORY in annotations:
-        yield history_problem(at)
-    text = annotations.get(names.CAPACITY) if isinstance(annotations, dict) else None
+    annotations = annotations if isinstance(annotations, dict) else {}
+    yield from controller_annotations(annotations, at)
+    text = annotations.get(names.CAPACITY)
     if isinstance(text, str):
         try:
             requests(text)
@@ -179,9 +179,11 @@ def _metadata(metadata: JsonObject, at: Path) -> Iterator[str]:
             yield f"{path}: {str(error).removeprefix(f'annotation {names.CAPACITY}: ')}"
 
 
-def history_problem(at: Path) -> str:
-    """Return the problem of an author who writes the history of pods, below `at`."""
-    return f"{path_text((*at, 'annotations', names.HISTORY))}: only Fairlead sets it; remove it"
+def controller_annotations(annotations: Collection[str], at: Path) -> Iterator[str]:
+    """Yield a problem for each annotation below `at` that only the controller sets."""
+    for key in names.OF_CONTROLLER:
+        if key in annotations:
+            yield f"{path_text((*at, 'annotations', key))}: only Fairlead sets it; remove it"
 
 
 def _texts(value: object, at: Path) -> Iterator[str]:
