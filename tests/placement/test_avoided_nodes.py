@@ -11,7 +11,7 @@ from tests.policy_tests.writing import CLASS, policy
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
-from webhook.placement.merge import MOST_AVOIDED
+from webhook.placement.node_affinity import MOST_AVOIDED
 from webhook.policy.load import load
 from webhook.workloads.object import from_answer
 from webhook.workloads.template import PodTemplate

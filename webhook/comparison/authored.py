@@ -12,12 +12,11 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from webhook import names
-from webhook.comparison.difference import REQUIRED
 from webhook.placement import capacity_request, node_affinity
 from webhook.placement.bundle import condition_of
 from webhook.placement.capacity import MODES
 from webhook.placement.fields import BY_NAME, MAPS, OF_PODS, SCALARS, Shape
-from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
+from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES, REQUIRED_NODES
 from webhook.placement.provenance import holds
 from webhook.placement.settings import (
     CapacitySetting,
@@ -47,7 +46,7 @@ _NAME: Final = re.compile(r"\w*")
 _OF_STATE: Final = "node.kubernetes.io/"
 _TOLERATIONS: Final = "tolerations"
 # Fields that a capacity class can set.
-_OF_CLASS: Final = frozenset({_TOLERATIONS, REQUIRED, PREFERRED_NODES})
+_OF_CLASS: Final = frozenset({_TOLERATIONS, REQUIRED_NODES, PREFERRED_NODES})
 
 
 class Authored(NamedTuple):
@@ -172,7 +171,7 @@ def _required(
     if node_affinity.only_node(left) and not node_affinity.only_node(origin) and not own:
         # The DaemonSet controller has met the template's own terms, and names the node instead.
         return [{"matchFields": [*((left or [{}])[0].get("matchFields") or ())]}]
-    if REQUIRED in doubtful or not left or left == origin:
+    if REQUIRED_NODES in doubtful or not left or left == origin:
         return origin
     if origin is None:
         return [*left]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.placement.fields import MAPS, SCALARS, STORED_NORMAL
+from webhook.placement.pod import REQUIRED_NODES
 from webhook.placement.settings import spread_pair
 from webhook.placement.tolerations import normal
 from webhook.workloads import stored_pod
@@ -34,7 +35,6 @@ _STORED_NORMAL: Final = tuple(
     if field.name != "tolerations"
     for start in (f"{field.name}.", f"{field.name}[")
 )
-REQUIRED: Final = "affinity.nodeAffinity.required"
 
 
 class Nodes(NamedTuple):
@@ -143,7 +143,7 @@ def fields(placement: PodPlacement) -> dict[str, Any]:
     for each in placement.tolerations:
         found.setdefault(f"tolerations[{each.get('key') or '*'}]", []).append(each)
     if placement.required is not None:
-        found[REQUIRED] = placement.required
+        found[REQUIRED_NODES] = placement.required
     found |= placement.lists
     for constraint in placement.topology_spread:
         found[f"topologySpreadConstraints[{','.join(spread_pair(constraint))}]"] = constraint
@@ -173,7 +173,7 @@ def _canonical(field: str, value: Any) -> Any:
         value = stored_pod.normal(value)
     if field.startswith("tolerations["):
         return {normal(each) for each in value}
-    if field == REQUIRED:
+    if field == REQUIRED_NODES:
         return {
             (_sorted(term.get("matchExpressions")), _sorted(term.get("matchFields")))
             for term in value

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.dns_names import is_subdomain
-from webhook.placement import kueue, merge_nodes, merge_plain, merge_verdict
+from webhook.placement import kueue, merge_nodes, merge_plain, merge_verdict, node_affinity
 from webhook.placement.capacity import names_taint
-from webhook.placement.node_affinity import TooManyTerms, narrowed
+from webhook.placement.node_affinity import TooManyTerms
+from webhook.placement.pod import REQUIRED_NODES
 from webhook.placement.tolerations import NO_EXECUTE, covered, covers, joined, normal, with_seconds
 from webhook.placement.trace import Entry, Ledger, quoted
 
@@ -35,9 +36,7 @@ if TYPE_CHECKING:
     from webhook.placement.settings import TolerationSetting
     from webhook.placement.shapes import Requirement, Term, Toleration
 
-_REQUIRED: Final = "affinity.nodeAffinity.required"
-# The most nodes of an annotation that are avoided, and requirements that are added because of it.
-MOST_AVOIDED: Final = 50
+# The most requirements that are added because of nodes to avoid.
 _MOST_ADDED: Final = 1000
 
 
@@ -134,30 +133,31 @@ def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) ->
 
     Fairlead's controller writes it; anybody may, as everybody may choose nodes for a pod.
     """
-    text = pod.annotations.get(names.AVOID_NODES) or ""
-    named = dict.fromkeys(filter(None, text.replace(" ", "").split(",")))
-    wrong = [each for each in named if not is_subdomain(each)]
-    avoided = [each for each in named if each not in wrong][:MOST_AVOIDED]
-    if wrong:
-        why = f"{quoted(wrong[0])} is no name of a node, and is left out"
-        ledger.warn_pod(_REQUIRED, "skipped", f"annotation {names.AVOID_NODES}: {why}")
-    if len(named) - len(wrong) > MOST_AVOIDED:
-        why = f"{len(named)} nodes are too many; the first {MOST_AVOIDED} are avoided"
-        ledger.warn_pod(_REQUIRED, "skipped", f"annotation {names.AVOID_NODES}: {why}")
+
+    def warn(why: str) -> None:
+        ledger.warn_pod(REQUIRED_NODES, "skipped", f"annotation {names.AVOID_NODES}: {why}")
+
+    named = node_affinity.avoided_nodes(pod.annotations)
+    valid = [each for each in named if is_subdomain(each)]
+    avoided = valid[: node_affinity.MOST_AVOIDED]
+    if wrong := [each for each in named if each not in valid]:
+        warn(f"{quoted(wrong[0])} is no name of a node, and is left out")
+    if valid != avoided:
+        warn(f"{len(named)} nodes are too many; the first {len(avoided)} are avoided")
     if not avoided:
+        return required
+    terms = len(required or ())
+    if terms * len(avoided) > _MOST_ADDED:
+        warn(f"{terms} terms are too many for {len(avoided)} nodes")
         return required
     fields: list[Requirement] = [
         {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in avoided
     ]
-    if len(required or ()) * len(fields) > _MOST_ADDED:
-        why = f"{len(required or ())} terms are too many for {len(fields)} nodes"
-        ledger.warn_pod(_REQUIRED, "skipped", f"annotation {names.AVOID_NODES}: {why}")
-        return required
     condition: list[Term] = [{"matchFields": fields}]
-    found = condition if required is None else narrowed(required, condition)
+    found = condition if required is None else node_affinity.narrowed(required, condition)
     if found != required:
         reason = f"annotation {names.AVOID_NODES}: {', '.join(avoided)}"
-        ledger.trace.append(Entry(_REQUIRED, "", "pod", "set", reason))
+        ledger.trace.append(Entry(REQUIRED_NODES, "", "pod", "set", reason))
     return found
 
 

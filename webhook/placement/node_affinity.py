@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook import names
 from webhook.errors import FairleadError
 from webhook.placement import label_values
 
@@ -26,6 +27,8 @@ MAX_REQUIREMENTS = 16_384
 # Eight times the names of the nodes of the largest cluster that Kubernetes is made for (5,000), and
 # room: a pod may name each of them beside a class of eight shapes.
 MAX_VALUES = 65_536
+# The most nodes that a pod avoids by its annotation.
+MOST_AVOIDED: Final = 50
 # Pairs of terms that are compared without preparing anything: nearly every pod has fewer.
 _FEW: Final = 64
 
@@ -68,6 +71,12 @@ def _values(terms: Sequence[Term]) -> int:
 
 def _requirements(terms: Sequence[Term]) -> int:
     return sum(len(term.get("matchExpressions") or ()) for term in terms)
+
+
+def avoided_nodes(annotations: Mapping[str, str]) -> list[str]:
+    """Return the names in the annotation AVOID_NODES of a pod, each once, valid or not."""
+    text = annotations.get(names.AVOID_NODES) or ""
+    return list(dict.fromkeys(filter(None, text.replace(" ", "").split(","))))
 
 
 def is_empty(term: Term) -> bool:

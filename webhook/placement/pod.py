@@ -34,6 +34,7 @@ AFFINITY_LISTS = {
 # Those that the scheduler must enforce, all about other pods.
 REQUIRED_LISTS = frozenset(name for name, (_, of) in AFFINITY_LISTS.items() if of == REQUIRED)
 PREFERRED_NODES = "affinity.nodeAffinity.preferred"
+REQUIRED_NODES: Final = "affinity.nodeAffinity.required"
 # The maximum of each, before and after placement: a placed pod may be sent again.
 # docs/security.md has what they cost, and how far they are above what honest pods have.
 # Required node affinity is bounded as node_affinity bounds what it computes.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook.placement.fields import BY_NAME
 from webhook.placement.nodes import format_requirement
+from webhook.placement.pod import REQUIRED_NODES
 from webhook.placement.trace import QUOTE_LIMIT, quoted
 from webhook.shortening import cut
 
@@ -129,7 +130,7 @@ class RequiredSetting(PlacementSetting):
     @cached_property
     def field(self) -> str:
         """The same for every such setting."""
-        return "affinity.nodeAffinity.required"
+        return REQUIRED_NODES
 
     @property
     def describe_value(self) -> str:

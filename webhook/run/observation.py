@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from webhook import names
+from webhook.placement.node_affinity import avoided_nodes
 from webhook.placement.pod_requests import requests
 from webhook.run.observed import EngineEvent, EngineObject, Exit, OwnedDeployment, OwnedPod
 
@@ -224,7 +225,7 @@ def _read_pod(
         bound_since=_since(scheduled) if _is_true(scheduled) else "",
         accelerators=_accelerators(raw.get("spec") or {}),
         fallback=_fallback(metadata),
-        avoid=_avoided(metadata),
+        avoid=frozenset(avoided_nodes(metadata.get("annotations") or {})),
         waiting=containers.waiting(),
         exit=containers.exit() if phase in ("Succeeded", "Failed") else None,
         running_since=containers.running_since(),
@@ -344,11 +345,6 @@ def _fallback(metadata: Mapping[str, Any]) -> tuple[tuple[str, int | None], ...]
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return ()  # not the webhook's
-
-
-def _avoided(metadata: Mapping[str, Any]) -> frozenset[str]:
-    text = (metadata.get("annotations") or {}).get(names.AVOID_NODES) or ""
-    return frozenset(filter(None, text.replace(" ", "").split(",")))
 
 
 def _accelerators(spec: dict[str, Any]) -> tuple[tuple[str, int], ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.frameworks.table import ROLES
-from webhook.placement.merge import MOST_AVOIDED
+from webhook.placement.node_affinity import MOST_AVOIDED
 from webhook.run import incidents, serving
 from webhook.run.actions import (
     CreateConfigMap,

@@ -15,7 +15,7 @@ from webhook.cli.live.value_text import (
     placement_rows,
     toleration_text,
 )
-from webhook.comparison.difference import REQUIRED
+from webhook.placement.pod import REQUIRED_NODES
 from webhook.placement.trace import quoted_both
 from webhook.shortening import apart
 
@@ -31,8 +31,8 @@ LONG = "x" * 300
         ("affinity.podAffinity.required", [{"topologyKey": LONG, "a": 1}], [{"topologyKey": LONG}]),
         ("tolerations[a]", [{"key": "a"}, {"key": "a"}], [{"key": "a", "operator": "Equal"}]),
         ("tolerations[a]", [{"key": "a", "operator": "Equal"}], [{"key": "a"}]),
-        (REQUIRED, [{"matchFields": []}], []),
-        (REQUIRED, [{"matchExpressions": [{"key": "a"}]}], [{"matchFields": [{"key": "a"}]}]),
+        (REQUIRED_NODES, [{"matchFields": []}], []),
+        (REQUIRED_NODES, [{"matchExpressions": [{"key": "a"}]}], [{"matchFields": [{"key": "a"}]}]),
     ],
 )
 def test_values_that_differ_only_far_on_are_cut_where_they_differ(

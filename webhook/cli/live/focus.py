@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS
 from webhook.cli.explanation import audit_entries, credited_to, cure, describe_reason
 from webhook.cli.live.value_text import both_fields, field_text
-from webhook.comparison.difference import REQUIRED, fields
+from webhook.comparison.difference import fields
 from webhook.errors import FairleadError
 from webhook.evaluation.result import FieldResult, answers, result_of
 from webhook.placement import pod as pods
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
-from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
+from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES, REQUIRED_NODES
 from webhook.placement.schema.placement import SETTABLE
 from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.settings import CapacitySetting, PlacementSetting
@@ -48,7 +48,7 @@ _PREFIXES: Final = (".", "spec.template.", "spec.", "metadata.")
 _LISTED: Final = 5
 # The common suffix of the names of a pod's affinities.
 _ENDING: Final = "DuringSchedulingIgnoredDuringExecution"
-_AFFINITY: Final = (REQUIRED, *AFFINITY_LISTS)
+_AFFINITY: Final = (REQUIRED_NODES, *AFFINITY_LISTS)
 _CAPACITY: Final = re.compile(r"capacity\[(.*)\]")
 
 
@@ -117,7 +117,7 @@ def concerns_path(setting: PlacementSetting, path: str) -> bool:
 
 def _of_class(capacity: CapacityClass) -> Iterator[str]:
     yield from (f"tolerations[{each.get('key') or '*'}]" for each in capacity.tolerations)
-    yield REQUIRED
+    yield REQUIRED_NODES
     yield PREFERRED_NODES
 
 

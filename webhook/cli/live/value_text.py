@@ -6,9 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cli.yaml_out import yaml_line
-from webhook.comparison.difference import REQUIRED as REQUIRED_NODES
 from webhook.placement.nodes import format_requirement
-from webhook.placement.pod import PREFERRED, REQUIRED
+from webhook.placement.pod import PREFERRED, REQUIRED, REQUIRED_NODES
 from webhook.placement.settings import (
     ListSetting,
     PlacementSetting,
