@@ -44,6 +44,11 @@ def parse_span(text: str) -> timedelta:
     return timedelta(hours=hours, minutes=minutes, seconds=seconds)
 
 
+def span_seconds(text: str) -> float:
+    """Return a span in seconds. Raises as `parse_span`."""
+    return parse_span(text).total_seconds()
+
+
 def format_span(seconds: float) -> str:
     """Return a span for people, as kubectl writes ages: 45s, 12m, 3h5m, 4d2h."""
     whole = max(0, int(seconds))

@@ -21,7 +21,7 @@ from webhook.policy.model import CapacityClass, Illness
 from webhook.policy.node_settings import is_of
 from webhook.recent import Recent
 from webhook.run.observed import NodeHealth
-from webhook.times import parse_span, to_second
+from webhook.times import span_seconds, to_second
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -232,7 +232,7 @@ def _illnesses(of: _Class, watched: WatchedNode) -> Iterator[tuple[str, str, flo
     for rule in of.unhealthy:
         for kind, status, since in watched.conditions:
             if (kind, status) == (rule.condition, rule.status) and since:
-                yield f"{kind}={status}", since, parse_span(rule.lasts).total_seconds()
+                yield f"{kind}={status}", since, span_seconds(rule.lasts)
 
 
 def _read_class(raw: dict[str, Any]) -> CapacityClass | None:
@@ -260,6 +260,6 @@ def _compiled(classes: Mapping[str, CapacityClass]) -> Iterator[_Class]:
             name,
             True if spec.lost_after and spec.interruptible is None else spec.interruptible,
             capacity.complement(name, compiled) if of else compiled,
-            parse_span(spec.lost_after).total_seconds() if spec.lost_after else None,
+            span_seconds(spec.lost_after) if spec.lost_after else None,
             tuple(spec.unhealthy or ()),
         )

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from webhook.run.plan import Plan
     from webhook.run.restarts import RestartTerms
 
-_OVER: Final = ("Succeeded", "Failed")
 _CREATIONS: Final = (
     CreateKeys,
     CreateConfigMap,
@@ -105,7 +104,7 @@ class Reconciler:
             run = self._run_cache.run(stored)
             if run.spec.delegated:
                 return await self._reconcile_delegated(stored, run)
-            plan = None if run.status.phase in _OVER else self._run_cache.plan(stored)
+            plan = None if run.status.ended else self._run_cache.plan(stored)
         except InvalidRun as error:
             await self._give_up(stored, error)
             raise
@@ -204,7 +203,7 @@ class Reconciler:
     async def _give_up(self, stored: StoredRun, error: InvalidRun) -> None:
         """Write to the status that no pods can be created, unless the run has finished."""
         before = status_of(stored)
-        if before.phase in _OVER:
+        if before.ended:
             return
         status = invalid_status(before, stored.generation, error.problems, self._now())
         if await self._write(stored, before, Outcome(status)):

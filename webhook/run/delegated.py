@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from webhook.run.observed import EngineObject, EngineObserved
     from webhook.run.restarts import Counted
 
-_ENDED: Final = ("Succeeded", "Failed")
 # Reasons of engines for an object that failed once too often: JobSet's of its restarts; a Job's,
 # which the MPI operator prefixes to that of the pod.
 _LIMITS: Final = ("ReachedMaxRestarts", "BackoffLimitExceeded")
@@ -76,7 +75,7 @@ def reconcile_delegated(
     if run.metadata.deletion_timestamp:
         # The garbage collector deletes the object, and its pods with it.
         return Outcome(run.status)
-    if run.status.phase in _ENDED:
+    if run.status.ended:
         return _reconcile_ended(run, engine, observed, now)
     found = observed.object
     if found is None and run.status.start_time and not observed.fresh:

@@ -124,7 +124,7 @@ def describe_progress(
         message += f"; {leaving}"
     elif any(each.type == DISRUPTING for each in before.conditions):
         updates.append(ConditionUpdate(DISRUPTING, "False", "NodesStay", "no node is leaving"))
-    message += "".join(f"; {each}" for each in _ignored_illness(observed))
+    message += _ignored_illness(observed)
     return RunProgress(phase, message, tuple(updates), hindrance)
 
 
@@ -246,16 +246,16 @@ def _on_leaving_nodes(alive: Sequence[OwnedPod], observed: Observed) -> str:
     )
 
 
-def _ignored_illness(observed: Observed) -> Iterator[str]:
-    """Yield the first node of the run that is ill and keeps its pods."""
+def _ignored_illness(observed: Observed) -> str:
+    """Return the end of a message about the first node that is ill and keeps its pods."""
     nodes = (observed.nodes or {}).values()
-    ill = sorted(each.name for each in nodes if each.ill and math.isinf(each.ill_after))
-    if ill:
-        node = next(each for each in nodes if each.name == ill[0])
-        yield (
-            f"node {node.name} is ill ({node.ill}), and keeps its pods while more than a fifth of "
-            f"class {node.capacity_class} is ill or silent"
-        )
+    node = min((each for each in nodes if math.isinf(each.ill_after)), default=None)
+    if node is None:
+        return ""
+    return (
+        f"; node {node.name} is ill ({node.ill}), and keeps its pods while more than a fifth of "
+        f"class {node.capacity_class} is ill or silent"
+    )
 
 
 def _silent(node: NodeHealth) -> str:

@@ -77,7 +77,6 @@ LARGE: Final = 250
 KEYS_PAUSE: Final = 60.0
 # Seconds until a run looks again at a node that is not given up because too many are silent.
 AGAIN: Final = 60.0
-_ENDED: Final = ("Succeeded", "Failed")
 
 
 def reconcile(
@@ -95,7 +94,7 @@ def reconcile(
     if run.metadata.deletion_timestamp:
         # The garbage collector deletes the owned objects.
         return Outcome(run.status)
-    if run.status.phase in _ENDED:
+    if run.status.ended:
         return _reconcile_ended(run, observed, now)
     run = _repair_status(run, now, terms.restarts)
     if run.spec.serving:

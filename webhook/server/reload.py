@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Generic, Literal, NoReturn, Protocol, TypeAlias, TypeVar
@@ -30,9 +31,9 @@ _READS: Final = 3
 class Source(Protocol):
     """Files that can be read repeatedly."""
 
+    @abstractmethod
     def read(self) -> dict[str, bytes]:
         """Return every file's content by name; raise FairleadError if one cannot be read."""
-        raise NotImplementedError
 
     def signature(self) -> Signature | None:
         """Return metadata that shows a change, or None if only the content does; raise nothing."""

@@ -97,10 +97,8 @@ def command(
 
 
 def _lines(costs: Sequence[RunCost]) -> Iterator[str]:
-    names_ = [
-        f"{each.namespace}/{each.name}" if len({one.namespace for one in costs}) > 1 else each.name
-        for each in costs
-    ]
+    several = len({each.namespace for each in costs}) > 1
+    shown = [f"{each.namespace}/{each.name}" if several else each.name for each in costs]
     rows = [
         (
             name,
@@ -110,12 +108,12 @@ def _lines(costs: Sequence[RunCost]) -> Iterator[str]:
             format_span(row.waiting_seconds),
             format_span(row.repeated_seconds),
         )
-        for name, each in zip(names_, costs, strict=True)
+        for name, each in zip(shown, costs, strict=True)
         for row in each.usage
     ]
     if rows:
         yield from table([_HEAD, *rows], 0)
-    for name, each in zip(names_, costs, strict=True):
+    for name, each in zip(shown, costs, strict=True):
         if not each.usage:
             yield f"{name}: no time yet"
         elif each.cost is not None and each.useful:

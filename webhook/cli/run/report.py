@@ -48,7 +48,6 @@ _FLAGS: Final = {
     "cloud.google.com/gke-spot": "spot",
     "cloud.google.com/gke-preemptible": "preemptible",
 }
-ENDED: Final = ("Succeeded", "Failed")
 # Up to this number, nodes are read one by one; beyond it, in one list.
 _ONE_BY_ONE: Final = 12
 
@@ -114,7 +113,7 @@ def replicas(
         succeeded = parse_intervals(counts.succeeded_indexes)
         for index in range(counts.desired):
             if there := pods.pop((role, index), None):
-                pod = next((pod for pod in reversed(there) if pod.phase not in ENDED), there[-1])
+                pod = next((pod for pod in reversed(there) if not pod.ended), there[-1])
                 one = _with_pod(pod, nodes, _notes(pod))
             elif index in succeeded:
                 one = Replica(role, index, "", "Succeeded")
@@ -231,7 +230,7 @@ class Report:
     @property
     def ended(self) -> bool:
         """Whether the run has ended."""
-        return self.status.phase in ENDED
+        return self.status.ended
 
     @property
     def telling_conditions(self) -> tuple[Condition, ...]:

@@ -235,6 +235,11 @@ class RunStatus(Reported):
     )
     conditions: tuple[Condition, ...] = Field(default=(), description="The conditions of the run.")
 
+    @property
+    def ended(self) -> bool:
+        """Whether the phase is final."""
+        return self.phase in ("Succeeded", "Failed")
+
     def to_json(self) -> dict[str, Any]:
         """Return the status as JSON, without the controller's own fields that are empty.
 
