@@ -14,7 +14,8 @@ from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.policy.load import load
 from webhook.run.model import Run
-from webhook.simulation.play import Ending, Placer, Play
+from webhook.simulation.placer import Placer
+from webhook.simulation.play import Ending, Play
 from webhook.simulation.scenario import parse
 
 SPOT = {"lifecycle": "spot"}

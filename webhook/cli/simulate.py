@@ -136,15 +136,15 @@ def _simulated(
     path: Path, planned: Planned, scenario: Scenario, *, repeat: int, seed: int
 ) -> Simulated:
     from webhook.cli.run.preview import world_of
-    from webhook.simulation.play import Placer, Play
+    from webhook.simulation.placer import Placer
+    from webhook.simulation.play import Play
     from webhook.simulation.summary import Simulated
 
     world = world_of([path], None, [planned], None)
     placer = Placer(world, planned.run, scenario.spec.pools)
-    stderr = sys.stderr
     endings = []
     with click.progressbar(
-        range(repeat), label=str(path), file=stderr, hidden=not stderr.isatty()
+        range(repeat), label=str(path), file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as repetitions:
         for each in repetitions:
             play = Play(placer, scenario.spec, seed=seed, repetition=each)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from webhook.times import parse_span
+from webhook.times import span_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ class Chance:
         self._pool = pool
         self._name = f"{seed}/{repetition}/{pool.name}"
         self._limit = limit
-        self.sold_out = sorted(self._sold_out())
+        self.sold_out = list(self._sold_out())
         self.batches = list(self._batches())
 
     def lifetime(self, number: int) -> float:
@@ -37,12 +37,9 @@ class Chance:
         draw = self._random(f"batch/{batch}/{number}").random()
         return batches is not None and draw * 100 < batches.percent
 
-    def in_stock_at(self, now: float) -> float:
-        """Return when a node can be made; now if it can be now."""
-        for begin, end in self.sold_out:
-            if begin <= now < end:
-                now = end
-        return now
+    def in_stock(self, now: float) -> bool:
+        """Return whether a node can be made."""
+        return not any(begin <= now < end for begin, end in self.sold_out)
 
     def _batches(self) -> Iterator[float]:
         at, number, batches = 0.0, 0, self._pool.batches
@@ -56,23 +53,18 @@ class Chance:
     def _sold_out(self) -> Iterator[tuple[float, float]]:
         for each in self._pool.events or ():
             if each.sold_out:
-                begin = seconds(each.at)
-                yield begin, begin + seconds(each.sold_out)
+                begin = span_seconds(each.at)
+                yield begin, begin + span_seconds(each.sold_out)
         at, number, times = 0.0, 0, self._pool.sold_out
         while times and at <= self._limit:
             begin = at + self._exponential(f"stock/{number}", times.every)
-            at, number = begin + seconds(times.lasts), number + 1
+            at, number = begin + span_seconds(times.lasts), number + 1
             yield begin, at
 
     def _exponential(self, name: str, mean: str | None) -> float:
         if mean is None:
             return float("inf")
-        return self._random(name).expovariate(1 / seconds(mean))
+        return self._random(name).expovariate(1 / span_seconds(mean))
 
     def _random(self, name: str) -> Random:
         return Random(f"{self._name}/{name}")  # noqa: S311
-
-
-def seconds(text: str) -> float:
-    """Return a duration in seconds."""
-    return parse_span(text).total_seconds()

@@ -8,34 +8,24 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.placement import pod as pods
-from webhook.placement.node_affinity import failed
-from webhook.placement.nodes import Node, obstacle
-from webhook.placement.pod import PREFERRED_NODES
-from webhook.placement.pod_requests import requests
-from webhook.placement.quantity import amount
 from webhook.run import actions as act
 from webhook.run.facts import collect_facts
-from webhook.run.observation import pod as observed_pod
 from webhook.run.observed import Exit, NodeHealth, Observed, Refusal
-from webhook.run.plan import plan
 from webhook.run.reconcile import reconcile
 from webhook.run.usage import REPLICAS, living, summed
-from webhook.simulation.chance import Chance, seconds
-from webhook.times import to_second
+from webhook.simulation.chance import Chance
+from webhook.simulation.placer import EPOCH, UID
+from webhook.times import span_seconds, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.evaluation.world import World
-    from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import JsonObject
-    from webhook.run.model import Run
     from webhook.run.observed import OwnedPod
+    from webhook.simulation.placer import Placed, Placer
     from webhook.simulation.scenario import Pool, ScenarioSpec
 
 ASSUMPTIONS: Final = (
@@ -48,14 +38,8 @@ ASSUMPTIONS: Final = (
     "cost is that of replicas on nodes: neither nodes that boot nor those without a pod cost",
     "lifetimes of nodes are exponential, and independent but for batches",
 )
-_EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
-_OVER: Final = ("Succeeded", "Failed")
-_UID: Final = "00000000-0000-0000-0000-000000000000"
 # Reconciles at one moment. A run whose pods are refused never comes to rest.
 _MOST: Final = 1000
-_PODS: Final = "pods"
-# Pods whose evaluation is kept. Their histories have times, and so most of them are used once.
-_KEPT: Final = 10_000
 
 
 class Happening(NamedTuple):
@@ -85,20 +69,6 @@ class Ending(NamedTuple):
     reason: str
 
 
-class Placed(NamedTuple):
-    """What the webhook makes of a pod, and a reason if it rejects it.
-
-    pools: those that admit it, the best first; obstacles: if none does, why, by pool.
-    """
-
-    owned: OwnedPod
-    placement: PodPlacement
-    asked: Mapping[str, int]
-    pools: Sequence[str]
-    obstacles: Sequence[tuple[str, str]]
-    rejected: str = ""
-
-
 @dataclass
 class SimNode:
     """A node of a pool. pod: the name of the one that has it; ready: when it is there."""
@@ -111,52 +81,6 @@ class SimNode:
     up: bool = False
 
 
-class Placer:
-    """Evaluates the pods of a run. Equal ones once: all repetitions of a policy set share it."""
-
-    def __init__(self, world: World, run: Run, pools: Iterable[Pool]) -> None:
-        self._world = world
-        self.plan = plan(_stored(run))
-        self._pools = {each.name: each for each in pools}
-        self._nodes = {each.name: _node(each) for each in self._pools.values()}
-        self._known: dict[tuple[str, int, str], Placed] = {}
-
-    def placed(self, role: str, index: int, attempt: int, history: str) -> Placed:
-        """Return what becomes of a replica's pod. The attempt decides nothing."""
-        key = role, index, history
-        if key not in self._known:
-            if len(self._known) > _KEPT:
-                self._known.clear()
-            self._known[key] = self._evaluate(self.plan.pod(role, index, attempt, history))
-        return self._known[key]
-
-    def _evaluate(self, pod: JsonObject) -> Placed:
-        namespace = self.plan.run.namespace
-        evaluation = self._world.evaluate(pod, namespace, led=False)
-        stored = evaluation.stored() if evaluation.decision.allowed else pod
-        metadata = {**stored["metadata"], "uid": _UID}
-        owned = observed_pod({**stored, "metadata": metadata, "status": {"phase": "Pending"}})
-        if owned is None:
-            raise ValueError(f"pod {metadata['name']} is of no run")
-        placement, asked = pods.parse_pod(stored), requests(stored["spec"])
-        why = (
-            ""
-            if evaluation.allowed
-            else "; ".join(evaluation.refusals or [evaluation.decision.reason])
-        )
-        found = {name: obstacle(placement, asked, node) for name, node in self._nodes.items()}
-        admitted = [name for name, shut in found.items() if shut is None]
-        wish = {name: _preference(placement, self._nodes[name]) for name in admitted}
-        return Placed(
-            owned,
-            placement,
-            asked,
-            sorted(admitted, key=lambda name: (-wish[name], self._pools[name].price)),
-            [] if admitted else [(name, str(shut)) for name, shut in found.items()],
-            why,
-        )
-
-
 class Play:
     """One repetition. `until`: seconds from the start at which it is given up."""
 
@@ -164,7 +88,7 @@ class Play:
         self._placer = placer
         self._program = spec.program
         self._replicas = sum(each.count for each in placer.plan.run.spec.roles.values())
-        self._until = seconds(spec.limit)
+        self._until = span_seconds(spec.limit)
         self._pools = {each.name: each for each in spec.pools}
         self._chance = {
             each.name: Chance(each, seed, repetition, self._until) for each in spec.pools
@@ -181,24 +105,25 @@ class Play:
         self._refusals: dict[str, Refusal] = {}
         self._service = self._config_map = False
         self._saved = 0.0
-        # Since when all replicas run, and a number that tells this time from earlier ones.
+        # Since when all replicas run.
         self._whole_since: float | None = None
-        self._stretch = 0
         self._due = float("inf")
         self._happened: list[Happening] = []
         for pool in spec.pools:
             chance = self._chance[pool.name]
+            for _, end in chance.sold_out:
+                self._at(end, self._schedule_all)
             for number, at in enumerate(chance.batches):
                 self._at(at, lambda pool=pool, number=number: self._batch(pool, number))  # type: ignore[misc]
             for each in pool.events or ():
                 if each.lose:
-                    at, lose = seconds(each.at), each.lose
+                    at, lose = span_seconds(each.at), each.lose
                     self._at(at, lambda pool=pool, lose=lose: self._lose_oldest(pool, lose))  # type: ignore[misc]
 
     def ending(self) -> Ending:
         """Play it, and return how it ended."""
         self._reconcile()
-        while self._run.status.phase not in _OVER:
+        while not self._run.status.ended:
             at = min(self._events[0][0] if self._events else float("inf"), self._due)
             if at > self._until:
                 self._now = self._until
@@ -211,7 +136,7 @@ class Play:
 
     @property
     def _time(self) -> datetime:
-        return _EPOCH + timedelta(seconds=self._now)
+        return EPOCH + timedelta(seconds=self._now)
 
     def _at(self, at: float, then: Callable[[], None]) -> None:
         heapq.heappush(self._events, (at, next(self._numbers), then))
@@ -294,22 +219,19 @@ class Play:
         self._refusals.pop(name, None)
         uid = f"{name}-{next(self._numbers)}"
         now = to_second(self._time)
-        self._pods[name] = replace(
-            placed.owned, uid=uid, run_uid=_UID, attempt=attempt, created=now
-        )
+        self._pods[name] = replace(placed.owned, uid=uid, run_uid=UID, attempt=attempt, created=now)
         self._placed[name] = placed
         self._schedule(name)
 
     def _remove(self, name: str) -> None:
-        pod = self._pods.pop(name, None)
-        node = self._nodes.get(pod.node) if pod else None
-        if node:
-            node.pod = ""
-        for each in list(self._nodes.values()):
-            if not each.up and each.pod == name:
-                each.pod = ""
-        if pod:
+        if self._pods.pop(name, None):
+            self._release(name)
             self._schedule_all()
+
+    def _release(self, name: str) -> None:
+        for each in self._nodes.values():
+            if each.pod == name:
+                each.pod = ""
 
     def _schedule_all(self) -> None:
         for name, pod in list(self._pods.items()):
@@ -341,17 +263,16 @@ class Play:
     def _ask_for_node(self, name: str, pools: Sequence[str]) -> None:
         for pool in pools:
             there = sum(each.pool.name == pool for each in self._nodes.values())
-            at = self._chance[pool].in_stock_at(self._now)
-            if there < self._pools[pool].nodes and at <= self._now:
+            if there < self._pools[pool].nodes and self._chance[pool].in_stock(self._now):
                 self._make(self._pools[pool], name)
                 return
-            if there < self._pools[pool].nodes:
-                self._at(at, self._schedule_all)
 
     def _make(self, pool: Pool, pod: str) -> None:
         number = self._made[pool.name]
         self._made[pool.name] += 1
-        node = SimNode(f"{pool.name}-{number}", number, pool, self._now + seconds(pool.boot), pod)
+        node = SimNode(
+            f"{pool.name}-{number}", number, pool, self._now + span_seconds(pool.boot), pod
+        )
         self._nodes[node.name] = node
         if node.ready > self._now:
             self._at(node.ready, lambda: self._join(node))
@@ -370,9 +291,7 @@ class Play:
         self._schedule_all()
 
     def _bind(self, name: str, node: SimNode) -> None:
-        for each in self._nodes.values():
-            if each.pod == name:
-                each.pod = ""
+        self._release(name)
         node.pod = name
         now = to_second(self._time)
         self._pods[name] = replace(
@@ -420,10 +339,11 @@ class Play:
         """Keep what was saved when a replica is down; begin to count when all run."""
         running = sum(pod.phase == "Running" and not pod.deleted_at for pod in self._pods.values())
         if running == self._replicas and self._whole_since is None:
-            self._whole_since, self._stretch = self._now, self._stretch + 1
-            left = seconds(self._program.work) - self._saved + seconds(self._program.restart)
-            stretch = self._stretch
-            self._at(self._now + left, lambda: self._finish(stretch))
+            since = self._whole_since = self._now
+            left = (
+                span_seconds(self._program.work) - self._saved + span_seconds(self._program.restart)
+            )
+            self._at(since + left, lambda: self._finish(since))
         elif running < self._replicas and self._whole_since is not None:
             self._saved += self._kept(self._now - self._whole_since)
             self._whole_since = None
@@ -432,25 +352,24 @@ class Play:
         """Return the progress of a stretch that the program keeps."""
         if self._program.checkpoint is None:
             return 0.0
-        made = max(0.0, whole - seconds(self._program.restart))
-        between = seconds(self._program.checkpoint)
+        made = max(0.0, whole - span_seconds(self._program.restart))
+        between = span_seconds(self._program.checkpoint)
         return made // between * between
 
-    def _finish(self, stretch: int) -> None:
-        if stretch != self._stretch or self._whole_since is None:
+    def _finish(self, since: float) -> None:
+        if self._whole_since != since:
             return
         now = to_second(self._time)
         done = Exit("main", 0, reason="Completed", finished_at=now)
         for name, pod in self._pods.items():
             self._pods[name] = replace(pod, phase="Succeeded", ready=False, exit=done)
         self._say("the program is done")
-        self._saved, self._whole_since = seconds(self._program.work), None
-        self._stretch += 1
+        self._saved, self._whole_since = span_seconds(self._program.work), None
 
     def _ended(self) -> Ending:
         status, now = self._run.status, self._time
         rows = list(status.usage)
-        if status.phase not in _OVER:
+        if not status.ended:
             observed = Observed(pods=self._pods, nodes=self._health())
             rows += living(status, collect_facts(self._run, observed), observed, now)
         rows = [each for each in summed(rows) if each.resource == REPLICAS]
@@ -466,32 +385,3 @@ class Play:
             happenings=self._happened,
             reason=status.message,
         )
-
-
-def _stored(run: Run) -> Run:
-    metadata = run.metadata.model_copy(
-        update={"uid": _UID, "creation_timestamp": to_second(_EPOCH), "generation": 1}
-    )
-    return run.model_copy(update={"metadata": metadata})
-
-
-def _node(pool: Pool) -> Node:
-    """Return a node of a pool; where it says what can be requested, 110 pods can be there."""
-    allocatable = None
-    if pool.allocatable is not None:
-        given: dict[str, Any] = {_PODS: "110", **pool.allocatable}
-        allocatable = {name: amount(name, value) for name, value in given.items()}
-    labels = {"kubernetes.io/hostname": pool.name, **(pool.labels or {})}
-    taints: list[Any] = [
-        each.model_dump(by_alias=True, exclude_none=True) for each in pool.taints or ()
-    ]
-    return Node(pool.name, labels, taints, allocatable=allocatable)
-
-
-def _preference(placement: PodPlacement, node: Node) -> int:
-    """Return the weight by which the pod prefers the node (NodeAffinity of the scheduler)."""
-    return sum(
-        each["weight"]
-        for each in placement.lists.get(PREFERRED_NODES, ())
-        if failed(each["preference"], node.labels, node.name) is None
-    )

@@ -37,9 +37,7 @@ def svg_of(sets: Sequence[Simulated], title: str) -> bytes:
     figure.suptitle(_plain(title))
     for place, (label, attribute, unit) in zip(figure.subplots(1, 2), _AXES, strict=True):
         for each in sets:
-            found = sorted(
-                getattr(one, attribute) / unit for one in each.endings if one.phase == "Succeeded"
-            )
+            found = sorted(getattr(one, attribute) / unit for one in each.succeeded)
             hours = [*found[:1], *found]
             share = [100 * at / len(each.endings) for at in range(len(hours))]
             place.step(hours, share, where="post")

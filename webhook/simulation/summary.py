@@ -37,14 +37,19 @@ class Simulated(NamedTuple):
     endings: Sequence[Ending]
 
     @property
+    def succeeded(self) -> Sequence[Ending]:
+        """The runs that succeeded."""
+        return [each for each in self.endings if each.phase == "Succeeded"]
+
+    @property
     def done(self) -> int:
         """How many runs succeeded."""
-        return sum(each.phase == "Succeeded" for each in self.endings)
+        return len(self.succeeded)
 
     def row(self) -> tuple[str, ...]:
         """Return the cells of the table; figures are those of the runs that succeeded."""
-        counts = (self.policies, f"{self.done} of {len(self.endings)}")
-        ended = [each for each in self.endings if each.phase == "Succeeded"]
+        ended = self.succeeded
+        counts = (self.policies, f"{len(ended)} of {len(self.endings)}")
         if not ended:
             return (*counts, *("–" for _ in _HEAD[2:]))
         hours = [each.seconds / 3600 for each in ended]

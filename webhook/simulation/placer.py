@@ -1,0 +1,118 @@
+"""Evaluates the pods of a run, as the webhook does, and which node pools admit them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.placement import pod as pods
+from webhook.placement.node_affinity import failed
+from webhook.placement.nodes import Node, obstacle
+from webhook.placement.pod import PREFERRED_NODES
+from webhook.placement.pod_requests import requests
+from webhook.placement.quantity import amount
+from webhook.run.observation import pod as observed_pod
+from webhook.run.plan import plan
+from webhook.times import to_second
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from webhook.evaluation.world import World
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import JsonObject
+    from webhook.run.model import Run
+    from webhook.run.observed import OwnedPod
+    from webhook.simulation.scenario import Pool
+
+EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+UID: Final = "00000000-0000-0000-0000-000000000000"
+_PODS: Final = "pods"
+# Pods whose evaluation is kept. Their histories have times, and so most of them are used once.
+_KEPT: Final = 10_000
+
+
+class Placed(NamedTuple):
+    """What the webhook makes of a pod, and a reason if it rejects it.
+
+    owned: as the controller sees it. pools: those that admit it, the best first; obstacles: if
+    none does, why, by pool.
+    """
+
+    owned: OwnedPod
+    pools: Sequence[str]
+    obstacles: Sequence[tuple[str, str]]
+    rejected: str = ""
+
+
+class Placer:
+    """Evaluates the pods of a run. Equal ones once: all repetitions of a policy set share it."""
+
+    def __init__(self, world: World, run: Run, pools: Iterable[Pool]) -> None:
+        self._world = world
+        self.plan = plan(_stored(run))
+        self._pools = {each.name: each for each in pools}
+        self._nodes = {each.name: _node(each) for each in self._pools.values()}
+        self._known: dict[tuple[str, int, str], Placed] = {}
+
+    def placed(self, role: str, index: int, attempt: int, history: str) -> Placed:
+        """Return what becomes of a replica's pod. The attempt decides nothing."""
+        key = role, index, history
+        if key not in self._known:
+            if len(self._known) > _KEPT:
+                self._known.clear()
+            self._known[key] = self._evaluate(self.plan.pod(role, index, attempt, history))
+        return self._known[key]
+
+    def _evaluate(self, pod: JsonObject) -> Placed:
+        namespace = self.plan.run.namespace
+        evaluation = self._world.evaluate(pod, namespace, led=False)
+        stored = evaluation.stored() if evaluation.decision.allowed else pod
+        metadata = {**stored["metadata"], "uid": UID}
+        owned = observed_pod({**stored, "metadata": metadata, "status": {"phase": "Pending"}})
+        if owned is None:
+            raise ValueError(f"pod {metadata['name']} is of no run")
+        placement, asked = pods.parse_pod(stored), requests(stored["spec"])
+        why = (
+            ""
+            if evaluation.allowed
+            else "; ".join(evaluation.refusals or [evaluation.decision.reason])
+        )
+        found = {name: obstacle(placement, asked, node) for name, node in self._nodes.items()}
+        admitted = [name for name, shut in found.items() if shut is None]
+        wish = {name: _preference(placement, self._nodes[name]) for name in admitted}
+        return Placed(
+            owned,
+            sorted(admitted, key=lambda name: (-wish[name], self._pools[name].price)),
+            [] if admitted else [(name, str(shut)) for name, shut in found.items()],
+            why,
+        )
+
+
+def _stored(run: Run) -> Run:
+    metadata = run.metadata.model_copy(
+        update={"uid": UID, "creation_timestamp": to_second(EPOCH), "generation": 1}
+    )
+    return run.model_copy(update={"metadata": metadata})
+
+
+def _node(pool: Pool) -> Node:
+    """Return a node of a pool; where it says what can be requested, 110 pods can be there."""
+    allocatable = None
+    if pool.allocatable is not None:
+        given: dict[str, Any] = {_PODS: "110", **pool.allocatable}
+        allocatable = {name: amount(name, value) for name, value in given.items()}
+    labels = {"kubernetes.io/hostname": pool.name, **(pool.labels or {})}
+    taints: list[Any] = [
+        each.model_dump(by_alias=True, exclude_none=True) for each in pool.taints or ()
+    ]
+    return Node(pool.name, labels, taints, allocatable=allocatable)
+
+
+def _preference(placement: PodPlacement, node: Node) -> int:
+    """Return the weight by which the pod prefers the node (NodeAffinity of the scheduler)."""
+    return sum(
+        each["weight"]
+        for each in placement.lists.get(PREFERRED_NODES, ())
+        if failed(each["preference"], node.labels, node.name) is None
+    )
