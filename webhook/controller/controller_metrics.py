@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from webhook import metric_names
-from webhook.run.usage import REPLICAS, added
+from webhook.run.usage import REPLICAS, usage_increase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -105,7 +105,7 @@ class ControllerMetrics:
         """Count what a write of a run's status changed: its phase, and what it used."""
         if after.phase != before.phase:
             self._transitions.labels(before.phase, after.phase).inc()
-        for each in added(before.usage, after.usage):
+        for each in usage_increase(before.usage, after.usage):
             if not each.seconds and each.resource != REPLICAS:
                 # No node ever had the resource: its name may be anything.
                 continue

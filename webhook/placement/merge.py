@@ -131,7 +131,7 @@ def _with_nodes(
 def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) -> list[Term] | None:
     """Return the terms without the nodes that the pod's annotation names.
 
-    Fairlead's controller writes it; anybody may, as everybody may choose nodes for a pod.
+    Any author may write it, as they may choose nodes for a pod; the controller of Runs does.
     """
 
     def warn(why: str) -> None:
@@ -141,7 +141,7 @@ def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) ->
     valid = [each for each in named if is_subdomain(each)]
     avoided = valid[: node_affinity.MOST_AVOIDED]
     if wrong := [each for each in named if each not in valid]:
-        warn(f"{quoted(wrong[0])} is no name of a node, and is left out")
+        warn(f"{quoted(wrong[0])} is not the name of a node, and is left out")
     if valid != avoided:
         warn(f"{len(named)} nodes are too many; the first {len(avoided)} are avoided")
     if not avoided:

@@ -47,7 +47,7 @@ from webhook.run.restarts import (
     role_at_end,
     suspended_role,
 )
-from webhook.run.usage import settled
+from webhook.run.usage import settle_usage
 from webhook.run.verdict import Verdict, find_verdict
 from webhook.shortening import cut
 from webhook.times import elapsed, to_microsecond, to_second
@@ -115,7 +115,7 @@ def reconcile(
         outcome = _reconcile_suspended(run, facts, counted, observed, now, terms)
     else:
         outcome = _reconcile_active(run, facts, counted, needs, observed, now, terms)
-    return replace(outcome, status=settled(run.status, outcome.status, facts, observed, now))
+    return replace(outcome, status=settle_usage(run.status, outcome.status, facts, observed, now))
 
 
 def invalid_status(

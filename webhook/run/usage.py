@@ -42,7 +42,7 @@ def pod_time(pod: OwnedPod, node: NodeHealth | None, now: datetime) -> PodTime:
     """Return the time of a pod until now."""
     ends = [to_second(now), pod.deleted_at, pod.exit.finished_at if pod.exit else ""]
     if node and node.trouble and node.ready != "False":
-        # Nobody hears of it any more.
+        # Its end is not known: only when it was last heard of.
         ends.append(node.since)
     end = min(parse_time(each) for each in ends if each)
     bound = (pod.bound_since or pod.on_node_since or pod.created) if pod.node else ""
@@ -52,7 +52,7 @@ def pod_time(pod: OwnedPod, node: NodeHealth | None, now: datetime) -> PodTime:
     return PodTime(max(0, int(waiting)), max(0, int(on_node)))
 
 
-def settled(
+def settle_usage(
     before: RunStatus,
     after: RunStatus,
     facts: Mapping[str, RoleFacts],
@@ -80,7 +80,7 @@ def settled(
     unseen = sum(each.pod is None for one in facts.values() for each in one.down)
     if not rows and not unseen:
         return after
-    usage = tuple(summed((*before.usage, *rows)))
+    usage = tuple(sum_usage((*before.usage, *rows)))
     total = sum(each.repeated_seconds for each in usage if each.resource == REPLICAS)
     return after.model_copy(
         update={
@@ -91,7 +91,7 @@ def settled(
     )
 
 
-def living(
+def live_usage(
     status: RunStatus, facts: Mapping[str, RoleFacts], observed: Observed, now: datetime
 ) -> Iterator[Usage]:
     """Yield the time until now of the pods that are not in the status yet."""
@@ -118,7 +118,7 @@ def usage_of(
         )
 
 
-def summed(rows: Iterable[Usage]) -> list[Usage]:
+def sum_usage(rows: Iterable[Usage]) -> list[Usage]:
     """Return one row for each class and resource: replicas first, nothing for no time."""
     totals: dict[tuple[str, bool, str], Counter[str]] = defaultdict(Counter)
     for each in rows:
@@ -131,7 +131,7 @@ def summed(rows: Iterable[Usage]) -> list[Usage]:
     ]
 
 
-def added(before: Iterable[Usage], after: Iterable[Usage]) -> list[Usage]:
+def usage_increase(before: Iterable[Usage], after: Iterable[Usage]) -> list[Usage]:
     """Return what the rows `after` have more than `before`."""
     earlier = {(each.capacity_class, each.resource): each for each in before}
     nothing = Usage(resource="")

@@ -16,7 +16,7 @@ from webhook.run import actions as act
 from webhook.run.facts import collect_facts
 from webhook.run.observed import Exit, NodeHealth, Observed, Refusal
 from webhook.run.reconcile import reconcile
-from webhook.run.usage import REPLICAS, living, summed
+from webhook.run.usage import REPLICAS, live_usage, sum_usage
 from webhook.simulation.chance import Chance
 from webhook.simulation.placer import EPOCH, UID
 from webhook.times import span_seconds, to_second
@@ -36,7 +36,7 @@ ASSUMPTIONS: Final = (
     "a checkpoint takes no time",
     "a replica runs as soon as it has a node; a pod that is deleted is gone at once",
     "cost is that of replicas on nodes: neither nodes that boot nor those without a pod cost",
-    "lifetimes of nodes are exponential, and independent but for batches",
+    "lifetimes of nodes are exponential; only batches take several nodes together",
 )
 # Reconciles at one moment. A run whose pods are refused never comes to rest.
 _MOST: Final = 1000
@@ -371,8 +371,8 @@ class Play:
         rows = list(status.usage)
         if not status.ended:
             observed = Observed(pods=self._pods, nodes=self._health())
-            rows += living(status, collect_facts(self._run, observed), observed, now)
-        rows = [each for each in summed(rows) if each.resource == REPLICAS]
+            rows += live_usage(status, collect_facts(self._run, observed), observed, now)
+        rows = [each for each in sum_usage(rows) if each.resource == REPLICAS]
         nodes = {each.capacity_class: each.seconds / 3600 for each in rows if each.seconds}
         return Ending(
             phase=status.phase,

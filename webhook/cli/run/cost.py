@@ -174,7 +174,7 @@ def _cost(
     from webhook.run.facts import collect_facts
     from webhook.run.model import RunStatus
     from webhook.run.run_documents import typed
-    from webhook.run.usage import REPLICAS, living, summed
+    from webhook.run.usage import REPLICAS, live_usage, sum_usage
 
     metadata = raw["metadata"]
     name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
@@ -189,11 +189,11 @@ def _cost(
             notes.append(f"run {name}: the time of pods that others create is not recorded")
         else:
             observed = known.observed(namespace, uid)
-            rows += living(status, collect_facts(run, observed), observed, datetime.now(UTC))
+            rows += live_usage(status, collect_facts(run, observed), observed, datetime.now(UTC))
     if status.unseen:
         pods = count_text(status.unseen, "pod")
-        notes.append(f"run {name}: {pods} vanished, and nobody knows for how long they ran")
-    usage = summed(rows)
+        notes.append(f"run {name}: {pods} vanished, and their time is not known")
+    usage = sum_usage(rows)
     replicas = [each for each in usage if each.resource == REPLICAS and each.seconds]
     unpriced = [each.capacity_class for each in replicas if each.capacity_class not in prices]
     if prices and unpriced:
