@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +18,7 @@ from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.cli.test import command as fairlead_test
 from webhook.identity import identify
+from webhook.names import ATTEMPT_VARIABLE
 from webhook.policy.load import load
 from webhook.policy_tests.load_tests import parse
 from webhook.policy_tests.runner import run_tests
@@ -161,3 +164,31 @@ def test_every_path_of_policies_leads_somewhere(page: Path) -> None:
         # What the shell completes, and a sentence's full stop, are not of the path.
         found = path.rstrip(".")
         assert any(ROOT.glob(f"{found.rstrip('/')}*")), path
+
+
+@pytest.mark.parametrize(
+    ("number", "newest"),
+    [(0, "None"), (2, "checkpoints/1/0100.ckpt"), (4, "checkpoints/3/0040.ckpt")],
+)
+def test_the_program_on_spot_reads_no_checkpoint_of_a_later_start(
+    tmp_path: Path, number: int, newest: str
+) -> None:
+    """And writes where no other start does."""
+    for path in ("1/0100.ckpt", "3/0040.ckpt"):
+        kept = tmp_path / "checkpoints" / path
+        kept.parent.mkdir(parents=True)
+        kept.touch()
+    [program] = [
+        each.text
+        for each in blocks(ROOT / "docs" / "guides" / "spot.md")
+        if each.language == "python"
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={ATTEMPT_VARIABLE: str(number)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"begin with {newest} and write to checkpoints/{number}\n"

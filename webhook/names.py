@@ -36,6 +36,8 @@ HELM_RELEASE: Final = "meta.helm.sh/release-name"
 MANAGER: Final = "fairlead"
 RUN_UID: Final = f"{GROUP}/run-uid"
 ATTEMPT: Final = f"{GROUP}/attempt"
+# Variable of a replica's main container: a number that each later pod of the replica exceeds.
+ATTEMPT_VARIABLE: Final = "FAIRLEAD_ATTEMPT"
 # Annotation of a pod of a Run: what happened to its replica before. Only the controller's own user
 # may write it.
 HISTORY: Final = f"{GROUP}/history"

@@ -198,6 +198,26 @@ def test_a_node_is_ill_unless_a_fifth_of_its_class_is(ill: int, well: int, left:
     assert stage.of("other").seconds_until_sick(NOW) is None
 
 
+def test_every_class_of_a_node_judges_it() -> None:
+    """The shortest silence counts, and each class is asked for its own nodes."""
+    spot = raw_class("spot", nodes=[{"labels": SPOT}], interruptible=True, lostAfter="5m")
+    rule = {"condition": "GpuHealthy", "status": "False", "lasts": "2m"}
+    gpu = raw_class("gpu", nodes=[{"labels": {"gpu": "yes"}}], unhealthy=[rule], lostAfter="3m")
+    told = {"type": "GpuHealthy", "status": "False", "lastTransitionTime": "2026-11-21T20:14:00Z"}
+    ill = raw_node("ill", labels={**SPOT, "gpu": "yes"})
+    ill["status"]["conditions"].append(told)
+    other = raw_node("other", labels={"gpu": "yes"})
+    other["status"]["conditions"].append(told)
+    silent = raw_node("silent", labels={**SPOT, "gpu": "yes"}, ready="Unknown")
+    stage = Stage(ill, classes=(spot, gpu))
+    assert (stage.of("ill").ill, stage.of("ill").seconds_until_sick(NOW)) == (
+        "GpuHealthy=False",
+        60.0,
+    )
+    assert Stage(silent, classes=(spot, gpu)).of("silent").lost_after == 180.0
+    assert Stage(ill, other, classes=(spot, gpu)).of("ill").seconds_until_sick(NOW) == math.inf
+
+
 def test_an_ill_node_does_not_keep_a_silent_one() -> None:
     """That the network is broken follows from silence alone."""
     rule = {"condition": "GpuHealthy", "status": "False", "lasts": "2m"}

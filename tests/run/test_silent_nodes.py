@@ -109,10 +109,10 @@ def test_an_ill_node_that_keeps_its_pods_is_named() -> None:
     """Too many of its class are ill or silent; else its pods start again, as one disruption."""
     scene = Scene(**workers(2)).runs_on(worker_0="a", worker_1="b")
     ill = {"ready": "True", "ill": "GpuHealthy=False", "ill_since": "2026-11-21T20:00:00Z"}
-    scene.node("b", **ill, ill_after=math.inf, capacity_class="gpu").look()
+    scene.node("b", **ill, ill_after=math.inf, many_of="gpu").look()
     mentions(scene.status.message, "node b", "GpuHealthy=False", "class gpu")
     assert scene.status.disruptions == 0
-    scene.node("b", **ill, ill_after=60.0, capacity_class="gpu")
+    scene.node("b", **ill, ill_after=60.0)
     assert scene.observed.nodes is not None
     scene.observed = replace(scene.observed, ill_nodes=(scene.observed.nodes["b"],))
     scene.look()

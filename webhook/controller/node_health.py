@@ -59,13 +59,9 @@ class _Class(NamedTuple):
 
     name: str
     interruptible: bool | None
-    compiled: capacity.CapacityClass | None
+    compiled: capacity.CapacityClass
     lost_after: float | None
     unhealthy: tuple[Illness, ...]
-
-
-# By default every node is interruptible, unless a class sets otherwise.
-_UNCLASSED: Final = _Class("", True, None, None, ())
 
 
 class Nodes:
@@ -108,7 +104,7 @@ class Nodes:
         known = self._known.get(name)
         if known is None or known[0] is not watched:
             known = self._known[name] = watched, self._health(watched)
-        return self._unless_many(known[1])
+        return self._unless_many(*known)
 
     def ill(self) -> tuple[NodeHealth, ...]:
         """Return all nodes that are ill, by the classes that say so."""
@@ -133,7 +129,7 @@ class Nodes:
         """Store a node from an API response, and return its health."""
         watched = self._keep(raw)
         self.cache.offer(watched.node.name, watched, raw["metadata"]["resourceVersion"])
-        return self._unless_many(self._health(watched))
+        return self._unless_many(watched, self._health(watched))
 
     def _keep(self, raw: dict[str, Any]) -> WatchedNode:
         metadata, status = raw["metadata"], raw.get("status") or {}
@@ -163,8 +159,10 @@ class Nodes:
         return WatchedNode(node, metadata["uid"], created, state, since, kept)
 
     def _health(self, watched: WatchedNode) -> NodeHealth:
-        of = self._class_of(watched.node)
-        ill, since, after = min(_illnesses(of, watched), default=("", "", 0.0))
+        classes = self._classes_of(watched.node)
+        first = classes[0] if classes else None
+        illnesses = (illness for of in classes for illness in _illnesses(of, watched))
+        ill, since, after = min(illnesses, default=("", "", 0.0))
         return NodeHealth(
             watched.node.name,
             watched.uid,
@@ -172,39 +170,36 @@ class Nodes:
             watched.ready,
             watched.since,
             watched.has_taint(names.TAINT_SHUTDOWN),
-            of.interruptible is not False,
-            of.name,
-            of.lost_after,
+            # By default every node is interruptible, unless a class sets otherwise.
+            first is None or first.interruptible is not False,
+            first.name if first else "",
+            min((of.lost_after for of in classes if of.lost_after), default=None),
             ill=ill,
             ill_since=since,
             ill_after=after,
             leaving=watched.node.unschedulable or any(map(watched.has_taint, self.leaving)),
         )
 
-    def _unless_many(self, health: NodeHealth) -> NodeHealth:
-        """Return the health; never lost by silence while many nodes of its class are silent, and
-        never ill while many are ill or silent: what reports it may be broken."""
+    def _unless_many(self, watched: WatchedNode, health: NodeHealth) -> NodeHealth:
+        """Return the health; never lost by silence while many nodes of a class that says so are
+        silent, and never ill while many are ill or silent: what reports it may be broken."""
         silent = health.lost_after is not None and health.ready == "Unknown"
-        if not (silent or health.ill):
-            return health
-        nodes = [
-            (each.ready == "Unknown", any(_illnesses(of, each)))
-            for each in self.cache.items().values()
-            if (of := self._class_of(each.node)).name == health.capacity_class
-        ]
-        most = max(1, len(nodes) / MOST_SILENT)
-        if silent and sum(one for one, _ in nodes) > most:
-            health = health._replace(lost_after=math.inf)
-        if health.ill and sum(one or other for one, other in nodes) > most:
-            health = health._replace(ill_after=math.inf)
+        for of in self._classes_of(watched.node) if silent or health.ill else ():
+            nodes = [
+                (each.ready == "Unknown", any(_illnesses(of, each)))
+                for each in self.cache.items().values()
+                if is_of(of.compiled, each.node)
+            ]
+            most = max(1, len(nodes) / MOST_SILENT)
+            if silent and of.lost_after and sum(one for one, _ in nodes) > most:
+                health = health._replace(lost_after=math.inf, many_of=of.name)
+            if any(_illnesses(of, watched)) and sum(one or other for one, other in nodes) > most:
+                health = health._replace(ill_after=math.inf, many_of=of.name)
         return health
 
-    def _class_of(self, node: Node) -> _Class:
-        """Return the first class of the node that says how its nodes are lost."""
-        for each in self._classes():
-            if each.compiled and is_of(each.compiled, node):
-                return each
-        return _UNCLASSED
+    def _classes_of(self, node: Node) -> Sequence[_Class]:
+        """Return the classes of the node; the first says whether it is interruptible."""
+        return [each for each in self._classes() if is_of(each.compiled, node)]
 
     def _classes(self) -> Sequence[_Class]:
         if self._compiled is None:

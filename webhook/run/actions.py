@@ -64,7 +64,8 @@ class DeleteDeployment:
 class CreatePod:
     """Create one replica's pod. A 409 for a pod of the run itself is success.
 
-    history: the text of its annotation; empty for none. avoid: nodes that are ill.
+    attempt, restarts: of its role. history: the text of its annotation; empty for none.
+    avoid: nodes that are ill.
     """
 
     role: str
@@ -72,6 +73,7 @@ class CreatePod:
     attempt: int
     history: str = ""
     avoid: tuple[str, ...] = ()
+    restarts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

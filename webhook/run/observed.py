@@ -123,8 +123,8 @@ class NodeHealth(NamedTuple):
     capacity_class: str = ""
     """The class that sets this; empty if none does."""
     lost_after: float | None = None
-    """Seconds of silence after which its pods count as lost, by that class; None: they do not;
-    infinite while too many nodes of the class are silent."""
+    """Seconds of silence after which its pods count as lost, by any of its classes; None: they do
+    not; infinite while too many nodes of such a class are silent."""
     leaving: bool = False
     """True if it is cordoned, or a cloud or an autoscaler announces that it takes it away."""
     ill: str = ""
@@ -133,6 +133,8 @@ class NodeHealth(NamedTuple):
     """Since when the condition is so, RFC 3339."""
     ill_after: float = 0.0
     """Seconds after which it counts; infinite while too many nodes of the class are ill."""
+    many_of: str = ""
+    """The class of which too many nodes are silent or ill."""
     sick: bool = False
     """True if it is ill for long enough: its pods start again elsewhere."""
     off: bool = False

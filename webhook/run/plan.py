@@ -205,12 +205,18 @@ class Plan:
         return name
 
     def pod(
-        self, role: str, index: int, attempt: int, history: str = "", avoid: Sequence[str] = ()
+        self,
+        role: str,
+        index: int,
+        attempt: int,
+        history: str = "",
+        avoid: Sequence[str] = (),
+        restarts: int = 0,
     ) -> JsonObject:
         """Return the v1.Pod of one replica; `avoid` are nodes on which it may not run."""
         name = self.gang.pod(role, index)
         pod = self.template_cache(role, index).pod(
-            name, index, attempt, self.replica_env(role, index)
+            name, index, attempt, restarts, self.replica_env(role, index)
         )
         if history:
             pod["metadata"]["annotations"][names.HISTORY] = history

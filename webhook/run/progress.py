@@ -254,7 +254,7 @@ def _ignored_illness(observed: Observed) -> str:
         return ""
     return (
         f"; node {node.name} is ill ({node.ill}), and keeps its pods while more than a fifth of "
-        f"class {node.capacity_class} is ill or silent"
+        f"class {node.many_of} is ill or silent"
     )
 
 
@@ -264,8 +264,7 @@ def _silent(node: NodeHealth) -> str:
         return ""
     if math.isinf(node.lost_after):
         return (
-            f"its pods are not replaced while more than a fifth of class {node.capacity_class} is "
-            "silent"
+            f"its pods are not replaced while more than a fifth of class {node.many_of} is silent"
         )
     end = parse_time(node.since) + timedelta(seconds=node.lost_after)
     return f"if it is not back by {to_second(end)}, its pods without a volume claim are replaced"

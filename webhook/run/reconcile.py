@@ -321,8 +321,8 @@ def _next_steps(
                 break
             else:
                 history = annotation_of(one.before.history, index)
-                attempt = one.before.attempt
-                steps.actions.append(CreatePod(role, index, attempt, history, avoid))
+                counts = one.before.attempt, one.before.restarts
+                steps.actions.append(CreatePod(role, index, counts[0], history, avoid, counts[1]))
                 created += 1
     if not created or observed.refusals:
         steps.actions += _open_service(observed)

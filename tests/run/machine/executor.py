@@ -63,6 +63,7 @@ class Executor:
             role=action.role,
             index=action.index,
             attempt=action.attempt,
+            number=action.attempt + action.restarts,
             history=action.history,
             avoid=action.avoid,
             created=self.server.now,

@@ -37,8 +37,9 @@ class Laws:
     def about_to(self, thing: RunThing, action: act.Action) -> None:
         """An action is about to be carried out."""
         match action:
-            case act.CreatePod(role, index, _, history):
+            case act.CreatePod(role, index, attempt, history, _, restarts):
                 self._creation(thing, role, index)
+                self._number(thing, role, index, attempt, restarts)
                 self._alike(thing, role, history)
             case act.DeletePod(name, uid):
                 pod = self.server.pods.get(name)
@@ -85,6 +86,18 @@ class Laws:
         if thing.name + f"-{role}-{index}" not in self.server.pods:
             wait = books.wait_until(role, index)
             assert self.server.now >= wait - 0.001, f"{what}: before its backoff is over at {wait}"
+
+    def _number(self, thing: RunThing, role: str, index: int, attempt: int, restarts: int) -> None:
+        """A program that went down, as far as the status says, has a smaller number."""
+        if f"{thing.name}-{role}-{index}" in self.server.pods or not self.alone:
+            return
+        counted = self.of(thing.uid).counted
+        for uid, fate in self.server.ledger.fates.items():
+            pod, number = fate.pod, attempt + restarts
+            if (pod.run_uid, *pod.place) != (thing.uid, role, index):
+                continue
+            if pod.attempt < attempt or (uid in counted and fate.word != "own"):
+                assert pod.number < number, f"{pod.name}: {number} after {pod.number}"
 
     def _alike(self, thing: RunThing, role: str, history: str) -> None:
         """What restarts together is created with one history, but for what waited for a node.

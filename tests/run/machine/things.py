@@ -34,6 +34,7 @@ class Pod:
     code, word: the main container's exit code, and the runtime's word for it.
     target: reason of the DisruptionTarget condition and its time.
     going: when deletion was asked for.
+    number: by which programs tell it from earlier pods of its replica.
     history: what its annotation says; fallback: the classes that the webhook marked it with.
     unscheduled: since when the scheduler finds no node for it; bound: when it found one.
     """
@@ -45,6 +46,7 @@ class Pod:
     index: int
     attempt: int
     created: float
+    number: int = 0
     uid: str = ""
     version: int = 0
     phase: str = "Pending"
