@@ -141,11 +141,22 @@ def replaced(plane: ControlPlane, way: str, at: int) -> dict[str, float]:
 
 
 def pods_of(plane: ControlPlane, label: str) -> list[dict[str, Any]]:
-    """The pods with this value of LABEL."""
-    items: list[dict[str, Any]] = plane.api.get(f"{_PODS}?labelSelector={gangs.LABEL}%3D{label}")[
-        "items"
-    ]
-    return items
+    """The pods with this value of LABEL, in pages: thousands take longer than one answer may."""
+    found: list[dict[str, Any]] = []
+    more = ""
+    while True:
+        query = f"labelSelector={gangs.LABEL}%3D{label}&limit=500&continue={more}"
+        page = plane.api.get(f"{_PODS}?{query}")
+        found += page["items"]
+        more = page["metadata"].get("continue", "")
+        if not more:
+            return found
+
+
+def some_wait(plane: ControlPlane, label: str) -> bool:
+    """Whether a pod does not run: one small answer, so that asking does not slow the arms down."""
+    query = f"labelSelector={gangs.LABEL}%3D{label}&fieldSelector=status.phase!%3DRunning&limit=1"
+    return bool(plane.api.get(f"{_PODS}?{query}")["items"])
 
 
 def running(plane: ControlPlane, label: str) -> int:
@@ -184,7 +195,11 @@ def many(
         template = made["spec"]["template"]
         template["metadata"]["labels"][gangs.LABEL] = pool
         plane.api.create(gangs.collection(arm), made)
-    until("all pods to run", lambda: running(plane, pool) == runs * size, 3600)
+    until(
+        "all pods to run",
+        lambda: not some_wait(plane, pool) and running(plane, pool) == runs * size,
+        3600,
+    )
     time.sleep(30)
     process = plane.pids[controller.name if arm == gangs.RUN else "kube-controller-manager"]
     lost = {f"{pool}-{number}" for number in range(nodes // 10)}
@@ -194,6 +209,8 @@ def many(
         plane.api.call("DELETE", f"/api/v1/nodes/{name}")
 
     def whole() -> bool:
+        if some_wait(plane, pool):
+            return False
         there = [
             each
             for each in pods_of(plane, pool)
