@@ -153,10 +153,15 @@ def pods_of(plane: ControlPlane, label: str) -> list[dict[str, Any]]:
             return found
 
 
-def some_wait(plane: ControlPlane, label: str) -> bool:
-    """Whether a pod does not run: one small answer, so that asking does not slow the arms down."""
-    query = f"labelSelector={gangs.LABEL}%3D{label}&fieldSelector=status.phase!%3DRunning&limit=1"
-    return bool(plane.api.get(f"{_PODS}?{query}")["items"])
+def seem_whole(plane: ControlPlane, arm: str, size: int) -> bool:
+    """Whether all objects of the arm say so: a small answer, so that asking slows no arm down."""
+    time.sleep(2)
+    found = (each.get("status", {}) for each in plane.api.get(gangs.collection(arm))["items"])
+    wanted = f"{size}/{size}"
+    return all(
+        each.get("replicasReady") == wanted if arm == gangs.RUN else each.get("ready") == size
+        for each in found
+    )
 
 
 def running(plane: ControlPlane, label: str) -> int:
@@ -197,7 +202,7 @@ def many(
         plane.api.create(gangs.collection(arm), made)
     until(
         "all pods to run",
-        lambda: not some_wait(plane, pool) and running(plane, pool) == runs * size,
+        lambda: seem_whole(plane, arm, size) and running(plane, pool) == runs * size,
         3600,
     )
     time.sleep(30)
@@ -209,7 +214,7 @@ def many(
         plane.api.call("DELETE", f"/api/v1/nodes/{name}")
 
     def whole() -> bool:
-        if some_wait(plane, pool):
+        if not seem_whole(plane, arm, size):
             return False
         there = [
             each
