@@ -64,3 +64,37 @@ def test_the_original_error_message_is_shown(run_space: Space, call: Call) -> No
     (replica,) = document["replicas"]
     assert replica["state"] == "Pending"
     assert replica["note"].startswith("0/12 nodes are available")
+
+
+def test_a_waiting_run_says_what_an_autoscaler_reports(run_space: Space) -> None:
+    """The newest Event about the pod that the scheduler did not write, and since when it is so."""
+    live = create_run(run_space, "waits", environment={"nodeSelector": {"no": "such-node"}})
+    live.until("the scheduler has said so", lambda: "0/" in live.status.get("message", ""))
+    pod = live.pods()["master-0"]
+    for minute, reason, text in (
+        (1, "TriggeredScaleUp", "pod triggered scale-up: [{spot 1->2 (max: 2)}]"),
+        (2, "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached"),
+    ):
+        at = f"2026-01-01T00:0{minute}:00Z"
+        run_space.plane.api.create(
+            f"/api/v1/namespaces/{run_space.name}/events",
+            {
+                "metadata": {"name": f"waits.{minute}", "namespace": run_space.name},
+                "involvedObject": {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "namespace": run_space.name,
+                    "name": pod["metadata"]["name"],
+                    "uid": pod["metadata"]["uid"],
+                },
+                "type": "Normal",
+                "reason": reason,
+                "message": text,
+                "source": {"component": "cluster-autoscaler"},
+                "firstTimestamp": at,
+                "lastTimestamp": at,
+            },
+        )
+    want = f"; cluster-autoscaler since 2026-01-01T00:02:00Z: {text}"
+    live.until("the message has it", lambda: want in live.status["message"])
+    assert want in live.condition("Scheduled")["message"]

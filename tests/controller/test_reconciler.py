@@ -21,6 +21,7 @@ from webhook.controller.owned_objects import Objects
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import RunCache
+from webhook.controller.waiting_pods import WaitingPods
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.run.actions import Outcome
 from webhook.run.model import RunStatus
@@ -64,6 +65,7 @@ class Stage:
                 objects,
                 self.refusals,
             ),
+            WaitingPods(self.api.client, clock=lambda: self.now),
             now=lambda: self.moment,
         )
 

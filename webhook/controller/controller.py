@@ -21,6 +21,7 @@ from webhook.controller.owned_objects import Objects
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import RunCache
+from webhook.controller.waiting_pods import WaitingPods
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.kube.work_queue import WorkQueue
 from webhook.run.reconcile import DEFAULT_TERMS
@@ -164,6 +165,7 @@ class Controller:
             self.announcer,
             metrics,
             Delegation(client, writer, self.engines, self.known.nodes, objects, self.refusals),
+            WaitingPods(client),
             terms=terms,
         )
         self._queue: WorkQueue | None = None

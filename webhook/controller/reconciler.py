@@ -22,8 +22,10 @@ from webhook.run.actions import (
 )
 from webhook.run.backends.engine_object import undelegated_problems
 from webhook.run.backends.engines import find_engine
+from webhook.run.engine_report import pause_of_events
 from webhook.run.observed import Needs
 from webhook.run.reconcile import DEFAULT_TERMS, invalid_status, reconcile
+from webhook.times import elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from webhook.controller.owned_objects import Objects
     from webhook.controller.refusals import Refusals
     from webhook.controller.stored_run import RunCache, StoredRun
+    from webhook.controller.waiting_pods import WaitingPods
     from webhook.run.model import Run, RunStatus
     from webhook.run.observed import Observed, Refusal
     from webhook.run.plan import Plan
@@ -74,6 +77,7 @@ class Reconciler:
         announcer: Announcer,
         metrics: Written,
         delegation: Delegation,
+        waiting_pods: WaitingPods,
         *,
         terms: RestartTerms = DEFAULT_TERMS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -86,6 +90,7 @@ class Reconciler:
         self._announcer = announcer
         self._metrics = metrics
         self._delegation = delegation
+        self._waiting_pods = waiting_pods
         self._terms = terms
         self._now = now
 
@@ -167,6 +172,13 @@ class Reconciler:
                 nodes_read=observed.nodes_read | nodes.keys(),
             )
             outcome = reconcile(run, needs, observed, self._now(), self._terms)
+        if not run.status.ended and (pod := observed.waits_longest()):
+            pause = pause_of_events(elapsed(pod.unscheduled_since, self._now()))
+            reported = await self._waiting_pods.report(run.namespace, pod, pause)
+            observed = replace(observed, reported=reported)
+            outcome = reconcile(run, needs, observed, self._now(), self._terms)
+            after = pause if outcome.after is None else min(pause, outcome.after)
+            outcome = replace(outcome, after=after)
         return observed, outcome
 
     def _note(self, uid: str, outcome: Outcome, made: set[str], refused: list[Refusal]) -> bool:

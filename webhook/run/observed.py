@@ -270,6 +270,7 @@ class Observed:
     nodes_read: names of nodes that were read live for this call.
     refusals: rejections since the last successful creation.
     ill_nodes: all of the cluster.
+    reported: what an autoscaler says about the pod that waits longest; empty if nothing is known.
     """
 
     pods: Mapping[str, OwnedPod] = field(default_factory=dict)
@@ -283,6 +284,12 @@ class Observed:
     nodes: Mapping[str, NodeHealth] | None = None
     nodes_read: frozenset[str] = frozenset()
     ill_nodes: tuple[NodeHealth, ...] = ()
+    reported: str = ""
+
+    def waits_longest(self) -> OwnedPod | None:
+        """Return the pod for which the scheduler has found no node for the longest time."""
+        waiting = (pod for pod in self.pods.values() if pod.unscheduled and not pod.deleted_at)
+        return min(waiting, key=lambda pod: (pod.unscheduled_since, pod.name), default=None)
 
     def node_health(self, pod: OwnedPod) -> NodeHealth | None:
         """Return the health of the pod's node; None if it has no node or the node is unknown.

@@ -88,9 +88,11 @@ def describe_progress(
     lost = on_lost_nodes(on_lost, desired)
     refused = refused_creations(observed.refusals)
     unscheduled = unschedulable(alive, desired)
-    if unscheduled and (end := first_to_give_up(facts)):
-        until = f"; if that lasts until {to_second(end[0])}, class {end[1]} is given up"
-        unscheduled = unscheduled._replace(message=unscheduled.message + until)
+    if unscheduled:
+        more = f"; {observed.reported}" if observed.reported else ""
+        if end := first_to_give_up(facts):
+            more += f"; if that lasts until {to_second(end[0])}, class {end[1]} is given up"
+        unscheduled = unscheduled._replace(message=unscheduled.message + more)
     waiting = waiting_containers(alive, desired)
     terminating_pods = terminating(facts)
     phase = _phase(facts, counted, needed)

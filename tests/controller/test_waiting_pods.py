@@ -1,0 +1,68 @@
+"""What autoscalers report about waiting pods; tests/cluster/test_run_status.py has it for real."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.controller.runs import Api, refused
+from webhook.controller.waiting_pods import WaitingPods
+from webhook.run.observed import OwnedPod
+
+
+def event(message: str, seen: str, who: str = "karpenter") -> dict[str, Any]:
+    """An Event as components write them that use client-go's newer recorder."""
+    return {
+        "message": message,
+        "eventTime": "2026-01-01T00:00:00.5Z",
+        "series": {"lastObservedTime": seen},
+        "reportingComponent": who,
+    }
+
+
+class Stage:
+    """One pod that waits, Events that are there, and the time."""
+
+    def __init__(self, *events: dict[str, Any]) -> None:
+        self.now = 100.0
+        self.api = Api({("list", "events"): {"items": list(events)}})
+        self.waiting = WaitingPods(self.api.client, clock=lambda: self.now)
+
+    def report(self, uid: str = "one", pause: float = 60.0) -> str:
+        """What is said about a pod."""
+        pod = OwnedPod(
+            "mnist-worker-0", uid, "run", "worker", 0, 0, "Pending", unscheduled="0/3 nodes"
+        )
+        return asyncio.run(self.waiting.report("lab", pod, pause))
+
+
+def test_the_newest_event_counts_and_what_the_condition_says_does_not() -> None:
+    """A repetition changes no text."""
+    stage = Stage(
+        event("two\n lines", "2026-01-01T00:02:00Z"),
+        event("one", "2026-01-01T00:01:00Z"),
+        event("0/3 nodes are available", "2026-01-01T00:03:00Z", who="my-scheduler"),
+    )
+    assert stage.report() == "karpenter since 2026-01-01T00:00:00.5Z: two lines"
+
+
+@pytest.mark.parametrize(
+    ("pause", "later", "reads"), [(60.0, 59.0, 1), (60.0, 60.0, 2), (0.0, 0.5, 1), (0.0, 1.0, 2)]
+)
+def test_reads_are_few(pause: float, later: float, reads: int) -> None:
+    """For one pod after its pause, and for all of them after a second."""
+    stage = Stage(event("one", "2026-01-01T00:01:00Z"))
+    before = stage.report(pause=pause)
+    assert stage.report("other") == ""
+    stage.now += later
+    assert stage.report(pause=pause) == before != ""
+    assert len(stage.api.calls) == reads
+
+
+def test_events_that_cannot_be_read_hold_nothing_up() -> None:
+    """As with the rights of an earlier version."""
+    stage = Stage()
+    stage.api.answers["list", "events"] = refused(403, "Forbidden")
+    assert stage.report() == ""

@@ -1,0 +1,81 @@
+"""What autoscalers report about pods that wait for a node."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.controller.informers import collection
+from webhook.errors import ClusterError
+from webhook.recent import Recent
+from webhook.shortening import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.kube.client import Client
+    from webhook.run.observed import OwnedPod
+
+_logger = logging.getLogger(__name__)
+
+# Seconds between any two reads. To find the Events about one pod, an API server goes through all of
+# the namespace.
+PAUSE: Final = 1.0
+_REMEMBERED: Final = 1_000
+_LONGEST: Final = 400
+
+
+class WaitingPods:
+    """Reads the newest Event about a waiting pod that its scheduler did not write.
+
+    Autoscalers report on the pod itself whether they make a node for it: cluster-autoscaler by
+    TriggeredScaleUp and NotTriggerScaleUp (processors/status/eventing_scale_up_processor.go),
+    Karpenter by Nominated and FailedScheduling (pkg/controllers/provisioning/scheduling/events.go).
+    """
+
+    def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._clock = clock
+        self._known: Recent[str, tuple[float, str]] = Recent(_REMEMBERED)
+        self._last = float("-inf")
+
+    async def report(self, namespace: str, pod: OwnedPod, pause: float) -> str:
+        """Return who reported what and since when, as read `pause` seconds ago at most, if other
+        runs leave time for it.
+
+        Empty without such an Event, and if Events cannot be read: nothing depends on them.
+        """
+        now = self._clock()
+        at, text = self._known.get(pod.uid) or (float("-inf"), "")
+        if now - at >= pause and now - self._last >= PAUSE:
+            self._last = now
+            text = await self._read(namespace, pod)
+            self._known.put(pod.uid, (now, text))
+        return text
+
+    async def _read(self, namespace: str, pod: OwnedPod) -> str:
+        fields = f"involvedObject.uid={pod.uid},source!=default-scheduler"
+        try:
+            listing = await self._client.list(
+                collection("/api/v1", "events", namespace),
+                _seen_and_text,
+                query={"fieldSelector": fields},
+            )
+        except ClusterError as error:
+            _logger.debug("Events about pod %s/%s: %s", namespace, pod.name, error)
+            return ""
+        # A scheduler of another name writes the message of the pod's condition, too.
+        found = (each for each in listing.items if each and pod.unscheduled not in each[1])
+        _, text = max(found, default=("", ""))
+        return text
+
+
+def _seen_and_text(raw: dict[str, Any]) -> tuple[str, str]:
+    """Return when an Event was last seen; and its text, which a repetition does not change."""
+    series, at = raw.get("series") or {}, raw.get("eventTime") or ""
+    seen = series.get("lastObservedTime") or raw.get("lastTimestamp") or at
+    since = at or raw.get("firstTimestamp") or ""
+    who = (raw.get("source") or {}).get("component") or raw.get("reportingComponent") or "unknown"
+    message = " ".join(str(raw.get("message") or "").split())
+    return seen, f"{who} since {since}: {cut(message, _LONGEST)}"
