@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.cluster.live_runs import CONTAINER, LiveRun, run_manifest
 from tests.cluster.spaces import Json, NewNamespace, Space, stamp
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
+from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.simulated_nodes import Pool, node_manifests
 from webhook.times import to_second
@@ -86,7 +89,9 @@ def nodes_of(run: LiveRun) -> set[str]:
 
 @pytest.mark.usefixtures("sold_out")
 @pytest.mark.parametrize("scope", ["Replica", "Run"])
-def test_a_run_waits_gives_the_class_up_and_returns_to_it(space: Space, scope: str) -> None:
+def test_a_run_waits_gives_the_class_up_and_returns_to_it(
+    space: Space, tmp_path: Path, scope: str
+) -> None:
     """Without a restart, a failure or a disruption; it returns when it restarts after a while."""
     space.create(run_manifest("train", replicas={"worker": {"count": 2}}, restartScope=scope))
     run = LiveRun(space, "train")
@@ -103,6 +108,14 @@ def test_a_run_waits_gives_the_class_up_and_returns_to_it(space: Space, scope: s
     assert (history["indexes"], history["events"][0]["class"]) == ("0-1", "rare")
     told = [each["reason"] for each in space.items("events")]
     assert "GaveUpClass" in told
+    where = ("--kubeconfig", str(space.plane.kubeconfig), "-n", space.name)
+    policies = tmp_path / "p.yaml"
+    policies.write_text(POLICIES)
+    explained = CliRunner().invoke(
+        fairlead, ["explain", "run/train", "--policies", str(policies), *where]
+    )
+    assert explained.exit_code == 0, explained.output
+    mentions(explained.output, "capacity[rare]: Allow instead of Constrain", "2 of 2")
 
     space.kubectl("uncordon", NODE)
     begun = history["asOf"]

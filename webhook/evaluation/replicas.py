@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from webhook.evaluation.templates import history_of_replica
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, on_node
 from webhook.shortening import one_line, shortened
@@ -103,6 +104,12 @@ class _Group:
     replica_indexes: set[int] = field(default_factory=set)
 
 
+def _at_next_start(world: World, template: PodTemplate, index: int) -> World:
+    """Return the world with what happened to a live Run's replica before, if anything did."""
+    history = history_of_replica(template, index, world.now)
+    return replace(world, history=history) if history and world.history is None else world
+
+
 def evaluate_template(
     world: World, template: PodTemplate, namespace: str, doubts: Sequence[str] = ()
 ) -> list[Replicas]:
@@ -112,7 +119,9 @@ def evaluate_template(
     """
     groups: list[_Group] = []
     for index, more in template.sample():
-        found = world.evaluate(template.pod(index), namespace, led=template.led)
+        found = _at_next_start(world, template, index).evaluate(
+            template.pod(index), namespace, led=template.led
+        )
         group = next(
             (each for each in groups if _same(each.evaluation.decision, found.decision)), None
         )

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import InvalidRun
+from webhook.placement.fallback import History, parse_events
 from webhook.pod_schema.field_checks import MOST
 from webhook.policy.findings import path_text
 from webhook.run import template_faults as of_runs
 from webhook.run.backends.engine_object import delegated_object
+from webhook.run.model.status import parse_intervals
 from webhook.run.plan import plan
 from webhook.run.run_documents import run_of
 from webhook.sources import SHIPPED
@@ -25,6 +27,7 @@ from webhook.workloads.workload_faults import is_judged, template_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
 
     from webhook.placement.shapes import JsonObject
     from webhook.pod_schema.field_checks import Fault
@@ -103,6 +106,18 @@ def _pod(plan: Plan, role: str, index: int) -> JsonObject:
         "metadata": {**prefix, **metadata, "labels": labels},
         "spec": template["spec"],
     }
+
+
+def history_of_replica(template: PodTemplate, index: int, now: datetime | None) -> History | None:
+    """Return the history with which the controller would create a replica of a live Run now."""
+    if now is None or not template.source.is_own_run:
+        return None
+    [number] = template.numbers_of([index])
+    entries = at(template.source.value, ("status", "replicas", template.part, "history")) or ()
+    for entry in entries:
+        if number in parse_intervals(entry["indexes"]):
+            return History(now, parse_events(entry["events"]))
+    return None
 
 
 def queued_templates(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.times import format_span, parse_time
 
@@ -81,18 +81,19 @@ def parse_history(text: str) -> History:
     """Parse the annotation of a pod. Raises ValueError."""
     try:
         found = json.loads(text)
-        return History(
-            parse_time(found["asOf"]),
-            tuple(
-                Event(str(each["class"]), parse_time(each["time"]), _seconds(each))
-                for each in found["events"]
-            ),
-        )
+        return History(parse_time(found["asOf"]), parse_events(found["events"]))
     except (KeyError, TypeError) as error:
         raise ValueError(f"want asOf and events, each with class and time: {error}") from None
 
 
-def _seconds(event: dict[str, object]) -> int | None:
+def parse_events(found: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
+    """Parse the events of a history. Raises ValueError, KeyError or TypeError."""
+    return tuple(
+        Event(str(each["class"]), parse_time(each["time"]), _seconds(each)) for each in found
+    )
+
+
+def _seconds(event: Mapping[str, Any]) -> int | None:
     waited = event.get("waitedSeconds")
     return int(str(waited)) if waited is not None else None
 
