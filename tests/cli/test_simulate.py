@@ -148,4 +148,4 @@ def test_only_runs_that_the_controller_ends_are_simulated(kind: str) -> None:
     Path("run.yaml").write_text(text)
     done = simulate()
     assert done.exit_code == 1
-    mentions(str(done.exception) + done.stderr, "run.yaml", "own controller")
+    mentions(str(done.exception) + done.stderr, "run.yaml", kind.replace(":", " is"))

@@ -98,10 +98,16 @@ def command(
     from webhook.simulation.scenario import parse
 
     runs = read_plans([filename], namespace, "")
-    if len(runs) != 1 or runs[0].plan is None or runs[0].run.spec.serving:
+    if len(runs) != 1:
+        raise UnreadableInput([f"{filename}: want one Run, not {len(runs)}"])
+    if runs[0].plan is None:
+        engine = runs[0].run.spec.backend
         raise UnreadableInput(
-            [f"{filename}: want one Run that Fairlead's own controller runs to its end"]
+            [f"{filename}: spec.backend is {engine}: only Fairlead's own controller is simulated"]
         )
+    if runs[0].run.spec.serving:
+        kind = runs[0].run.spec.kind
+        raise UnreadableInput([f"{filename}: spec.kind is {kind}, which does not end by itself"])
     with click.open_file(str(scenario), "rb") as file:
         found = parse(str(scenario), file.read())
     if len(found) != 1:

@@ -255,6 +255,12 @@ class Illness(Strict):
         description="How long it has been so, until the node counts as ill."
     )
 
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Check that nodes which work are not ill."""
+        if (given.get("condition"), given.get("status")) == ("Ready", "True"):
+            yield Problem(("condition",), "every node that works has Ready=True; name another one")
+
 
 class CapacityClassSpec(Strict):
     """The nodes of a class: those that match a description, or all outside another class."""

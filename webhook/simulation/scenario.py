@@ -89,6 +89,13 @@ class Pool(Strict):
         default=None, max_length=1000, description="What happens at given times."
     )
 
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Check that a node has no less than nothing."""
+        for name, amount in (given.get("allocatable") or {}).items():
+            if str(amount).startswith("-"):
+                yield Problem(("allocatable", name), f"{amount} is less than 0")
+
 
 class Program(Strict):
     """A program that makes progress only while all replicas run."""

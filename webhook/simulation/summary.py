@@ -6,8 +6,6 @@ import math
 from statistics import NormalDist, fmean, quantiles, stdev
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.times import format_span
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -119,4 +117,6 @@ def mean(numbers: Iterable[float]) -> Mean:
 def lines_of(ending: Ending) -> Iterator[str]:
     """Yield what happened in one repetition, a line each."""
     for each in ending.happenings:
-        yield f"{format_span(each.at):>8}  {each.what}"
+        minutes, seconds = divmod(int(each.at), 60)
+        hours, minutes = divmod(minutes, 60)
+        yield f"{hours:4}:{minutes:02}:{seconds:02}  {each.what}"
