@@ -17,7 +17,6 @@ from tests.eventually import eventually_async
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.app import admission_app
-from webhook.admission.handler import Reply
 from webhook.admission.policy_handler import MOST_JUDGED, SPARE, PolicyHandler
 from webhook.errors import ClusterError
 from webhook.judgement.set_judgement import MOST_BYTES
@@ -212,66 +211,51 @@ def forged(number: int, user: str = "admin") -> bytes:
     return json.dumps(review(new, userInfo={"username": user})).encode()
 
 
-def test_all_that_ask_while_a_read_goes_on_share_the_next() -> None:
+async def test_all_that_ask_while_a_read_goes_on_share_the_next() -> None:
     """The first read began before they asked, and may lack what was written just before."""
-
-    async def main() -> list[Reply]:
-        world.readable.clear()
-        handler = world.handler(patience=60)
-        posts = [asyncio.create_task(handler.handle(forged(0)))]
-        await eventually_async("the first read goes on", lambda: world.reads == 1)
-        posts += [asyncio.create_task(handler.handle(forged(number))) for number in range(1, 7)]
-        posts.append(asyncio.create_task(handler.handle(json.dumps(review(setting())).encode())))
-        # So that all of them have been judged by the watch, and ask.
-        await eventually_async("all ask", lambda: handler.waiting == 8)
-        world.now(SPOT)
-        world.readable.set()
-        return await asyncio.gather(*posts)
-
     world = World()
-    *refused, allowed = asyncio.run(main())
+    world.readable.clear()
+    handler = world.handler(patience=60)
+    posts = [asyncio.create_task(handler.handle(forged(0)))]
+    await eventually_async("the first read goes on", lambda: world.reads == 1)
+    posts += [asyncio.create_task(handler.handle(forged(number))) for number in range(1, 7)]
+    posts.append(asyncio.create_task(handler.handle(json.dumps(review(setting())).encode())))
+    # So that all of them have been judged by the watch, and ask.
+    await eventually_async("all ask", lambda: handler.waiting == 8)
+    world.now(SPOT)
+    world.readable.set()
+    *refused, allowed = await asyncio.gather(*posts)
     assert world.reads == 2
     assert all(orjson.loads(each.body)["response"]["allowed"] is False for each in refused)
     assert orjson.loads(allowed.body)["response"]["allowed"] is True
 
 
-def test_reads_have_a_pace() -> None:
+async def test_reads_have_a_pace() -> None:
     """However many writes are forged: here, one read an hour."""
-
-    async def main() -> list[int]:
-        handler = world.handler(read_pause=3600)
-        return [(await handler.handle(forged(number))).status for number in range(3)]
-
     world = World()
-    assert asyncio.run(main()) == [200, 503, 503]
+    handler = world.handler(read_pause=3600)
+    assert [(await handler.handle(forged(number))).status for number in range(3)] == [200, 503, 503]
     assert world.reads == 1
 
 
-def test_a_write_beyond_the_limit_is_told_to_retry() -> None:
+async def test_a_write_beyond_the_limit_is_told_to_retry() -> None:
     """At once; those of whom no write is judged have places left; who needs none passes."""
-
-    async def main() -> tuple[Reply, Reply]:
-        world.readable.clear()
-        handler = world.handler(patience=60)
-        posts = [
-            asyncio.create_task(handler.handle(forged(number))) for number in range(MOST_JUDGED)
-        ]
-        await eventually_async("all ask", lambda: handler.waiting == MOST_JUDGED)
-        beyond = await handler.handle(forged(99))
-        posts += [
-            asyncio.create_task(handler.handle(forged(0, f"other-{number}")))
-            for number in range(SPARE)
-        ]
-        await eventually_async("others ask", lambda: handler.waiting == MOST_JUDGED + SPARE)
-        assert (await handler.handle(forged(0, "one-more"))).status == 503
-        same = await handler.handle(json.dumps(review(SPOT, SPOT)).encode())
-        world.readable.set()
-        assert {each.status for each in await asyncio.gather(*posts)} == {200}
-        assert (await handler.handle(forged(100))).status == 200
-        return beyond, same
-
     world = World()
-    beyond, same = asyncio.run(main())
+    world.readable.clear()
+    handler = world.handler(patience=60)
+    posts = [asyncio.create_task(handler.handle(forged(number))) for number in range(MOST_JUDGED)]
+    await eventually_async("all ask", lambda: handler.waiting == MOST_JUDGED)
+    beyond = await handler.handle(forged(99))
+    posts += [
+        asyncio.create_task(handler.handle(forged(0, f"other-{number}"))) for number in range(SPARE)
+    ]
+    await eventually_async("others ask", lambda: handler.waiting == MOST_JUDGED + SPARE)
+    assert (await handler.handle(forged(0, "one-more"))).status == 503
+    same = await handler.handle(json.dumps(review(SPOT, SPOT)).encode())
+    world.readable.set()
+    assert {each.status for each in await asyncio.gather(*posts)} == {200}
+    assert (await handler.handle(forged(100))).status == 200
+    beyond, same = (beyond, same)
     assert (beyond.status, beyond.retry) == (503, True)
     assert same.status == 200
 

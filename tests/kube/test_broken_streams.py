@@ -67,16 +67,13 @@ def test_a_stream_cut_at_any_byte_applies_whole_events_only(tmp_path: Path) -> N
     asyncio.run(resumed())
 
 
-def test_a_line_of_many_megabytes_is_read(tmp_path: Path) -> None:
+async def test_a_line_of_many_megabytes_is_read(tmp_path: Path) -> None:
     """An object may be larger as JSON than in etcd."""
     large = "x" * (5 * 2**20)
 
-    async def run() -> None:
-        watch = events(("ADDED", thing("a", 11, large)), ends=False)
-        async with stage(tmp_path, lists=[listing(10)], watches=[watch]) as played:
-            await until(lambda: played.values() == {"a": large})
-
-    asyncio.run(run())
+    watch = events(("ADDED", thing("a", 11, large)), ends=False)
+    async with stage(tmp_path, lists=[listing(10)], watches=[watch]) as played:
+        await until(lambda: played.values() == {"a": large})
 
 
 @pytest.mark.parametrize(
@@ -92,19 +89,18 @@ def test_a_line_of_many_megabytes_is_read(tmp_path: Path) -> None:
         b'{"type": "RENAMED", "object": {"metadata": {"resourceVersion": "11"}}}\n',
     ],
 )
-def test_an_event_that_cannot_be_read_makes_it_list_again(tmp_path: Path, line: bytes) -> None:
+async def test_an_event_that_cannot_be_read_makes_it_list_again(
+    tmp_path: Path, line: bytes
+) -> None:
     """What it said is not known, so only a list can tell."""
 
-    async def run() -> None:
-        async def watch(answer: Answer) -> None:
-            await answer.begin()
-            await answer.chunk(line)
-            await asyncio.sleep(1000)
+    async def watch(answer: Answer) -> None:
+        await answer.begin()
+        await answer.chunk(line)
+        await asyncio.sleep(1000)
 
-        lists = [listing(10), listing(20, thing("b", 15, "x"))]
-        async with stage(tmp_path, lists=lists, watches=[watch]) as played:
-            await until(lambda: len(played.watches) == 2)
-            assert played.values() == {"b": "x"}
-            assert played.watches[1].query["resourceVersion"] == "20"
-
-    asyncio.run(run())
+    lists = [listing(10), listing(20, thing("b", 15, "x"))]
+    async with stage(tmp_path, lists=lists, watches=[watch]) as played:
+        await until(lambda: len(played.watches) == 2)
+        assert played.values() == {"b": "x"}
+        assert played.watches[1].query["resourceVersion"] == "20"

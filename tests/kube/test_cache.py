@@ -57,19 +57,15 @@ def test_none_removes() -> None:
     assert changes[-1] == Change("a", 1, None)
 
 
-def test_one_whole_list_makes_it_synced() -> None:
+async def test_one_whole_list_makes_it_synced() -> None:
     """Single values do not; an empty list does."""
-
-    async def run() -> None:
-        cache, _ = make()
-        waiting = asyncio.create_task(cache.wait_synced())
-        cache.put("a", 1)
-        assert not cache.synced
-        cache.replace({})
-        await waiting
-        assert cache.synced
-
-    asyncio.run(run())
+    cache, _ = make()
+    waiting = asyncio.create_task(cache.wait_synced())
+    cache.put("a", 1)
+    assert not cache.synced
+    cache.replace({})
+    await waiting
+    assert cache.synced
 
 
 def test_age_counts_from_the_last_message_of_the_server() -> None:

@@ -40,25 +40,21 @@ class Door:
             await answer.status(401, "Unauthorized", "Unauthorized")
 
 
-def test_a_token_that_expired_is_read_again(tmp_path: Path) -> None:
+async def test_a_token_that_expired_is_read_again(tmp_path: Path) -> None:
     """After a 401 the credentials are read again, once, and the call repeated with them."""
-
-    async def run() -> None:
-        door = Door("first")
-        async with fake_api(door) as api, client_of(api, tmp_path, token="first") as client:
-            await client.get("/a")
-            door.token = "second"
-            write_kubeconfig(tmp_path, api.url, token="second")
-            await asyncio.gather(*(client.get("/a") for _ in range(5)))
-            await client.get("/a")
-            refused = [x for x in api.requests if x.headers["authorization"] == "Bearer first"]
-            assert 1 + 1 <= len(refused) <= 1 + 5
-            assert len(api.requests) == len(refused) + 5 + 1
-
-    asyncio.run(run())
+    door = Door("first")
+    async with fake_api(door) as api, client_of(api, tmp_path, token="first") as client:
+        await client.get("/a")
+        door.token = "second"
+        write_kubeconfig(tmp_path, api.url, token="second")
+        await asyncio.gather(*(client.get("/a") for _ in range(5)))
+        await client.get("/a")
+        refused = [x for x in api.requests if x.headers["authorization"] == "Bearer first"]
+        assert 1 + 1 <= len(refused) <= 1 + 5
+        assert len(api.requests) == len(refused) + 5 + 1
 
 
-def test_an_exec_plugin_is_asked_again_after_a_401(tmp_path: Path) -> None:
+async def test_an_exec_plugin_is_asked_again_after_a_401(tmp_path: Path) -> None:
     """Tokens of cloud providers' plugins last for minutes; the plugin knows the next."""
     credential = tmp_path / "credential"
 
@@ -67,39 +63,32 @@ def test_an_exec_plugin_is_asked_again_after_a_401(tmp_path: Path) -> None:
         answer = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": token}}
         credential.write_text(json.dumps(answer))
 
-    async def run() -> None:
-        door = Door("first")
-        say("first")
-        plugin = {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "command": "cat",
-            "args": [str(credential)],
-        }
-        async with fake_api(door) as api, client_of(api, tmp_path, exec=plugin) as client:
-            await client.get("/a")
-            door.token = "second"
-            say("second")
-            await client.get("/a")
-            await client.get("/a")
-            assert len(api.requests) == 4
-
-    asyncio.run(run())
+    door = Door("first")
+    say("first")
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "cat",
+        "args": [str(credential)],
+    }
+    async with fake_api(door) as api, client_of(api, tmp_path, exec=plugin) as client:
+        await client.get("/a")
+        door.token = "second"
+        say("second")
+        await client.get("/a")
+        await client.get("/a")
+        assert len(api.requests) == 4
 
 
-def test_a_credential_that_did_not_change_is_not_tried_twice(tmp_path: Path) -> None:
+async def test_a_credential_that_did_not_change_is_not_tried_twice(tmp_path: Path) -> None:
     """Then the 401 is the answer."""
-
-    async def run() -> None:
-        async with (
-            fake_api(Door("right")) as api,
-            client_of(api, tmp_path, token="wrong") as client,
-        ):
-            with pytest.raises(ClusterError) as caught:
-                await client.get("/a")
-            assert caught.value.status == 401
-            assert len(api.requests) == 1
-
-    asyncio.run(run())
+    async with (
+        fake_api(Door("right")) as api,
+        client_of(api, tmp_path, token="wrong") as client,
+    ):
+        with pytest.raises(ClusterError) as caught:
+            await client.get("/a")
+        assert caught.value.status == 401
+        assert len(api.requests) == 1
 
 
 def inside(api: FakeApi, mount: Path) -> Client:
@@ -123,23 +112,19 @@ def inside(api: FakeApi, mount: Path) -> Client:
     return Client(credentials)
 
 
-def test_a_pods_token_that_was_rotated_is_used_after_a_401(tmp_path: Path) -> None:
+async def test_a_pods_token_that_was_rotated_is_used_after_a_401(tmp_path: Path) -> None:
     """The mounted file changes while the pod runs; a newline at its end does no harm."""
-
-    async def run() -> None:
-        door = Door("first")
-        (tmp_path / "ca.crt").write_text("a certificate\n")
-        (tmp_path / "token").write_text("first\n")
-        async with fake_api(door) as api, inside(api, tmp_path) as client:
-            await client.get("/a")
-            (tmp_path / "token").write_text("second")
-            door.token = "second"
-            await client.get("/a")
-
-    asyncio.run(run())
+    door = Door("first")
+    (tmp_path / "ca.crt").write_text("a certificate\n")
+    (tmp_path / "token").write_text("first\n")
+    async with fake_api(door) as api, inside(api, tmp_path) as client:
+        await client.get("/a")
+        (tmp_path / "token").write_text("second")
+        door.token = "second"
+        await client.get("/a")
 
 
-def test_a_pods_token_is_read_again_each_minute(
+async def test_a_pods_token_is_read_again_each_minute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the old one expires, and without a 401."""
@@ -149,21 +134,19 @@ def test_a_pods_token_is_read_again_each_minute(
     )
     monkeypatch.setattr(incluster_config, "datetime", clock)
 
-    async def run() -> list[str]:
-        (tmp_path / "ca.crt").write_text("a certificate\n")
-        (tmp_path / "token").write_text("first")
-        async with fake_api(welcome) as api, inside(api, tmp_path) as client:
-            await client.get("/a")
-            (tmp_path / "token").write_text("second")
-            await client.get("/a")
-            now[0] += datetime.timedelta(seconds=61)
-            await client.get("/a")
-            return [request.headers["authorization"] for request in api.requests]
-
-    assert asyncio.run(run()) == ["bearer first", "bearer first", "bearer second"]
+    (tmp_path / "ca.crt").write_text("a certificate\n")
+    (tmp_path / "token").write_text("first")
+    async with fake_api(welcome) as api, inside(api, tmp_path) as client:
+        await client.get("/a")
+        (tmp_path / "token").write_text("second")
+        await client.get("/a")
+        now[0] += datetime.timedelta(seconds=61)
+        await client.get("/a")
+        result = [request.headers["authorization"] for request in api.requests]
+    assert result == ["bearer first", "bearer first", "bearer second"]
 
 
-def test_a_token_is_never_printed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_token_is_never_printed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Neither errors nor logs at their most talkative hold a credential."""
     caplog.set_level(logging.DEBUG)
 
@@ -180,29 +163,23 @@ def test_a_token_is_never_printed(tmp_path: Path, caplog: pytest.LogCaptureFixtu
             case _:
                 await answer.raw(b"", 200, Content_Length="x")
 
-    async def run() -> list[ClusterError]:
-        errors = []
-        async with fake_api(misbehave) as api, client_of(api, tmp_path, token=SECRET) as client:
-            for path in ("/refused", "/html", "/loop", "/cut", "/nonsense"):
-                with pytest.raises(ClusterError) as caught:
-                    await client.get(path)
-                errors.append(caught.value)
-        return errors
-
-    for error in asyncio.run(run()):
+    errors = []
+    async with fake_api(misbehave) as api, client_of(api, tmp_path, token=SECRET) as client:
+        for path in ("/refused", "/html", "/loop", "/cut", "/nonsense"):
+            with pytest.raises(ClusterError) as caught:
+                await client.get(path)
+            errors.append(caught.value)
+    for error in errors:
         assert SECRET not in str(error)
         assert error.__cause__ is None
     assert SECRET not in caplog.text
 
 
-def test_a_netrc_file_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_netrc_file_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry there for the API server's host is not ours."""
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password something\n")
     monkeypatch.setenv("NETRC", str(netrc))
 
-    async def run() -> None:
-        async with fake_api(Door("mine")) as api, client_of(api, tmp_path, token="mine") as client:
-            await client.get("/a")
-
-    asyncio.run(run())
+    async with fake_api(Door("mine")) as api, client_of(api, tmp_path, token="mine") as client:
+        await client.get("/a")

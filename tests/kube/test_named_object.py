@@ -19,7 +19,7 @@ def secret(version: int, data: dict[str, str] | None) -> dict[str, Any]:
     return {"metadata": metadata, "data": data}
 
 
-def test_an_object_is_followed_by_its_name_alone(tmp_path: Path) -> None:
+async def test_an_object_is_followed_by_its_name_alone(tmp_path: Path) -> None:
     """List and watch name it, as a role with resourceNames wants; its end is told as None."""
     told: list[dict[str, bytes] | None] = []
     go_on = asyncio.Event()
@@ -36,18 +36,15 @@ def test_an_object_is_followed_by_its_name_alone(tmp_path: Path) -> None:
         await to.event("DELETED", secret(3, None))
         await asyncio.Event().wait()
 
-    async def main() -> None:
-        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-            named = NamedObject(client, secrets("ns"), "tls", data_of)
-            named.subscribe(told.append)
-            assert named.value is None
-            running = asyncio.create_task(named.run())
-            await until(lambda: named.value == {"a": b"one"})
-            go_on.set()
-            await until(lambda: named.cache.synced and named.value is None)
-            running.cancel()
-
-    asyncio.run(main())
+    async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+        named = NamedObject(client, secrets("ns"), "tls", data_of)
+        named.subscribe(told.append)
+        assert named.value is None
+        running = asyncio.create_task(named.run())
+        await until(lambda: named.value == {"a": b"one"})
+        go_on.set()
+        await until(lambda: named.cache.synced and named.value is None)
+        running.cancel()
     assert told == [{"a": b"one"}, None]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,19 +21,15 @@ def names(view: NodeView) -> list[str]:
     return [each.name for each in view.nodes() or ()]
 
 
-def test_before_the_first_list_nothing_is_known(tmp_path: Path) -> None:
+async def test_before_the_first_list_nothing_is_known(tmp_path: Path) -> None:
     """None is not the same as a cluster without nodes."""
-
-    async def run() -> None:
-        async with viewed(tmp_path, [listing()]) as (_, view):
-            assert view.nodes() is None
-            await view.cache.wait_synced()
-            assert view.nodes() == ()
-
-    asyncio.run(run())
+    async with viewed(tmp_path, [listing()]) as (_, view):
+        assert view.nodes() is None
+        await view.cache.wait_synced()
+        assert view.nodes() == ()
 
 
-def test_of_a_node_only_what_decides_is_kept(tmp_path: Path) -> None:
+async def test_of_a_node_only_what_decides_is_kept(tmp_path: Path) -> None:
     """Labels, taints, cordon and allocatable; in the order of names."""
     tainted = node("b", pool="ml")
     tainted["spec"] |= {
@@ -42,23 +37,20 @@ def test_of_a_node_only_what_decides_is_kept(tmp_path: Path) -> None:
         "unschedulable": True,
     }
 
-    async def run() -> None:
-        async with viewed(tmp_path, [listing(tainted, node("a"))]) as (_, view):
-            await view.cache.wait_synced()
-            assert names(view) == ["a", "b"]
-            seen = (view.nodes() or ())[1]
-            assert seen._asdict() == {
-                "name": "b",
-                "labels": {"kubernetes.io/hostname": "b", "pool": "ml"},
-                "taints": ({"key": "gpu", "effect": "NoSchedule"},),
-                "unschedulable": True,
-                "allocatable": {"cpu": 7910, "memory": 28 * 2**30, "pods": 110},
-            }
-
-    asyncio.run(run())
+    async with viewed(tmp_path, [listing(tainted, node("a"))]) as (_, view):
+        await view.cache.wait_synced()
+        assert names(view) == ["a", "b"]
+        seen = (view.nodes() or ())[1]
+        assert seen._asdict() == {
+            "name": "b",
+            "labels": {"kubernetes.io/hostname": "b", "pool": "ml"},
+            "taints": ({"key": "gpu", "effect": "NoSchedule"},),
+            "unschedulable": True,
+            "allocatable": {"cpu": 7910, "memory": 28 * 2**30, "pods": 110},
+        }
 
 
-def test_a_heartbeat_changes_nothing(tmp_path: Path) -> None:
+async def test_a_heartbeat_changes_nothing(tmp_path: Path) -> None:
     """Nobody is told, the version stays, and the nodes are the same object."""
     told: list[int] = []
     watch = events(
@@ -67,14 +59,11 @@ def test_a_heartbeat_changes_nothing(tmp_path: Path) -> None:
         ends=False,
     )
 
-    async def run() -> None:
-        async with viewed(tmp_path, [listing(node("a"))], [watch]) as (_, view):
-            view.subscribe(lambda: told.append(view.version))
-            await until(lambda: len(view.nodes() or ()) == 2)
-            assert told == [1, 2]
-            assert view.nodes() is view.nodes()
-
-    asyncio.run(run())
+    async with viewed(tmp_path, [listing(node("a"))], [watch]) as (_, view):
+        view.subscribe(lambda: told.append(view.version))
+        await until(lambda: len(view.nodes() or ()) == 2)
+        assert told == [1, 2]
+        assert view.nodes() is view.nodes()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +76,7 @@ def test_a_heartbeat_changes_nothing(tmp_path: Path) -> None:
     ],
     ids=["label", "cordon", "taint", "allocatable"],
 )
-def test_changes_that_affect_decisions_are_announced_at_once(
+async def test_changes_that_affect_decisions_are_announced_at_once(
     tmp_path: Path, change: dict[str, Any]
 ) -> None:
     """Each such change raises the version once."""
@@ -95,26 +84,20 @@ def test_changes_that_affect_decisions_are_announced_at_once(
     for part, fields in change.items():
         changed[part] |= fields
 
-    async def run() -> None:
-        watch = events(("MODIFIED", changed), ends=False)
-        async with viewed(tmp_path, [listing(node("a"))], [watch]) as (_, view):
-            await until(lambda: view.version == 2)
-
-    asyncio.run(run())
+    watch = events(("MODIFIED", changed), ends=False)
+    async with viewed(tmp_path, [listing(node("a"))], [watch]) as (_, view):
+        await until(lambda: view.version == 2)
 
 
-def test_a_node_that_goes_is_gone(tmp_path: Path) -> None:
+async def test_a_node_that_goes_is_gone(tmp_path: Path) -> None:
     """By the watch, or because a new list after 410 has it no more."""
     deleted = events(("DELETED", node("a", 11)))
     lists = [listing(node("a"), node("b"), node("c")), listing(node("c"), version=50)]
 
-    async def run() -> None:
-        steps = [deleted, refused(410, "Expired")]
-        async with viewed(tmp_path, lists, steps) as (_, view):
-            await until(lambda: names(view) == ["c"])
-            assert view.version == 5
-
-    asyncio.run(run())
+    steps = [deleted, refused(410, "Expired")]
+    async with viewed(tmp_path, lists, steps) as (_, view):
+        await until(lambda: names(view) == ["c"])
+        assert view.version == 5
 
 
 @pytest.mark.parametrize(
@@ -131,51 +114,39 @@ def test_a_node_that_goes_is_gone(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_node_that_cannot_be_read_breaks_nothing(
+async def test_a_node_that_cannot_be_read_breaks_nothing(
     tmp_path: Path, odd: dict[str, Any], path: str
 ) -> None:
     """It is left out and named; once it can be read it is there."""
+    seen: list[str] = []
+    watch = events(
+        ("MODIFIED", node("a", 11) | odd),
+        ("ADDED", node("b", 12)),
+        ("MODIFIED", node("a", 13)),
+        ends=False,
+    )
+    async with viewed(tmp_path, [listing(node("a"))], [watch]) as (_, view):
 
-    async def run() -> None:
-        seen: list[str] = []
-        watch = events(
-            ("MODIFIED", node("a", 11) | odd),
-            ("ADDED", node("b", 12)),
-            ("MODIFIED", node("a", 13)),
-            ends=False,
-        )
-        async with viewed(tmp_path, [listing(node("a"))], [watch]) as (_, view):
+        def note() -> None:
+            if view.trouble() not in seen:
+                seen.append(view.trouble())
 
-            def note() -> None:
-                if view.trouble() not in seen:
-                    seen.append(view.trouble())
-
-            view.subscribe(note)
-            await until(lambda: names(view) == ["a", "b"] and view.trouble() == "")
-            assert any(each.startswith(f"node a is left out: {path}") for each in seen)
-
-    asyncio.run(run())
+        view.subscribe(note)
+        await until(lambda: names(view) == ["a", "b"] and view.trouble() == "")
+        assert any(each.startswith(f"node a is left out: {path}") for each in seen)
 
 
-def test_a_watch_error_is_reported(tmp_path: Path) -> None:
+async def test_a_watch_error_is_reported(tmp_path: Path) -> None:
     """What was known before stays known."""
-
-    async def run() -> None:
-        steps = [refused(403, "Forbidden")]
-        async with viewed(tmp_path, [listing(node("a"))], steps) as (_, view):
-            await until(lambda: "403" in view.trouble() or "Forbidden" in view.trouble())
-            assert names(view) == ["a"]
-
-    asyncio.run(run())
+    steps = [refused(403, "Forbidden")]
+    async with viewed(tmp_path, [listing(node("a"))], steps) as (_, view):
+        await until(lambda: "403" in view.trouble() or "Forbidden" in view.trouble())
+        assert names(view) == ["a"]
 
 
-def test_nodes_are_listed_by_small_pages(tmp_path: Path) -> None:
+async def test_nodes_are_listed_by_small_pages(tmp_path: Path) -> None:
     """A page of whole nodes would take more memory than all that is kept of them."""
-
-    async def run() -> None:
-        async with viewed(tmp_path, [listing()]) as (api, view):
-            await view.cache.wait_synced()
-            requests: Sequence[Any] = api.requests
-            assert requests[0].query["limit"] == "50"
-
-    asyncio.run(run())
+    async with viewed(tmp_path, [listing()]) as (api, view):
+        await view.cache.wait_synced()
+        requests: Sequence[Any] = api.requests
+        assert requests[0].query["limit"] == "50"

@@ -24,36 +24,28 @@ def bookmark(version: int) -> tuple[str, dict[str, Any]]:
     return "BOOKMARK", {"kind": "Thing", "metadata": {"resourceVersion": str(version)}}
 
 
-def test_a_watch_begins_where_the_list_was(tmp_path: Path) -> None:
+async def test_a_watch_begins_where_the_list_was(tmp_path: Path) -> None:
     """It asks for bookmarks, and to be ended by the server after five to ten minutes."""
-
-    async def run() -> None:
-        async with stage(tmp_path, lists=[listing(10, thing("a", 5, "x"))], watches=[]) as played:
-            await played.cache.wait_synced()
-            await until(lambda: len(played.watches) == 1)
-            assert played.values() == {"a": "x"}
-            query = played.watches[0].query
-            assert query["resourceVersion"] == "10"
-            assert query["allowWatchBookmarks"] == "true"
-            assert 300 <= int(query["timeoutSeconds"]) <= 600
-            assert "timeout" not in query
-
-    asyncio.run(run())
+    async with stage(tmp_path, lists=[listing(10, thing("a", 5, "x"))], watches=[]) as played:
+        await played.cache.wait_synced()
+        await until(lambda: len(played.watches) == 1)
+        assert played.values() == {"a": "x"}
+        query = played.watches[0].query
+        assert query["resourceVersion"] == "10"
+        assert query["allowWatchBookmarks"] == "true"
+        assert 300 <= int(query["timeoutSeconds"]) <= 600
+        assert "timeout" not in query
 
 
-def test_metadata_alone_is_asked_for_where_that_is_enough(tmp_path: Path) -> None:
+async def test_metadata_alone_is_asked_for_where_that_is_enough(tmp_path: Path) -> None:
     """Of the list and of the watch; a server that cannot do it sends the whole."""
-
-    async def run() -> None:
-        async with stage(tmp_path, lists=[listing(10)], watches=[], metadata_only=True) as played:
-            await until(lambda: len(played.watches) == 1)
-            forms = [each.headers["accept"] for each in (*played.lists, *played.watches)]
-            assert forms == [METADATA_LIST, METADATA]
-
-    asyncio.run(run())
+    async with stage(tmp_path, lists=[listing(10)], watches=[], metadata_only=True) as played:
+        await until(lambda: len(played.watches) == 1)
+        forms = [each.headers["accept"] for each in (*played.lists, *played.watches)]
+        assert forms == [METADATA_LIST, METADATA]
 
 
-def test_events_change_the_cache(tmp_path: Path) -> None:
+async def test_events_change_the_cache(tmp_path: Path) -> None:
     """Added, modified and deleted objects come, change and go."""
     watch = events(
         ("ADDED", thing("b", 11, "new")),
@@ -62,229 +54,174 @@ def test_events_change_the_cache(tmp_path: Path) -> None:
         ends=False,
     )
 
-    async def run() -> None:
-        first = listing(10, thing("a", 5, "old"), thing("c", 6, "here"))
-        async with stage(tmp_path, lists=[first], watches=[watch]) as played:
-            await until(lambda: played.values() == {"a": "changed", "b": "new"})
-            assert played.reflector.last_error is None
-            assert (played.reflector.lists, played.reflector.watches) == (1, 1)
-
-    asyncio.run(run())
+    first = listing(10, thing("a", 5, "old"), thing("c", 6, "here"))
+    async with stage(tmp_path, lists=[first], watches=[watch]) as played:
+        await until(lambda: played.values() == {"a": "changed", "b": "new"})
+        assert played.reflector.last_error is None
+        assert (played.reflector.lists, played.reflector.watches) == (1, 1)
 
 
-def test_a_bookmark_moves_the_place_from_which_the_next_watch_begins(tmp_path: Path) -> None:
+async def test_a_bookmark_moves_the_place_from_which_the_next_watch_begins(tmp_path: Path) -> None:
     """Else a quiet collection's version would be compacted away."""
-
-    async def run() -> None:
-        watches = [events(bookmark(50)), events(("ADDED", thing("b", 60)), bookmark(70))]
-        async with stage(tmp_path, lists=[listing(10)], watches=watches) as played:
-            await until(lambda: len(played.watches) == 3)
-            assert [x.query["resourceVersion"] for x in played.watches] == ["10", "50", "70"]
-            assert len(played.lists) == 1
-
-    asyncio.run(run())
+    watches = [events(bookmark(50)), events(("ADDED", thing("b", 60)), bookmark(70))]
+    async with stage(tmp_path, lists=[listing(10)], watches=watches) as played:
+        await until(lambda: len(played.watches) == 3)
+        assert [x.query["resourceVersion"] for x in played.watches] == ["10", "50", "70"]
+        assert len(played.lists) == 1
 
 
 @pytest.mark.parametrize("watch", [refused(410, "Expired"), events(("ERROR", GONE))])
-def test_a_version_that_is_gone_makes_it_list_again(tmp_path: Path, watch: Any) -> None:
+async def test_a_version_that_is_gone_makes_it_list_again(tmp_path: Path, watch: Any) -> None:
     """Told by the status or within the watch; what was deleted meanwhile is noticed."""
-
-    async def run() -> None:
-        lists = [listing(10, thing("a", 5), thing("b", 6, "x")), listing(90, thing("b", 6, "x"))]
-        async with stage(tmp_path, lists=lists, watches=[watch]) as played:
-            await until(lambda: len(played.watches) == 2)
-            assert played.values() == {"b": "x"}
-            assert played.watches[1].query["resourceVersion"] == "90"
-
-    asyncio.run(run())
+    lists = [listing(10, thing("a", 5), thing("b", 6, "x")), listing(90, thing("b", 6, "x"))]
+    async with stage(tmp_path, lists=lists, watches=[watch]) as played:
+        await until(lambda: len(played.watches) == 2)
+        assert played.values() == {"b": "x"}
+        assert played.watches[1].query["resourceVersion"] == "90"
 
 
-def test_a_version_that_is_always_gone_causes_no_hot_loop(tmp_path: Path) -> None:
+async def test_a_version_that_is_always_gone_causes_no_hot_loop(tmp_path: Path) -> None:
     """Each further list waits longer."""
-
-    async def run() -> None:
-        watches = [refused(410, "Expired") for _ in range(20)]
-        async with stage(tmp_path, lists=[listing(10)], watches=watches, pauses=8) as played:
-            await until(lambda: len(played.pauses) == 8)
-            assert len(played.lists) == 8
-            assert all(pause >= 15.0 for pause in played.pauses[6:])
-
-    asyncio.run(run())
+    watches = [refused(410, "Expired") for _ in range(20)]
+    async with stage(tmp_path, lists=[listing(10)], watches=watches, pauses=8) as played:
+        await until(lambda: len(played.pauses) == 8)
+        assert len(played.lists) == 8
+        assert all(pause >= 15.0 for pause in played.pauses[6:])
 
 
-def test_a_server_that_ends_each_watch_at_once_is_asked_ever_less_often(tmp_path: Path) -> None:
+async def test_a_server_that_ends_each_watch_at_once_is_asked_ever_less_often(
+    tmp_path: Path,
+) -> None:
     """No watch without a pause before it, and the pauses grow up to half a minute."""
-
-    async def run() -> None:
-        watches = [events(bookmark(11 + number)) for number in range(50)]
-        async with stage(tmp_path, lists=[listing(10)], watches=watches, pauses=10) as played:
-            await until(lambda: len(played.pauses) == 10)
-            assert len(played.watches) == 10
-            assert played.pauses[0] <= 1.2
-            assert all(15.0 <= pause <= 45.0 for pause in played.pauses[7:])
-
-    asyncio.run(run())
+    watches = [events(bookmark(11 + number)) for number in range(50)]
+    async with stage(tmp_path, lists=[listing(10)], watches=watches, pauses=10) as played:
+        await until(lambda: len(played.pauses) == 10)
+        assert len(played.watches) == 10
+        assert played.pauses[0] <= 1.2
+        assert all(15.0 <= pause <= 45.0 for pause in played.pauses[7:])
 
 
-def test_a_watch_with_changes_is_followed_by_the_next_at_once(tmp_path: Path) -> None:
+async def test_a_watch_with_changes_is_followed_by_the_next_at_once(tmp_path: Path) -> None:
     """However short it was: the server ends those that it cannot feed as fast as things change."""
-
-    async def run() -> None:
-        watches = [events(("ADDED", thing(f"n{number}", 11 + number))) for number in range(9)]
-        async with stage(tmp_path, lists=[listing(10)], watches=watches) as played:
-            await until(lambda: len(played.watches) == 10)
-            assert [x.query["resourceVersion"] for x in played.watches] == [
-                str(version) for version in range(10, 20)
-            ]
-            assert len(played.values()) == 9
-            assert played.pauses == []
-
-    asyncio.run(run())
+    watches = [events(("ADDED", thing(f"n{number}", 11 + number))) for number in range(9)]
+    async with stage(tmp_path, lists=[listing(10)], watches=watches) as played:
+        await until(lambda: len(played.watches) == 10)
+        assert [x.query["resourceVersion"] for x in played.watches] == [
+            str(version) for version in range(10, 20)
+        ]
+        assert len(played.values()) == 9
+        assert played.pauses == []
 
 
-def test_a_watch_that_lasted_is_followed_by_the_next_at_once(tmp_path: Path) -> None:
+async def test_a_watch_that_lasted_is_followed_by_the_next_at_once(tmp_path: Path) -> None:
     """The server ends every watch in the end: that is no failure."""
 
-    async def run() -> None:
-        async def long(answer: Answer) -> None:
-            await answer.begin()
-            await until(lambda: played.reflector.watches == len(played.watches))
-            played.now += 400.0
-            await answer.end()
+    async def long(answer: Answer) -> None:
+        await answer.begin()
+        await until(lambda: played.reflector.watches == len(played.watches))
+        played.now += 400.0
+        await answer.end()
 
-        async with stage(
-            tmp_path, lists=[listing(10)], watches=[long, long, long], pauses=1
-        ) as played:
-            await until(lambda: len(played.watches) == 4)
-            assert played.pauses == []
-
-    asyncio.run(run())
+    async with stage(tmp_path, lists=[listing(10)], watches=[long, long, long], pauses=1) as played:
+        await until(lambda: len(played.watches) == 4)
+        assert played.pauses == []
 
 
-def test_a_silent_watch_is_replaced_by_a_new_list(tmp_path: Path) -> None:
+async def test_a_silent_watch_is_replaced_by_a_new_list(tmp_path: Path) -> None:
     """No bookmark for longer than bookmarks take: nobody knows what it should have said."""
-
-    async def run() -> None:
-        lists = [listing(10), listing(20, thing("a", 15, "missed"))]
-        async with stage(tmp_path, lists=lists, watches=[], silence=0.05) as played:
-            await until(lambda: len(played.watches) == 2)
-            assert played.watches[1].query["resourceVersion"] == "20"
-            assert played.values() == {"a": "missed"}
-
-    asyncio.run(run())
+    lists = [listing(10), listing(20, thing("a", 15, "missed"))]
+    async with stage(tmp_path, lists=lists, watches=[], silence=0.05) as played:
+        await until(lambda: len(played.watches) == 2)
+        assert played.watches[1].query["resourceVersion"] == "20"
+        assert played.values() == {"a": "missed"}
 
 
-def test_opening_a_watch_is_not_a_success(tmp_path: Path) -> None:
+async def test_opening_a_watch_is_not_a_success(tmp_path: Path) -> None:
     """Pauses grow though each attempt took long to fail."""
 
-    async def run() -> None:
-        async def slow(answer: Answer) -> None:
-            played.now += 60.0
-            await answer.status(503, "ServiceUnavailable", "starting")
+    async def slow(answer: Answer) -> None:
+        played.now += 60.0
+        await answer.status(503, "ServiceUnavailable", "starting")
 
-        async with stage(tmp_path, lists=[listing(10)], watches=[slow] * 8, pauses=8) as played:
-            await until(lambda: len(played.pauses) == 8)
-            assert played.pauses[-1] >= 15.0
-
-    asyncio.run(run())
+    async with stage(tmp_path, lists=[listing(10)], watches=[slow] * 8, pauses=8) as played:
+        await until(lambda: len(played.pauses) == 8)
+        assert played.pauses[-1] >= 15.0
 
 
 @pytest.mark.parametrize(("asked", "least", "most"), [("70", 70.0, 70.0), ("9999", 300.0, 300.0)])
-def test_a_busy_server_is_left_alone_as_long_as_it_asks(
+async def test_a_busy_server_is_left_alone_as_long_as_it_asks(
     tmp_path: Path, asked: str, least: float, most: float
 ) -> None:
     """The watch then goes on where it was; but nobody may send it away for hours."""
-
-    async def run() -> None:
-        watches = [refused(429, "TooManyRequests", Retry_After=asked)]
-        async with stage(tmp_path, lists=[listing(10)], watches=watches) as played:
-            await until(lambda: len(played.watches) == 2)
-            assert least <= played.pauses[0] <= most
-            assert len(played.lists) == 1
-
-    asyncio.run(run())
+    watches = [refused(429, "TooManyRequests", Retry_After=asked)]
+    async with stage(tmp_path, lists=[listing(10)], watches=watches) as played:
+        await until(lambda: len(played.watches) == 2)
+        assert least <= played.pauses[0] <= most
+        assert len(played.lists) == 1
 
 
-def test_after_some_failures_in_a_row_the_version_is_not_believed(tmp_path: Path) -> None:
+async def test_after_some_failures_in_a_row_the_version_is_not_believed(tmp_path: Path) -> None:
     """A restored etcd would answer 504 to it for ever."""
-
-    async def run() -> None:
-        watches = [refused(504, "Timeout") for _ in range(5)]
-        async with stage(tmp_path, lists=[listing(10), listing(3)], watches=watches) as played:
-            await until(lambda: len(played.watches) == 6)
-            assert [x.query["resourceVersion"] for x in played.watches] == ["10"] * 5 + ["3"]
-
-    asyncio.run(run())
+    watches = [refused(504, "Timeout") for _ in range(5)]
+    async with stage(tmp_path, lists=[listing(10), listing(3)], watches=watches) as played:
+        await until(lambda: len(played.watches) == 6)
+        assert [x.query["resourceVersion"] for x in played.watches] == ["10"] * 5 + ["3"]
 
 
-def test_a_failed_list_is_retried_and_its_reason_reported(tmp_path: Path) -> None:
+async def test_a_failed_list_is_retried_and_its_reason_reported(tmp_path: Path) -> None:
     """Until then nothing is synced, and `last_error` says why."""
+    lists = [refused(403, "Forbidden"), refused(500), listing(10, thing("a", 5, "x"))]
+    async with stage(tmp_path, lists=lists, watches=[], pauses=2) as played:
+        await until(lambda: len(played.pauses) == 2)
+        assert not played.cache.synced
+        assert played.reflector.last_error is not None
+        assert "GET /things: 500" in str(played.reflector.last_error)
 
-    async def run() -> None:
-        lists = [refused(403, "Forbidden"), refused(500), listing(10, thing("a", 5, "x"))]
-        async with stage(tmp_path, lists=lists, watches=[], pauses=2) as played:
-            await until(lambda: len(played.pauses) == 2)
-            assert not played.cache.synced
-            assert played.reflector.last_error is not None
-            assert "GET /things: 500" in str(played.reflector.last_error)
-
-        lists = [refused(403, "Forbidden"), listing(10, thing("a", 5, "x"))]
-        async with stage(tmp_path, lists=lists, watches=[]) as played:
-            await played.cache.wait_synced()
-            await until(lambda: played.reflector.last_error is None)
-            assert played.values() == {"a": "x"}
-
-    asyncio.run(run())
+    lists = [refused(403, "Forbidden"), listing(10, thing("a", 5, "x"))]
+    async with stage(tmp_path, lists=lists, watches=[]) as played:
+        await played.cache.wait_synced()
+        await until(lambda: played.reflector.last_error is None)
+        assert played.values() == {"a": "x"}
 
 
-def test_pauses_grow_no_longer_than_they_may(tmp_path: Path) -> None:
+async def test_pauses_grow_no_longer_than_they_may(tmp_path: Path) -> None:
     """Half as much again, for they are spread."""
-
-    async def run() -> None:
-        lists = [refused(404, "NotFound") for _ in range(8)]
-        async with stage(
-            tmp_path, lists=lists, watches=[], delays=Delays(WATCH_DELAYS.first, 5.0), pauses=8
-        ) as played:
-            await until(lambda: len(played.pauses) == 8)
-            assert max(played.pauses) <= 7.5
-
-    asyncio.run(run())
+    lists = [refused(404, "NotFound") for _ in range(8)]
+    async with stage(
+        tmp_path, lists=lists, watches=[], delays=Delays(WATCH_DELAYS.first, 5.0), pauses=8
+    ) as played:
+        await until(lambda: len(played.pauses) == 8)
+        assert max(played.pauses) <= 7.5
 
 
-def test_contact_is_noted_at_lists_events_and_bookmarks(tmp_path: Path) -> None:
+async def test_contact_is_noted_at_lists_events_and_bookmarks(tmp_path: Path) -> None:
     """So that a metric can tell how stale the cache may be."""
 
-    async def run() -> None:
-        async def watch(answer: Answer) -> None:
-            await answer.begin()
-            await until(lambda: played.cache.age() == 0.0)
-            played.now = 1060.0
-            await answer.event(*bookmark(11))
-            await asyncio.sleep(1000)
+    async def watch(answer: Answer) -> None:
+        await answer.begin()
+        await until(lambda: played.cache.age() == 0.0)
+        played.now = 1060.0
+        await answer.event(*bookmark(11))
+        await asyncio.sleep(1000)
 
-        async with stage(tmp_path, lists=[listing(10)], watches=[watch]) as played:
-            await until(lambda: played.now == 1060.0 and played.cache.age() == 0.0)
-            played.now = 1090.0
-            assert played.cache.age() == 30.0
-
-    asyncio.run(run())
+    async with stage(tmp_path, lists=[listing(10)], watches=[watch]) as played:
+        await until(lambda: played.now == 1060.0 and played.cache.age() == 0.0)
+        played.now = 1090.0
+        assert played.cache.age() == 30.0
 
 
-def test_an_object_that_cannot_be_followed_ends_no_watch(
+async def test_an_object_that_cannot_be_followed_ends_no_watch(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Else whoever writes it stops the controller for all; it is counted, and the log has why."""
 
-    async def run() -> None:
-        def bug(change: Change[Any]) -> None:
-            if change.key == "a":
-                raise ZeroDivisionError
+    def bug(change: Change[Any]) -> None:
+        if change.key == "a":
+            raise ZeroDivisionError
 
-        watch = events(("ADDED", thing("a", 11)), ("ADDED", thing("b", 12)), ends=False)
-        async with stage(tmp_path, lists=[listing(10)], watches=[watch]) as played:
-            played.cache.subscribe(bug)
-            await until(lambda: played.cache.get("b") is not None)
-            assert played.cache.unreadable == 1
-        assert "ZeroDivisionError" in caplog.text
-
-    asyncio.run(run())
+    watch = events(("ADDED", thing("a", 11)), ("ADDED", thing("b", 12)), ends=False)
+    async with stage(tmp_path, lists=[listing(10)], watches=[watch]) as played:
+        played.cache.subscribe(bug)
+        await until(lambda: played.cache.get("b") is not None)
+        assert played.cache.unreadable == 1
+    assert "ZeroDivisionError" in caplog.text

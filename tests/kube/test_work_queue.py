@@ -13,6 +13,8 @@ from tests.examples import examples
 from tests.kube.virtual_time import now, run
 from webhook.kube.work_queue import WorkQueue
 
+pytestmark = pytest.mark.virtual_time
+
 
 def queue() -> WorkQueue:
     return WorkQueue(clock=now, random=Random(1))
@@ -26,165 +28,129 @@ async def take(from_queue: WorkQueue) -> str:
     return key
 
 
-def test_keys_come_in_the_order_of_their_adding() -> None:
+async def test_keys_come_in_the_order_of_their_adding() -> None:
     """Each once, however often it was added meanwhile."""
-
-    async def main() -> list[str]:
-        work = queue()
-        for key in "abcab":
-            work.add(key)
-        assert work.agenda.ready == 3
-        return [await take(work) for _ in range(3)]
-
-    assert run(main()) == ["a", "b", "c"]
+    work = queue()
+    for key in "abcab":
+        work.add(key)
+    assert work.agenda.ready == 3
+    assert [await take(work) for _ in range(3)] == ["a", "b", "c"]
 
 
-def test_a_key_added_while_in_work_comes_again_when_that_is_done() -> None:
+async def test_a_key_added_while_in_work_comes_again_when_that_is_done() -> None:
     """And not before: the other worker waits."""
-
-    async def main() -> None:
-        work = queue()
-        work.add("a")
-        assert await take(work) == "a"
-        work.add("a")
-        second = asyncio.create_task(take(work))
-        await asyncio.sleep(5)
-        assert not second.done()
-        assert (work.agenda.ready, len(work.agenda.working)) == (0, 1)
-        work.done("a")
-        assert await second == "a"
-        work.done("a")
-        assert (work.agenda.ready, len(work.agenda.working)) == (0, 0)
-
-    run(main())
+    work = queue()
+    work.add("a")
+    assert await take(work) == "a"
+    work.add("a")
+    second = asyncio.create_task(take(work))
+    await asyncio.sleep(5)
+    assert not second.done()
+    assert (work.agenda.ready, len(work.agenda.working)) == (0, 1)
+    work.done("a")
+    assert await second == "a"
+    work.done("a")
+    assert (work.agenda.ready, len(work.agenda.working)) == (0, 0)
 
 
-def test_a_later_key_comes_at_the_earliest_of_its_times() -> None:
+async def test_a_later_key_comes_at_the_earliest_of_its_times() -> None:
     """And once, unless it is asked for again."""
-
-    async def main() -> None:
-        work, start = queue(), now()
-        work.add_after("a", 20)
-        work.add_after("a", 10)
-        work.add_after("a", 30)
-        work.add_after("b", 15)
-        work.add_after("c", 0)
-        seen = []
-        for _ in range(3):
-            seen.append((await take(work), now() - start))
-            work.done(seen[-1][0])
-        assert seen == [("c", 0.0), ("a", 10.0), ("b", 15.0)]
-        await asyncio.sleep(100)
-        assert (work.agenda.ready, len(work.agenda.due)) == (0, 0)
-
-    run(main())
+    work, start = queue(), now()
+    work.add_after("a", 20)
+    work.add_after("a", 10)
+    work.add_after("a", 30)
+    work.add_after("b", 15)
+    work.add_after("c", 0)
+    seen = []
+    for _ in range(3):
+        seen.append((await take(work), now() - start))
+        work.done(seen[-1][0])
+    assert seen == [("c", 0.0), ("a", 10.0), ("b", 15.0)]
+    await asyncio.sleep(100)
+    assert (work.agenda.ready, len(work.agenda.due)) == (0, 0)
 
 
-def test_a_key_that_comes_early_still_comes_at_its_time() -> None:
+async def test_a_key_that_comes_early_still_comes_at_its_time() -> None:
     """An event in between does not make a deadline forgotten."""
-
-    async def main() -> None:
-        work, start = queue(), now()
-        work.add_after("a", 10)
-        work.add("a")
-        assert await take(work) == "a"
-        work.done("a")
-        assert await take(work) == "a"
-        assert now() - start == 10.0
-
-    run(main())
+    work, start = queue(), now()
+    work.add_after("a", 10)
+    work.add("a")
+    assert await take(work) == "a"
+    work.done("a")
+    assert await take(work) == "a"
+    assert now() - start == 10.0
 
 
-def test_a_key_that_fails_is_tried_ever_later_up_to_five_minutes() -> None:
+async def test_a_key_that_fails_is_tried_ever_later_up_to_five_minutes() -> None:
     """5 ms, doubling, each times 0.5 to 1.5; and at once again after it went well."""
-
-    async def main() -> list[float]:
-        work, pauses = queue(), []
-        for attempt in range(20):
-            asked = work.retry("a")
-            assert 0.5 <= asked / min(300.0, 0.005 * 2**attempt) <= 1.5
-            before = now()
-            assert await take(work) == "a"
-            pauses.append(now() - before)
-            assert pauses[-1] == pytest.approx(asked)
-            work.done("a")
-        work.forget("a")
-        assert work.retry("a") <= 0.0075
-        assert work.retry("b") <= 0.0075
-        return pauses
-
-    assert run(main())[-1] >= 150.0
-
-
-def test_the_age_of_the_oldest_key_is_exposed() -> None:
-    """Of those that no worker has taken."""
-
-    async def main() -> None:
-        work = queue()
-        assert work.oldest_age() == 0.0
-        work.add("a")
-        await asyncio.sleep(3)
-        work.add("b")
-        await asyncio.sleep(4)
-        assert work.oldest_age() == 7.0
-        await take(work)
-        assert work.oldest_age() == 4.0
-
-    run(main())
-
-
-def test_a_queue_that_is_shut_down_sends_its_workers_home() -> None:
-    """Those that wait and those that come; what is in work may still be done."""
-
-    async def main() -> None:
-        work = queue()
-        work.add("a")
+    work, pauses = queue(), []
+    for attempt in range(20):
+        asked = work.retry("a")
+        assert 0.5 <= asked / min(300.0, 0.005 * 2**attempt) <= 1.5
+        before = now()
         assert await take(work) == "a"
-        workers = [asyncio.create_task(work.get()) for _ in range(3)]
-        work.add_after("b", 5)
-        await asyncio.sleep(1)
-        work.shut_down()
-        assert await asyncio.gather(*workers) == [None] * 3
-        work.add("c")
-        work.add_after("d", 1)
-        work.retry("e")
+        pauses.append(now() - before)
+        assert pauses[-1] == pytest.approx(asked)
         work.done("a")
-        await asyncio.sleep(100)
-        assert await work.get() is None
-        assert work.agenda.ready == 0
+    work.forget("a")
+    assert work.retry("a") <= 0.0075
+    assert work.retry("b") <= 0.0075
+    assert pauses[-1] >= 150.0
 
-    run(main())
+
+async def test_the_age_of_the_oldest_key_is_exposed() -> None:
+    """Of those that no worker has taken."""
+    work = queue()
+    assert work.oldest_age() == 0.0
+    work.add("a")
+    await asyncio.sleep(3)
+    work.add("b")
+    await asyncio.sleep(4)
+    assert work.oldest_age() == 7.0
+    await take(work)
+    assert work.oldest_age() == 4.0
 
 
-def test_a_worker_cancelled_as_its_key_comes_leaves_it_to_another() -> None:
+async def test_a_queue_that_is_shut_down_sends_its_workers_home() -> None:
+    """Those that wait and those that come; what is in work may still be done."""
+    work = queue()
+    work.add("a")
+    assert await take(work) == "a"
+    workers = [asyncio.create_task(work.get()) for _ in range(3)]
+    work.add_after("b", 5)
+    await asyncio.sleep(1)
+    work.shut_down()
+    assert await asyncio.gather(*workers) == [None] * 3
+    work.add("c")
+    work.add_after("d", 1)
+    work.retry("e")
+    work.done("a")
+    await asyncio.sleep(100)
+    assert await work.get() is None
+    assert work.agenda.ready == 0
+
+
+async def test_a_worker_cancelled_as_its_key_comes_leaves_it_to_another() -> None:
     """No key is lost between waking and taking."""
-
-    async def main() -> str:
-        work = queue()
-        first, second = (asyncio.create_task(take(work)) for _ in range(2))
-        await asyncio.sleep(1)
-        work.add("a")
-        first.cancel()
-        await asyncio.wait([first])
-        assert first.cancelled()
-        return await second
-
-    assert run(main()) == "a"
+    work = queue()
+    first, second = (asyncio.create_task(take(work)) for _ in range(2))
+    await asyncio.sleep(1)
+    work.add("a")
+    first.cancel()
+    await asyncio.wait([first])
+    assert first.cancelled()
+    assert await second == "a"
 
 
-def test_a_worker_cancelled_while_it_waits_is_forgotten() -> None:
+async def test_a_worker_cancelled_while_it_waits_is_forgotten() -> None:
     """The next key goes to one that is there."""
-
-    async def main() -> str:
-        work = queue()
-        first, second = (asyncio.create_task(take(work)) for _ in range(2))
-        await asyncio.sleep(1)
-        first.cancel()
-        await asyncio.wait([first])
-        work.add("a")
-        return await second
-
-    assert run(main()) == "a"
+    work = queue()
+    first, second = (asyncio.create_task(take(work)) for _ in range(2))
+    await asyncio.sleep(1)
+    first.cancel()
+    await asyncio.wait([first])
+    work.add("a")
+    assert await second == "a"
 
 
 @settings(deadline=None, max_examples=examples(60))
@@ -231,17 +197,13 @@ def test_whatever_comes_is_worked_on_afterwards_and_by_one_at_a_time(
     run(main())
 
 
-def test_keys_that_are_due_at_once_wake_as_many_workers() -> None:
+async def test_keys_that_are_due_at_once_wake_as_many_workers() -> None:
     """None waits for what another works on."""
-
-    async def main() -> float:
-        work = queue()
-        workers = [asyncio.create_task(take(work)) for _ in range(3)]
-        await asyncio.sleep(1)
-        begin = now()
-        for key in "abc":
-            work.add_after(key, 5)
-        await asyncio.gather(*workers)
-        return now() - begin
-
-    assert run(main()) == 5
+    work = queue()
+    workers = [asyncio.create_task(take(work)) for _ in range(3)]
+    await asyncio.sleep(1)
+    begin = now()
+    for key in "abc":
+        work.add_after(key, 5)
+    await asyncio.gather(*workers)
+    assert (now() - begin) == 5

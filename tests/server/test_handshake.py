@@ -223,20 +223,16 @@ def test_no_handshake_is_tried_without_a_certificate(server: Running) -> None:
     assert shaken.results == []
 
 
-def test_a_change_has_the_next_handshake_made_at_once(server: Running) -> None:
+async def test_a_change_has_the_next_handshake_made_at_once(server: Running) -> None:
     """Not only when its time comes, which here is in an hour."""
-
-    async def main() -> list[bool]:
-        shaken = Shaken(server.https_port, Published("a", b""))
-        running_on = asyncio.create_task(shaken.handshake.run())
-        await eventually_async("there is a handshake", lambda: shaken.results)
-        shaken.trusted = (Published("a", server.trust.certificate),)
-        shaken.due.set()
-        await eventually_async("there is another", lambda: len(shaken.results) > 1)
-        running_on.cancel()
-        return shaken.results
-
-    assert asyncio.run(main()) == [False, True]
+    shaken = Shaken(server.https_port, Published("a", b""))
+    running_on = asyncio.create_task(shaken.handshake.run())
+    await eventually_async("there is a handshake", lambda: shaken.results)
+    shaken.trusted = (Published("a", server.trust.certificate),)
+    shaken.due.set()
+    await eventually_async("there is another", lambda: len(shaken.results) > 1)
+    running_on.cancel()
+    assert shaken.results == [False, True]
 
 
 @pytest.mark.parametrize(("host", "address"), [("127.0.0.1", "127.0.0.1"), ("", "127.0.0.1")])

@@ -121,7 +121,7 @@ def test_metrics_are_scraped_over_the_plain_port() -> None:
     assert b'fairlead_admission_requests_total{code="200",result="patched"} 1.0' in body
 
 
-def test_scrapes_share_a_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scrapes_share_a_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has what was counted before it asked; however many ask, few are made."""
     made: list[int] = []
 
@@ -131,27 +131,23 @@ def test_scrapes_share_a_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("webhook.server.health.choose_encoder", lambda accept: (encode, accept))
 
-    async def main() -> list[bytes]:
-        metrics = Metrics()
-        together = asyncio.gather(*[metrics.render("text") for _ in range(100)])
-        found = [body for body, _ in await together]
-        return [*found, (await metrics.render("text"))[0]]
-
     began = time.monotonic()
-    assert asyncio.run(main()) == [b"0"] * 100 + [b"1"]
+    metrics = Metrics()
+    together = asyncio.gather(*[metrics.render("text") for _ in range(100)])
+    found = [body for body, _ in await together]
+    assert [*found, (await metrics.render("text"))[0]] == [b"0"] * 100 + [b"1"]
     assert time.monotonic() - began >= RENDER_PAUSE
 
 
-def test_too_many_scrapes_are_told_to_retry() -> None:
+async def test_too_many_scrapes_are_told_to_retry() -> None:
     """Those that wait take memory, and the time of probes."""
-
-    async def main() -> list[int]:
-        app = health_app({}, Metrics())
-        answers = [_get(app, "/metrics") for _ in range(MOST_SCRAPES + 3)]
-        statuses = [status for status, _ in await asyncio.gather(*answers)]
-        return [*statuses, (await _get(app, "/metrics"))[0]]
-
-    assert sorted(asyncio.run(main())) == [200] * (MOST_SCRAPES + 1) + [503] * 3
+    app = health_app({}, Metrics())
+    answers = [_get(app, "/metrics") for _ in range(MOST_SCRAPES + 3)]
+    statuses = [status for status, _ in await asyncio.gather(*answers)]
+    assert (
+        sorted([*statuses, (await _get(app, "/metrics"))[0]])
+        == [200] * (MOST_SCRAPES + 1) + [503] * 3
+    )
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/livez"])

@@ -52,28 +52,23 @@ def _has_ipv6() -> bool:
     return True
 
 
-def test_answers_are_not_held_back() -> None:
+async def test_answers_are_not_held_back() -> None:
     """Accepted connections have Nagle's algorithm off, or each answer would wait for 40 ms."""
+    options: asyncio.Queue[int] = asyncio.Queue()
 
-    async def accepted() -> int:
-        options: asyncio.Queue[int] = asyncio.Queue()
+    def came(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        option = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        options.put_nowait(option)
+        writer.close()
 
-        def came(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            option = writer.get_extra_info("socket").getsockopt(
-                socket.IPPROTO_TCP, socket.TCP_NODELAY
-            )
-            options.put_nowait(option)
-            writer.close()
-
-        listening = bind(HOST, 0)
-        async with await asyncio.start_server(came, sock=listening):
-            _, writer = await asyncio.open_connection(*listening.getsockname())
-            option = await options.get()
-            writer.close()
-            await writer.wait_closed()
-            return option
-
-    assert asyncio.run(accepted()) == 1
+    listening = bind(HOST, 0)
+    async with await asyncio.start_server(came, sock=listening):
+        _, writer = await asyncio.open_connection(*listening.getsockname())
+        option = await options.get()
+        writer.close()
+        await writer.wait_closed()
+        result = option
+    assert result == 1
 
 
 def test_the_kernel_buffers_little_of_an_unread_answer() -> None:

@@ -253,26 +253,23 @@ def test_a_refusal_says_since_when_it_stands(tmp_path: Path) -> None:
     assert state.since == since < last
 
 
-def test_running_follows_the_folder(tmp_path: Path) -> None:
+async def test_running_follows_the_folder(tmp_path: Path) -> None:
     """While it runs, an edit becomes the current value by itself, and cancelling ends it."""
     path = tmp_path / "a.yaml"
     path.write_bytes(b"one")
 
-    async def follow() -> list[bytes]:
-        news: asyncio.Queue[bytes] = asyncio.Queue()
-        reloader = Reloader(
-            "policies",
-            Folder(tmp_path),
-            _joined,
-            on_loaded=lambda value, _state: news.put_nowait(value),
-        )
-        running = asyncio.create_task(reloader.run(0.01))
-        seen = [await news.get()]
-        path.write_bytes(b"two")
-        seen.append(await news.get())
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        return seen
-
-    assert asyncio.run(follow()) == [b"one", b"two"]
+    news: asyncio.Queue[bytes] = asyncio.Queue()
+    reloader = Reloader(
+        "policies",
+        Folder(tmp_path),
+        _joined,
+        on_loaded=lambda value, _state: news.put_nowait(value),
+    )
+    running = asyncio.create_task(reloader.run(0.01))
+    seen = [await news.get()]
+    path.write_bytes(b"two")
+    seen.append(await news.get())
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert seen == [b"one", b"two"]

@@ -41,6 +41,8 @@ from webhook.controller.certificates.observe import ObservedCertificates
 from webhook.errors import ClusterError
 from webhook.kube.watched_objects import data_of
 
+pytestmark = pytest.mark.virtual_time
+
 SIGNING = new_authority("one", START)
 STEADY = Authority(SIGNING)
 STAGED = replace(STEADY, staged=new_authority("two", START))
@@ -56,24 +58,21 @@ async def ended(task: asyncio.Task[None]) -> None:
         await task
 
 
-def test_it_makes_everything_by_single_writes_and_then_waits() -> None:
+async def test_it_makes_everything_by_single_writes_and_then_waits() -> None:
     """One write a look; the last look finds nothing to do."""
     begun = stage()
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        writes = []
-        for _ in range(5):
-            rest = await keeper.take_step()
-            writes.append(len(begun.memory.writes))
-        assert writes == [1, 2, 3, 4, 4]
-        assert rest.wakes
-        assert keeper.reason.startswith("steady: ")
-        leaf = x509.load_pem_x509_certificate(data_of(begun.memory.objects[SERVING])["tls.crt"])
-        due = renewal_time(leaf).isoformat(timespec="seconds")
-        assert keeper.reason.endswith(f", until {due}")
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    writes = []
+    for _ in range(5):
+        rest = await keeper.take_step()
+        writes.append(len(begun.memory.writes))
+    assert writes == [1, 2, 3, 4, 4]
+    assert rest.wakes
+    assert keeper.reason.startswith("steady: ")
+    leaf = x509.load_pem_x509_certificate(data_of(begun.memory.objects[SERVING])["tls.crt"])
+    due = renewal_time(leaf).isoformat(timespec="seconds")
+    assert keeper.reason.endswith(f", until {due}")
     assert begun.memory.writes == [
         ("create", AUTHORITY),
         ("patch", CONFIGURATION),
@@ -82,7 +81,7 @@ def test_it_makes_everything_by_single_writes_and_then_waits() -> None:
     ]
 
 
-def test_a_request_during_a_rotation_is_answered_by_the_next_one() -> None:
+async def test_a_request_during_a_rotation_is_answered_by_the_next_one() -> None:
     """The authority that is staged just now may be the one whose key has leaked."""
     begun = stage()
     signed = []
@@ -90,23 +89,20 @@ def test_a_request_during_a_rotation_is_answered_by_the_next_one() -> None:
     def ask() -> None:
         begun.memory.objects[AUTHORITY]["metadata"]["annotations"] = {names.ROTATE: "now"}
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        await until_waiting(keeper)
-        ask()
-        for _ in range(40):
-            rest = await keeper.take_step()
-            begun.passes(rest.seconds)
-            secret = begun.memory.objects[AUTHORITY]
-            certificate = data_of(secret).get("tls.crt")
-            if certificate not in signed:
-                signed.append(certificate)
-            if keeper.reason.startswith("published: waiting") and len(signed) == 1:
-                ask()
-        assert keeper.reason.startswith("steady: ")
-        assert not is_renewal_requested(secret)
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    await until_waiting(keeper)
+    ask()
+    for _ in range(40):
+        rest = await keeper.take_step()
+        begun.passes(rest.seconds)
+        secret = begun.memory.objects[AUTHORITY]
+        certificate = data_of(secret).get("tls.crt")
+        if certificate not in signed:
+            signed.append(certificate)
+        if keeper.reason.startswith("published: waiting") and len(signed) == 1:
+            ask()
+    assert keeper.reason.startswith("steady: ")
+    assert not is_renewal_requested(secret)
     assert len(signed) == 3
 
 
@@ -120,18 +116,15 @@ def test_the_authority_is_read_last() -> None:
     assert read[3:] == [SERVING, AUTHORITY]
 
 
-def test_it_rests_a_minute_at_most() -> None:
+async def test_it_rests_a_minute_at_most() -> None:
     """What is due goes by the wall clock, which may be set, and no timer follows it."""
     begun = stage()
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        await until_waiting(keeper)
-        assert (await keeper.take_step()).seconds == LONGEST_REST
-        begun.now += timedelta(days=400)
-        assert (await keeper.take_step()).seconds == 0
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    await until_waiting(keeper)
+    assert (await keeper.take_step()).seconds == LONGEST_REST
+    begun.now += timedelta(days=400)
+    assert (await keeper.take_step()).seconds == 0
 
 
 def test_what_it_waits_for_is_logged_once(
@@ -154,7 +147,7 @@ def test_what_it_waits_for_is_logged_once(
     wording("\n".join(said))
 
 
-def test_a_change_ends_the_rest() -> None:
+async def test_a_change_ends_the_rest() -> None:
     """Told by the watch, a moment later; without one the next look is a minute away."""
     begun = stage()
     change: list[Callable[[], None]] = []
@@ -164,111 +157,96 @@ def test_a_change_ends_the_rest() -> None:
         await asyncio.sleep(1e9)
         raise AssertionError
 
-    async def work() -> None:
-        keeper = begun.keeper(watch=watch)
-        leading = asyncio.create_task(keeper.lead())
-        await asyncio.sleep(10)
-        looks = len(begun.memory.calls)
-        await asyncio.sleep(10)
-        assert len(begun.memory.calls) == looks
-        change[0]()
-        await asyncio.sleep(1)
-        assert len(begun.memory.calls) > looks
-        looks = len(begun.memory.calls)
-        await asyncio.sleep(LONGEST_REST)
-        assert len(begun.memory.calls) > looks
-        await ended(leading)
-
-    virtual_time.run(work())
+    keeper = begun.keeper(watch=watch)
+    leading = asyncio.create_task(keeper.lead())
+    await asyncio.sleep(10)
+    looks = len(begun.memory.calls)
+    await asyncio.sleep(10)
+    assert len(begun.memory.calls) == looks
+    change[0]()
+    await asyncio.sleep(1)
+    assert len(begun.memory.calls) > looks
+    looks = len(begun.memory.calls)
+    await asyncio.sleep(LONGEST_REST)
+    assert len(begun.memory.calls) > looks
+    await ended(leading)
 
 
-def test_without_its_watch_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_without_its_watch_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     """A bug there is logged; it looks once a minute."""
     begun = stage()
 
     async def watch(_changed: Callable[[], None]) -> NoReturn:
         raise KeyError("a bug")
 
-    async def work() -> None:
-        keeper = begun.keeper(watch=watch)
-        leading = asyncio.create_task(keeper.lead())
-        await asyncio.sleep(10)
-        assert keeper.reason.startswith("steady")
-        looks = len(begun.memory.calls)
-        await asyncio.sleep(LONGEST_REST)
-        assert len(begun.memory.calls) > looks
-        await ended(leading)
-
-    virtual_time.run(work())
+    keeper = begun.keeper(watch=watch)
+    leading = asyncio.create_task(keeper.lead())
+    await asyncio.sleep(10)
+    assert keeper.reason.startswith("steady")
+    looks = len(begun.memory.calls)
+    await asyncio.sleep(LONGEST_REST)
+    assert len(begun.memory.calls) > looks
+    await ended(leading)
     assert "not watched any more" in caplog.text
 
 
-def test_it_is_ready_unless_it_leads_and_has_never_been_through() -> None:
+async def test_it_is_ready_unless_it_leads_and_has_never_been_through() -> None:
     """A follower is; a leader without rights is not; a server that is away changes nothing."""
     begun = stage()
     ready = []
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        ready.append(keeper.ready)
-        assert keeper.reason == "done by the leader"
-        failing(begun.memory, "get", AUTHORITY, refused(403))
-        leading = asyncio.create_task(keeper.lead())
-        await asyncio.sleep(5)
-        ready.append(keeper.ready)
-        failing(begun.memory, "get", AUTHORITY, None)
-        await asyncio.sleep(120)
-        ready.append(keeper.ready)
-        failing(begun.memory, "get", AUTHORITY, refused(None, "nobody answers"))
-        await asyncio.sleep(120)
-        ready.append(keeper.ready)
-        assert "nobody answers" in keeper.reason
-        await ended(leading)
-        assert keeper.reason == "done by the leader"
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    ready.append(keeper.ready)
+    assert keeper.reason == "done by the leader"
+    failing(begun.memory, "get", AUTHORITY, refused(403))
+    leading = asyncio.create_task(keeper.lead())
+    await asyncio.sleep(5)
+    ready.append(keeper.ready)
+    failing(begun.memory, "get", AUTHORITY, None)
+    await asyncio.sleep(120)
+    ready.append(keeper.ready)
+    failing(begun.memory, "get", AUTHORITY, refused(None, "nobody answers"))
+    await asyncio.sleep(120)
+    ready.append(keeper.ready)
+    assert "nobody answers" in keeper.reason
+    await ended(leading)
+    assert keeper.reason == "done by the leader"
     assert ready == [True, False, True, True]
 
 
-def test_who_does_not_lead_tells_no_state() -> None:
+async def test_who_does_not_lead_tells_no_state() -> None:
     """Only the leader knows it: two that tell different things would be an alert for nothing."""
     begun = stage()
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        leading = asyncio.create_task(keeper.lead())
-        await asyncio.sleep(5)
-        assert begun.count("phase", phase="steady") == 1
-        assert begun.count("expiry_timestamp_seconds", certificate="leaf")
-        await ended(leading)
-        assert begun.count("phase", phase="steady") is None
-        assert begun.count("expiry_timestamp_seconds", certificate="leaf") is None
-        assert begun.count("writes_total", object="authority") == 2
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    leading = asyncio.create_task(keeper.lead())
+    await asyncio.sleep(5)
+    assert begun.count("phase", phase="steady") == 1
+    assert begun.count("expiry_timestamp_seconds", certificate="leaf")
+    await ended(leading)
+    assert begun.count("phase", phase="steady") is None
+    assert begun.count("expiry_timestamp_seconds", certificate="leaf") is None
+    assert begun.count("writes_total", object="authority") == 2
 
 
-def test_a_leader_whose_clock_is_ahead_lets_clients_have_their_time() -> None:
+async def test_a_leader_whose_clock_is_ahead_lets_clients_have_their_time() -> None:
     """It counts by its own steady clock, from when it saw what the leader before it has written."""
     begun = stage()
 
-    async def work() -> None:
-        first = begun.keeper()
-        await until_waiting(first)
-        begun.memory.objects[AUTHORITY]["metadata"]["annotations"] = {names.ROTATE: "now"}
-        await until_waiting(first)
-        assert first.reason.startswith("published: waiting until every client")
-        begun.now += timedelta(minutes=10)
-        second = begun.keeper()
-        rest = await second.take_step()
-        assert second.reason.startswith("published: waiting until every client")
-        assert rest.seconds == TERMS.settle.total_seconds()
-        begun.passes(rest.seconds - 1)
-        assert (await second.take_step()).wakes
-        begun.passes(1)
-        assert not (await second.take_step()).wakes
-
-    virtual_time.run(work())
+    first = begun.keeper()
+    await until_waiting(first)
+    begun.memory.objects[AUTHORITY]["metadata"]["annotations"] = {names.ROTATE: "now"}
+    await until_waiting(first)
+    assert first.reason.startswith("published: waiting until every client")
+    begun.now += timedelta(minutes=10)
+    second = begun.keeper()
+    rest = await second.take_step()
+    assert second.reason.startswith("published: waiting until every client")
+    assert rest.seconds == TERMS.settle.total_seconds()
+    begun.passes(rest.seconds - 1)
+    assert (await second.take_step()).wakes
+    begun.passes(1)
+    assert not (await second.take_step()).wakes
 
 
 def kept(memory: Memory, path: str) -> dict[str, object]:

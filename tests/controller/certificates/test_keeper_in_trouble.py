@@ -19,6 +19,8 @@ from tests.kube import virtual_time
 from webhook.controller.certificates.keeper import FREE, LONGEST_REST, Keeper
 from webhook.errors import ClusterError, NotLeading
 
+pytestmark = pytest.mark.virtual_time
+
 
 @pytest.mark.parametrize(
     ("status", "reason"),
@@ -33,26 +35,23 @@ from webhook.errors import ClusterError, NotLeading
         (404, "refused"),
     ],
 )
-def test_errors_are_counted_reported_and_retried_with_backoff(
+async def test_errors_are_counted_reported_and_retried_with_backoff(
     status: int | None, reason: str
 ) -> None:
     """The API server's own words are in the reason of /readyz; then it goes on."""
     begun = stage()
     failing(begun.memory, "create", AUTHORITY, refused(status, "its own words"))
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        rests = [await keeper.take_step() for _ in range(8)]
-        assert not any(rest.wakes for rest in rests)
-        assert 0.3 < rests[0].seconds < 1.3
-        assert 15 <= rests[-1].seconds <= 45
-        assert "its own words" in keeper.reason
-        assert begun.count("errors_total", reason=reason) == 8
-        failing(begun.memory, "create", AUTHORITY, None)
-        await until_waiting(keeper)
-        assert "its own words" not in keeper.reason
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    rests = [await keeper.take_step() for _ in range(8)]
+    assert not any(rest.wakes for rest in rests)
+    assert 0.3 < rests[0].seconds < 1.3
+    assert 15 <= rests[-1].seconds <= 45
+    assert "its own words" in keeper.reason
+    assert begun.count("errors_total", reason=reason) == 8
+    failing(begun.memory, "create", AUTHORITY, None)
+    await until_waiting(keeper)
+    assert "its own words" not in keeper.reason
 
 
 def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:
@@ -64,23 +63,20 @@ def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:
         assert virtual_time.run(begun.keeper().take_step()).seconds == rested
 
 
-def test_a_conflict_is_not_an_error() -> None:
+async def test_a_conflict_is_not_an_error() -> None:
     """Somebody was quicker: soon it looks again, and nobody is told."""
     begun = stage()
     failing(begun.memory, "create", AUTHORITY, refused(409))
 
-    async def work() -> None:
-        keeper = begun.keeper()
+    keeper = begun.keeper()
+    rest = await keeper.take_step()
+    assert rest.seconds < 0.2
+    assert begun.count("errors_total", reason="conflict") == 1
+    assert ";" not in keeper.reason
+    # Yet not in a tight loop, should it never end.
+    for _ in range(12):
         rest = await keeper.take_step()
-        assert rest.seconds < 0.2
-        assert begun.count("errors_total", reason="conflict") == 1
-        assert ";" not in keeper.reason
-        # Yet not in a tight loop, should it never end.
-        for _ in range(12):
-            rest = await keeper.take_step()
-        assert rest.seconds > 10
-
-    virtual_time.run(work())
+    assert rest.seconds > 10
 
 
 def test_what_changes_between_look_and_write_is_left_as_it_is() -> None:
@@ -101,37 +97,31 @@ def test_what_changes_between_look_and_write_is_left_as_it_is() -> None:
     assert begun.count("errors_total", reason="conflict") == 1
 
 
-def test_without_the_lease_no_error_is_final() -> None:
+async def test_without_the_lease_no_error_is_final() -> None:
     """It comes again, should it lead again."""
     begun = stage()
     failing(begun.memory, "create", AUTHORITY, NotLeading("not the leader"))
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        assert (await keeper.take_step()).seconds > 0
-        failing(begun.memory, "create", AUTHORITY, None)
-        await until_waiting(keeper)
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    assert (await keeper.take_step()).seconds > 0
+    failing(begun.memory, "create", AUTHORITY, None)
+    await until_waiting(keeper)
 
 
-def test_a_bug_takes_nothing_with_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_bug_takes_nothing_with_it(caplog: pytest.LogCaptureFixture) -> None:
     """It is logged, said, and tried again."""
     begun = stage()
     failing(begun.memory, "create", AUTHORITY, KeyError("a bug"))
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        assert (await keeper.take_step()).seconds > 0
-        assert "this is a bug" in keeper.reason
-        failing(begun.memory, "create", AUTHORITY, None)
-        await until_waiting(keeper)
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    assert (await keeper.take_step()).seconds > 0
+    assert "this is a bug" in keeper.reason
+    failing(begun.memory, "create", AUTHORITY, None)
+    await until_waiting(keeper)
     assert "this is a bug" in caplog.text
 
 
-def test_who_undoes_a_write_again_and_again_is_not_fought() -> None:
+async def test_who_undoes_a_write_again_and_again_is_not_fought() -> None:
     """After some times it pauses, longer each time, and says so; left alone, it is done again."""
     begun = stage()
     memory = begun.memory
@@ -140,48 +130,42 @@ def test_who_undoes_a_write_again_and_again_is_not_fought() -> None:
         webhooks = [entry("one"), entry("two")]
         memory.put(CONFIGURATION, webhooks=webhooks)
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        await until_waiting(keeper)
-        for _ in range(FREE - 1):
-            wipe()
-            assert (await keeper.take_step()).seconds == 0
+    keeper = begun.keeper()
+    await until_waiting(keeper)
+    for _ in range(FREE - 1):
         wipe()
-        written = len(memory.writes)
-        rest = await keeper.take_step()
-        assert (rest.seconds, rest.wakes) == (1.0, False)
-        assert "bundle was written 5 times" in keeper.reason
-        assert "managedFields" in keeper.reason
-        assert begun.count("errors_total", reason="undone") == 1
-        assert len(memory.writes) == written
-        pauses = []
-        for _ in range(8):
-            begun.seconds += (await keeper.take_step()).seconds
-            await keeper.take_step()
-            wipe()
-            pauses.append((await keeper.take_step()).seconds)
-        assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
-        begun.seconds += 60
-        await until_waiting(keeper)
-        assert "written" not in keeper.reason
+        assert (await keeper.take_step()).seconds == 0
+    wipe()
+    written = len(memory.writes)
+    rest = await keeper.take_step()
+    assert (rest.seconds, rest.wakes) == (1.0, False)
+    assert "bundle was written 5 times" in keeper.reason
+    assert "managedFields" in keeper.reason
+    assert begun.count("errors_total", reason="undone") == 1
+    assert len(memory.writes) == written
+    pauses = []
+    for _ in range(8):
+        begun.seconds += (await keeper.take_step()).seconds
+        await keeper.take_step()
+        wipe()
+        pauses.append((await keeper.take_step()).seconds)
+    assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
+    begun.seconds += 60
+    await until_waiting(keeper)
+    assert "written" not in keeper.reason
 
-    virtual_time.run(work())
 
-
-def test_a_requested_change_is_not_a_conflict() -> None:
+async def test_a_requested_change_is_not_a_conflict() -> None:
     """They may ask as often as they like."""
     begun = stage()
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        await until_waiting(keeper)
-        for _ in range(3 * FREE):
-            for path in (AUTHORITY, SERVING):
-                metadata = begun.memory.objects[path]["metadata"]
-                metadata["annotations"] = {"fairlead.dev/rotate": "now"}
-            await settled(begun, keeper)
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    await until_waiting(keeper)
+    for _ in range(3 * FREE):
+        for path in (AUTHORITY, SERVING):
+            metadata = begun.memory.objects[path]["metadata"]
+            metadata["annotations"] = {"fairlead.dev/rotate": "now"}
+        await settled(begun, keeper)
     assert begun.count("errors_total", reason="undone") == 0
 
 

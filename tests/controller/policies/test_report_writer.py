@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,7 +94,7 @@ def _pod(namespace: str) -> Json:
     return {"metadata": metadata, "spec": {"containers": []}, "status": {}}
 
 
-def test_a_report_in_a_namespace_that_ends_is_written_and_removed_with_its_last_pod(
+async def test_a_report_in_a_namespace_that_ends_is_written_and_removed_with_its_last_pod(
     tmp_path: Path,
 ) -> None:
     """A namespace may be Terminating for days; no report is created in it."""
@@ -104,29 +103,23 @@ def test_a_report_in_a_namespace_that_ends_is_written_and_removed_with_its_last_
     cluster.ending = ["busy", "new", "empty"]
     cluster.reports = {each: _report(each) for each in ("busy", "empty")}
 
-    async def work() -> None:
-        async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
-            reports = PodReports(client, client, lambda: POLICIES, Unwatched())
-            await reports.write_all(POLICIES)
-            assert reports.state.startswith("1 policy reports")
-
-    asyncio.run(work())
+    async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
+        reports = PodReports(client, client, lambda: POLICIES, Unwatched())
+        await reports.write_all(POLICIES)
+        assert reports.state.startswith("1 policy reports")
     assert cluster.writes == [("PUT", "busy"), ("DELETE", "empty")]
 
 
-def test_reports_do_not_count_after_their_definition_is_deleted(tmp_path: Path) -> None:
+async def test_reports_do_not_count_after_their_definition_is_deleted(tmp_path: Path) -> None:
     """They are deleted with it."""
     cluster = Cluster()
     cluster.pods = ["busy"]
 
-    async def work() -> None:
-        async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
-            reports = PodReports(client, client, lambda: POLICIES, Unwatched())
+    async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
+        reports = PodReports(client, client, lambda: POLICIES, Unwatched())
+        await reports.write_all(POLICIES)
+        assert reports.state.startswith("1 policy reports")
+        cluster.is_defined = False
+        with pytest.raises(ClusterError, match="does not serve policyreports"):
             await reports.write_all(POLICIES)
-            assert reports.state.startswith("1 policy reports")
-            cluster.is_defined = False
-            with pytest.raises(ClusterError, match="does not serve policyreports"):
-                await reports.write_all(POLICIES)
-            assert reports.state == "no policy reports"
-
-    asyncio.run(work())
+        assert reports.state == "no policy reports"

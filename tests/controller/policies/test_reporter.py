@@ -37,24 +37,20 @@ async def broken() -> Sequence[Replica]:
     ("handler", "words"),
     [(refuses, "list and watch"), (unknown, "give it the definition")],
 )
-def test_a_missing_object_is_reported_and_waited_for(
+async def test_a_missing_object_is_reported_and_waited_for(
     handler: object, words: str, tmp_path: Path
 ) -> None:
     """In the readiness detail, with the cure."""
-
-    async def work() -> None:
-        async with fake_api(handler) as api, client_of(api, tmp_path) as client:  # type: ignore[arg-type]
-            reporter = PolicyReporter(client, client, broken)
-            assert reporter.reason == FOLLOWS
-            task = asyncio.create_task(reporter.lead())
-            await until(lambda: words in reporter.reason)
-            assert "no object judged yet" in reporter.reason
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert reporter.reason == FOLLOWS
-
-    asyncio.run(work())
+    async with fake_api(handler) as api, client_of(api, tmp_path) as client:  # type: ignore[arg-type]
+        reporter = PolicyReporter(client, client, broken)
+        assert reporter.reason == FOLLOWS
+        task = asyncio.create_task(reporter.lead())
+        await until(lambda: words in reporter.reason)
+        assert "no object judged yet" in reporter.reason
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert reporter.reason == FOLLOWS
 
 
 async def empty(request: Request, answer: Answer) -> None:
@@ -65,52 +61,45 @@ async def empty(request: Request, answer: Answer) -> None:
     await answer.json({"metadata": {"resourceVersion": "5"}, "items": []})
 
 
-def test_a_bug_ends_neither_the_lead_nor_the_other_parts(
+async def test_a_bug_ends_neither_the_lead_nor_the_other_parts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is in the log, and what failed begins again later."""
-
-    async def work() -> None:
-        async with fake_api(empty) as api, client_of(api, tmp_path) as client:
-            reporter = PolicyReporter(client, client, broken)
-            task = asyncio.create_task(reporter.lead())
-            with caplog.at_level(logging.ERROR):
-                await until(lambda: "this is a bug" in caplog.text)
-            assert not task.done()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    asyncio.run(work())
+    async with fake_api(empty) as api, client_of(api, tmp_path) as client:
+        reporter = PolicyReporter(client, client, broken)
+        task = asyncio.create_task(reporter.lead())
+        with caplog.at_level(logging.ERROR):
+            await until(lambda: "this is a bug" in caplog.text)
+        assert not task.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
-def test_a_leader_that_stops_writes_its_counts(
+async def test_a_leader_that_stops_writes_its_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever leads next counts on from what is written."""
     monkeypatch.setattr(reporter_module, "LAST_WRITES", 60.0)
     world = World(raw_policy("p"))
 
-    async def work() -> None:
-        async with (
-            fake_api(world.serve) as api,
-            fake_api(world.metrics) as replica,
-            client_of(api, tmp_path) as client,
-        ):
-            port = int(replica.url.rpartition(":")[2])
+    async with (
+        fake_api(world.serve) as api,
+        fake_api(world.metrics) as replica,
+        client_of(api, tmp_path) as client,
+    ):
+        port = int(replica.url.rpartition(":")[2])
 
-            async def replicas() -> Sequence[Replica]:
-                return [Replica("w", "w", "127.0.0.1", port, leaving=False)]
+        async def replicas() -> Sequence[Replica]:
+            return [Replica("w", "w", "127.0.0.1", port, leaving=False)]
 
-            reporter = PolicyReporter(client, client, replicas, interval=3600.0)
-            task = asyncio.create_task(reporter.lead())
-            await until(lambda: "servedHashes" in world.status)
-            world.decided += 7
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    asyncio.run(work())
+        reporter = PolicyReporter(client, client, replicas, interval=3600.0)
+        task = asyncio.create_task(reporter.lead())
+        await until(lambda: "servedHashes" in world.status)
+        world.decided += 7
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
     assert world.status["podsDecided"] == 7
 
 
