@@ -18,6 +18,7 @@ from certs.life import AUTHORITY_LIFETIME
 from certs.pair import Pair
 from webhook.errors import ServingError
 from webhook.kube.watched_objects import CONFIGURATIONS, NamedObject, data_of, secrets
+from webhook.metric_names import CERTIFICATE_RELOADS
 from webhook.server.certificate_sources import (
     AuthoritiesFile,
     CertificateFiles,
@@ -105,7 +106,7 @@ def serve_certificate(
         parts.add("certificate", tls.condition)
         return None
     files = CertificateFiles(settings.cert, settings.key)
-    refused = partial(parts.metrics.certificates.count, "refused")
+    refused = partial(parts.metrics.count, CERTIFICATE_RELOADS, "refused")
     reloader = reloader_of(files, files.swap_into(tls), served, refused)
     reloader.poll()
 
@@ -133,7 +134,7 @@ def _from_secret(
         f"{namespace}/{name}",
         tls,
         on_served=lambda served: parts.metrics.certificate_served(served.not_after),
-        on_refused=partial(parts.metrics.certificates.count, "refused"),
+        on_refused=partial(parts.metrics.count, CERTIFICATE_RELOADS, "refused"),
     )
     secret = NamedObject(parts.home.client, secrets(namespace), name, read)
     secret.subscribe(kept.offered)

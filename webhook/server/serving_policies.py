@@ -15,6 +15,7 @@ from webhook.judgement.set_judgement import Objects, Served, load_served
 from webhook.judgement.write_judge import Judge
 from webhook.kube.policy_objects import KINDS, PolicyObjects, text_of
 from webhook.kube.watched_objects import ClusterClasses
+from webhook.metric_names import POLICY_RELOADS
 from webhook.policy import policy_documents
 from webhook.server.folder import Folder
 from webhook.server.readiness import Condition
@@ -140,7 +141,7 @@ def _reloader(
         compile_all,
         digest_of=lambda value: value.policies.hash,
         on_loaded=loaded,
-        on_refused=lambda _state: metrics.reloads.count("refused"),
+        on_refused=lambda _state: metrics.count(POLICY_RELOADS, "refused"),
     )
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from webhook import metric_names
 from webhook.controller.policies.replica_metrics import report_of
 from webhook.judgement.reporting.decision_counts import Count
 from webhook.server.webhook_metrics import Metrics
@@ -25,7 +26,7 @@ def test_each_policy_has_all_its_results_under_one_count() -> None:
     metrics.policies_loaded("0123456789abcdef0123", ["spot", 'odd"name', "idle"], NOW)
     metrics.decided("placed", ("spot", 'odd"name'))
     metrics.decided("rejected", ("spot", 'odd"name'))
-    metrics.rejected(("spot",))
+    metrics.count(metric_names.POLICY_REJECTIONS, "spot")
     metrics.decided("audit-differs", ("spot",))
     metrics.decided("unchanged", ())
     report = report_of(exposition(metrics))
