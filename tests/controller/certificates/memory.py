@@ -67,11 +67,9 @@ class Memory:
         self.objects[path] = stored
         return stored
 
-    async def get(self, path: str) -> Json:
+    async def find(self, path: str) -> Json | None:
         self._called("get", path)
-        if path not in self.objects:
-            raise ClusterError(f"GET {path}: 404", status=404, reason="NotFound")
-        return deepcopy(self.objects[path])
+        return deepcopy(self.objects.get(path))
 
     async def list(self, path: str, keep: Callable[[Json], Any], **_: Any) -> Listing[Any]:
         self._called("list", path)
@@ -144,7 +142,7 @@ class Stage:
         """A keeper that begins now."""
         return Keeper(
             Observer(self.memory.client, INSTALLATION, ask=nobody),
-            changes.pop("writes", self.memory),
+            changes.pop("writes", self.memory.client),
             INSTALLATION,
             TERMS,
             self._metrics,

@@ -284,7 +284,7 @@ def test_only_a_newly_staged_authority_answers_the_request(
     memory = Memory()
     kept(memory, AUTHORITY)
     seen = seen_in(memory, Observed(before, None, renew_authority=True))
-    asyncio.run(carry_out(KeepAuthority(after, "why"), seen, INSTALLATION, memory))
+    asyncio.run(carry_out(KeepAuthority(after, "why"), seen, INSTALLATION, memory.client))
     assert is_renewal_requested(memory.objects[AUTHORITY]) != answers
 
 
@@ -299,7 +299,7 @@ def test_only_a_new_leaf_answers_the_request(
     memory = Memory()
     kept(memory, SERVING)
     seen = seen_in(memory, Observed(STEADY, before, renew_leaf=True))
-    asyncio.run(carry_out(KeepServing(after, "why"), seen, INSTALLATION, memory))
+    asyncio.run(carry_out(KeepServing(after, "why"), seen, INSTALLATION, memory.client))
     assert is_renewal_requested(memory.objects[SERVING]) != answers
 
 
@@ -308,14 +308,14 @@ def test_what_is_absent_is_created_and_what_is_there_replaced() -> None:
     memory = Memory()
     step = KeepServing(LEAF, "why")
     absent = seen_in(memory, Observed(STEADY, None))
-    asyncio.run(carry_out(step, absent, INSTALLATION, memory))
+    asyncio.run(carry_out(step, absent, INSTALLATION, memory.client))
     assert memory.objects[SERVING]["type"] == "kubernetes.io/tls"
     with pytest.raises(ClusterError, match="409"):
-        asyncio.run(carry_out(step, absent, INSTALLATION, memory))
+        asyncio.run(carry_out(step, absent, INSTALLATION, memory.client))
     there = seen_in(memory, Observed(STEADY, LEAF))
-    asyncio.run(carry_out(step, there, INSTALLATION, memory))
+    asyncio.run(carry_out(step, there, INSTALLATION, memory.client))
     with pytest.raises(ClusterError, match="409"):
-        asyncio.run(carry_out(step, there, INSTALLATION, memory))
+        asyncio.run(carry_out(step, there, INSTALLATION, memory.client))
     assert [verb for verb, _ in memory.writes] == ["create", "create", "replace", "replace"]
 
 
@@ -328,13 +328,13 @@ def test_only_configurations_that_need_it_are_written() -> None:
         memory.put(path, webhooks=[entry("one"), entry("two")])
     both = tuple((place, memory.objects[place.path]) for place in installation.places)
     seen = ObservedCertificates(Observed(STEADY, LEAF), None, None, both)
-    asyncio.run(carry_out(Publish(STEADY.bundle, "why"), seen, installation, memory))
+    asyncio.run(carry_out(Publish(STEADY.bundle, "why"), seen, installation, memory.client))
     assert memory.writes == [("patch", CONFIGURATION), ("patch", second.path)]
     # Wiped in one of them.
     memory.put(CONFIGURATION, webhooks=[entry("one")])
     both = tuple((place, memory.objects[place.path]) for place in installation.places)
     seen = ObservedCertificates(Observed(STEADY, LEAF), None, None, both)
-    asyncio.run(carry_out(Publish(STEADY.bundle, "why"), seen, installation, memory))
+    asyncio.run(carry_out(Publish(STEADY.bundle, "why"), seen, installation, memory.client))
     assert memory.writes[2:] == [("patch", CONFIGURATION)]
 
 

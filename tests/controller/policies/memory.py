@@ -10,6 +10,7 @@ from tests.controller.runs import refused
 from webhook import names
 from webhook.controller.policies.status_writer import Stored, StoredObjects, stored
 from webhook.kube.cache import Change
+from webhook.kube.client import Client
 
 Json = dict[str, Any]
 
@@ -45,6 +46,11 @@ class Cluster:
     def watched(self) -> StoredObjects:
         """Itself, as what watches."""
         return cast(StoredObjects, self)
+
+    @property
+    def writer(self) -> Client:
+        """Itself, as what writes."""
+        return cast(Client, self)
 
     def subscribe(self, listener: Callable[[Change[Stored]], None]) -> None:
         self.listeners.append(listener)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -70,7 +70,9 @@ async def started(
 ) -> AsyncIterator[tuple[Judging, list[int]]]:
     """One that judges, and a list that is as long as there was news."""
     news: list[int] = []
-    judging = Judging(cluster.watched, view, classes or Classes(), lambda: news.append(1))
+    judging = Judging(
+        cluster.watched, cast(Any, view), cast(Any, classes or Classes()), lambda: news.append(1)
+    )
     tasks = [asyncio.create_task(each()) for each in (judging.judge, judging.survey)]
     yield judging, news
     for task in tasks:

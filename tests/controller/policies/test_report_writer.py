@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +13,7 @@ from webhook import names
 from webhook.controller.policies.report_documents import NAME, collection
 from webhook.controller.policies.report_writer import PodReports
 from webhook.errors import ClusterError
-from webhook.placement.nodes import Node
+from webhook.kube.watched_objects import NodeView
 from webhook.policy.load import load
 
 Json = dict[str, Any]
@@ -22,19 +22,10 @@ Json = dict[str, Any]
 POLICIES = load({}).policies
 
 
-class Unwatched:
-    """Nodes that nobody may watch."""
-
-    def nodes(self) -> list[Node] | None:
-        """None are known."""
-        return None
-
-    def trouble(self) -> str:
-        """The reason."""
-        return "you may not list nodes"
-
-    def subscribe(self, listener: Callable[[], None]) -> None:
-        """Nothing changes."""
+# Nodes that nobody may watch.
+UNWATCHED = cast(
+    NodeView, SimpleNamespace(nodes=lambda: None, trouble=lambda: "you may not list nodes")
+)
 
 
 class Cluster:
@@ -104,7 +95,7 @@ async def test_a_report_in_a_namespace_that_ends_is_written_and_removed_with_its
     cluster.reports = {each: _report(each) for each in ("busy", "empty")}
 
     async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
-        reports = PodReports(client, client, lambda: POLICIES, Unwatched())
+        reports = PodReports(client, client, lambda: POLICIES, UNWATCHED)
         await reports.write_all(POLICIES)
         assert reports.state.startswith("1 policy reports")
     assert cluster.writes == [("PUT", "busy"), ("DELETE", "empty")]
@@ -116,7 +107,7 @@ async def test_reports_do_not_count_after_their_definition_is_deleted(tmp_path: 
     cluster.pods = ["busy"]
 
     async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
-        reports = PodReports(client, client, lambda: POLICIES, Unwatched())
+        reports = PodReports(client, client, lambda: POLICIES, UNWATCHED)
         await reports.write_all(POLICIES)
         assert reports.state.startswith("1 policy reports")
         cluster.is_defined = False

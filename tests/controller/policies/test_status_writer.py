@@ -44,7 +44,7 @@ async def writing(cluster: Cluster) -> AsyncIterator[tuple[StatusWriter, Wanted]
     """A writer that runs."""
     wanted = Wanted(cluster)
     writer = StatusWriter(
-        cluster, cluster.watched, wanted.due, interval=60.0, clock=virtual_time.now
+        cluster.writer, cluster.watched, wanted.due, interval=60.0, clock=virtual_time.now
     )
     task = asyncio.create_task(writer.run())
     yield writer, wanted
@@ -182,7 +182,7 @@ async def test_the_last_status_is_written_at_the_end() -> None:
     cluster = Cluster(raw_policy("a"), raw_policy("b"), raw_policy("c"))
 
     wanted = Wanted(cluster)
-    writer = StatusWriter(cluster, cluster.watched, wanted.due, clock=virtual_time.now)
+    writer = StatusWriter(cluster.writer, cluster.watched, wanted.due, clock=virtual_time.now)
     await writer.write_once()
     wanted.urgency, wanted.pods = "counts", dict.fromkeys("abc", 7)
     cluster.refusals["a"] = refused(403, "Forbidden", "a may not be written")
