@@ -43,9 +43,7 @@ def webhooks(
     cert-manager writes it. `only_namespaces` limits the entries to these namespaces, for a trial.
     Raises ValueError for an unknown name.
     """
-    client: dict[str, Any] = {"url": url} if url else {"service": service(PATH)}
-    if ca_bundle:
-        client["caBundle"] = b64encode(ca_bundle).decode()
+    client = client_config(PATH, url, ca_bundle)
     reach = [of_namespaces("NotIn", excluded_namespaces)]
     if only_namespaces:
         reach.append(of_namespaces("In", only_namespaces))
@@ -147,6 +145,14 @@ def of_namespaces(operator: str, namespaces: Sequence[str]) -> dict[str, Any]:
     # The API server sets this label on every namespace.
     key = names.NAMESPACE_NAME
     return {"key": key, "operator": operator, "values": list(namespaces)}
+
+
+def client_config(path: str, url: str, ca_bundle: bytes) -> dict[str, Any]:
+    """Return how the API server calls a path of the webhook: by `url`, else by its Service."""
+    client: dict[str, Any] = {"url": url} if url else {"service": service(path)}
+    if ca_bundle:
+        client["caBundle"] = b64encode(ca_bundle).decode()
+    return client
 
 
 def service(path: str) -> dict[str, Any]:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from certs.pair import Pair
-    from webhook.server.tls import Callers
 
 HOST = "127.0.0.1"
 NAMES = Names(dns=("localhost",), addresses=(HOST,))
@@ -137,7 +136,7 @@ def running(
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
     ask_clients: bool = False,
     clients: Pair | None = None,
-    callers: Callers | None = None,
+    callers: frozenset[str] = frozenset(),
     limiter: ConnectionLimiter | None = None,
 ) -> Iterator[Running]:
     """Serve in a thread; in the end drain, and raise what serving raised.

@@ -80,7 +80,7 @@ class Stage:
         self.asleep: asyncio.Future[None] | None = None
         snapshot = Snapshot()
         self.reloader: Reloader[str] = Reloader(
-            "policies", snapshot, self._compile, on_refused=self.refusals.append
+            "policies", snapshot.read, self._compile, on_refused=self.refusals.append
         )
         self.kept = PoliciesFromCluster(
             cast(Any, self.watched),

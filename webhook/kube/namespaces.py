@@ -93,9 +93,8 @@ class Namespaces(Reflector["Mapping[str, str]"]):
 
     def _begin(self, name: str) -> tuple[float, asyncio.Task[Mapping[str, str]]]:
         now = self._clock()
-        if self._pace.wait(now) > 0:
+        if not self._pace.passes(now):
             raise NotSynced(f"namespace {name}: too many namespaces are asked for at once")
-        self._pace.take(now)
         read = asyncio.create_task(self._read(name))
         begun = self._reads[name] = now, read
         read.add_done_callback(lambda _: self._done(name, begun))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.server.connection_limiter import Connection
     from webhook.server.drain import Drain
-    from webhook.server.tls import Callers, ServerTls
+    from webhook.server.tls import ServerTls
 
 _logger = logging.getLogger(__name__)
 
@@ -95,17 +95,18 @@ async def serve(
     drain: Drain,
     finish_seconds: float = 30,
     limiter: ConnectionLimiter,
-    callers: Callers | None = None,
+    callers: frozenset[str] = frozenset(),
     background: Sequence[Callable[[], Coroutine[Any, Any, object]]] = (),
 ) -> bool:
     """Serve `app` with TLS on `https` and `health` on `plain`, until `drain` is over.
 
     Then no new connection is accepted, requests in flight have `finish_seconds` (at most 30, the
     API server's maximum timeout), and health answers until the end. `limiter` counts the
-    connections of `https`. `callers` selects the permitted clients by certificate; None: clients
-    need no certificate. `background` creates coroutines that run while requests are served; if one
-    raises, everything ends with an ExceptionGroup. The apps' lifespans are not run. Both sockets
-    are closed at the end. Returns False if the drain was cut short.
+    connections of `https`. `callers` are the names of permitted clients in their certificates;
+    without names every client is permitted that `tls` accepts. `background` creates coroutines
+    that run while requests are served; if one raises, everything ends with an ExceptionGroup. The
+    apps' lifespans are not run. Both sockets are closed at the end. Returns False if the drain was
+    cut short.
     """
     ports = (
         _Port(app, https, limiter, finish_seconds, tls, callers),
@@ -179,7 +180,7 @@ class _Port:
         limiter: ConnectionLimiter,
         finish_seconds: float,
         tls: ServerTls | None = None,
-        callers: Callers | None = None,
+        callers: frozenset[str] = frozenset(),
     ) -> None:
         self._where = where
         self._limiter = limiter

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from webhook.server.connection_limiter import Stage
 from webhook.server.gather import GatheringTransport
+from webhook.server.tls import refuse_caller
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
     from webhook.server.connection_limiter import Connection, ConnectionLimiter
-    from webhook.server.tls import Callers
 
 _logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class BoundedProtocol(HttpToolsProtocol):
         *,
         limiter: ConnectionLimiter,
         client: Connection,
-        callers: Callers | None,
+        callers: frozenset[str],
     ) -> None:
         super().__init__(config, server_state, {}, loop)
         self._limiter = limiter
@@ -115,7 +115,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._limiter.advance(client, Stage.NEW)
         self._wait_for_a_request()
         if self._callers:
-            refusal = self._callers.refusal(transport.get_extra_info("peercert") or {})
+            peer = transport.get_extra_info("peercert") or {}
+            refusal = refuse_caller(self._callers, peer)
             if refusal:
                 answer = PlainTextResponse(f"{refusal}\n", 403, {"connection": "close"})
                 self.app = cast("Any", answer)

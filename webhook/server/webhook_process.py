@@ -32,7 +32,7 @@ from webhook.server.objects import MakingObjects
 from webhook.server.readiness import Cluster, Condition, Parts
 from webhook.server.serving_certificates import make_handshakes, serve_certificate, trust_clients
 from webhook.server.serving_policies import policies_of
-from webhook.server.tls import Callers, ServerTls
+from webhook.server.tls import ServerTls
 from webhook.server.webhook_metrics import Metrics
 from webhook.validating import POLICIES_PATH, WORKLOADS_PATH
 
@@ -153,7 +153,7 @@ async def _run(
                 tls=tls,
                 drain=drain,
                 limiter=limiter,
-                callers=Callers(frozenset(settings.client_names)) if settings.client_ca else None,
+                callers=frozenset(settings.client_names if settings.client_ca else ()),
                 background=parts.background,
             )
 
