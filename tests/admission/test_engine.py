@@ -53,14 +53,6 @@ def stamp(decision: Decision) -> Json:
     return result
 
 
-def test_a_pod_of_no_run_is_none_of_our_business() -> None:
-    """No patch, no stamp, no audit annotation."""
-    decision = answer({"metadata": {"labels": {"app": "web"}}, "spec": {}})
-    assert decision.result == "not-a-run"
-    assert not decision.patch
-    assert annotations_of(decision, "hash") == {}
-
-
 OWNED: Json = {
     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True}]
 }

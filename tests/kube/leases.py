@@ -71,15 +71,15 @@ class Line:
     def client(self) -> Client:
         return cast("Client", self)
 
-    async def find(self, path: str) -> dict[str, Any] | None:
+    async def find(self, path: str) -> Any:
         assert path == f"{COLLECTION}/the-lease"
         return await self._carry(lambda: self.leases.stored)
 
-    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def create(self, path: str, body: Mapping[str, Any]) -> Any:
         assert (path, body["metadata"]) == (COLLECTION, {"name": "the-lease"})
         return await self._carry(lambda: self.leases.create(body))
 
-    async def patch(self, path: str, body: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    async def patch(self, path: str, body: Mapping[str, Any], kind: str) -> Any:
         assert (path, kind) == (f"{COLLECTION}/the-lease", "merge")
         return await self._carry(lambda: self.leases.patch(body))
 

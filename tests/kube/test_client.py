@@ -73,23 +73,17 @@ async def test_the_server_timeout_is_shorter_than_the_clients(tmp_path: Path) ->
     assert result.query == {"timeout": "18000ms"}
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [(404, "NotFound"), (409, "Conflict"), (410, "Expired"), (429, "TooManyRequests")],
-)
-async def test_a_refusal_is_an_error_with_its_status(
-    tmp_path: Path, code: int, reason: str
-) -> None:
+async def test_a_refusal_is_an_error_with_its_status(tmp_path: Path) -> None:
     """Callers tell refusals apart by status and reason, and heed Retry-After."""
 
     async def refuse(_: Request, answer: Answer) -> None:
-        await answer.status(code, reason, "because", Retry_After="2")
+        await answer.status(429, "TooManyRequests", "because", Retry_After="2")
 
     async with fake_api(refuse) as api, client_of(api, tmp_path) as client:
         with pytest.raises(ClusterError) as caught:
             await client.get("/a")
-        assert str(caught.value) == f"GET /a: {code} {reason}: because"
-        assert (caught.value.status, caught.value.reason) == (code, reason)
+        assert str(caught.value) == "GET /a: 429 TooManyRequests: because"
+        assert (caught.value.status, caught.value.reason) == (429, "TooManyRequests")
         assert caught.value.retry_after == 2.0
         assert len(api.requests) == 1
 

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
+from tests.kube.fake_api import Answer, FakeApi, Request, answer_of, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook.errors import ClusterError, NotSynced
 from webhook.kube.namespaces import PATH, Namespaces, read_namespace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-
-RESEARCH = {"metadata": {"name": "research"}}
 
 
 def namespace(name: str, **labels: str) -> dict[str, Any]:
@@ -78,28 +76,19 @@ async def test_labels_that_are_known_cost_no_request(tmp_path: Path) -> None:
         assert await namespaces.labels("bare") == {}
 
 
-async def test_only_labels_are_remembered(tmp_path: Path) -> None:
-    """Memory is bounded by what policies can match."""
-    async with watched(tmp_path, nobody_asks) as (_, namespaces):
-        assert dict(namespaces.cache.items()) == {"research": {"tier": "batch"}, "bare": {}}
-
-
-def test_an_unknown_namespace_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("watch", [True, False])
+async def test_an_unknown_namespace_is_read(tmp_path: Path, watch: bool) -> None:
     """Also before the first list; the answer is remembered until the watch tells more."""
 
     async def live(request: Request, answer: Answer) -> None:
         await answer.json(namespace(request.path.rpartition("/")[2], tier="new"))
 
-    async def run(watch: bool) -> None:
-        async with watched(tmp_path, live, watch=watch) as (api, namespaces):
-            assert namespaces.peek("fresh") is None
-            assert await namespaces.labels("fresh") == {"tier": "new"}
-            assert namespaces.cache.get("fresh") == {"tier": "new"}
-            assert namespaces.peek("fresh") == ({"tier": "new"} if watch else None)
-            assert api.requests[-1].path == "/api/v1/namespaces/fresh"
-
-    asyncio.run(run(True))
-    asyncio.run(run(False))
+    async with watched(tmp_path, live, watch=watch) as (api, namespaces):
+        assert namespaces.peek("fresh") is None
+        assert await namespaces.labels("fresh") == {"tier": "new"}
+        assert namespaces.cache.get("fresh") == {"tier": "new"}
+        assert namespaces.peek("fresh") == ({"tier": "new"} if watch else None)
+        assert api.requests[-1].path == "/api/v1/namespaces/fresh"
 
 
 async def test_many_pods_in_a_new_namespace_make_one_request(tmp_path: Path) -> None:
@@ -224,9 +213,11 @@ async def test_labels_that_cannot_be_read_are_not_guessed(
     async def live(_: Request, answer: Answer) -> None:
         await answer.status(code, "Forbidden" if code == 403 else "", "no")
 
-    async with watched(tmp_path, live) as (_, namespaces):
+    async with watched(tmp_path, live, watch=False) as (api, namespaces):
         with pytest.raises(NotSynced, match=f"^namespace fresh: .*{text}"):
             await namespaces.labels("fresh")
+        # A second try is for a connection that was dead, not for what the API server refuses.
+        assert len(api.requests) == 1
 
 
 async def test_a_server_that_does_not_answer_does_not_mean_a_namespace_without_labels(
@@ -261,49 +252,17 @@ async def test_an_answer_that_is_not_a_namespace_is_refused(tmp_path: Path) -> N
             await namespaces.labels("fresh")
 
 
-@pytest.mark.parametrize("code", [403, 404, 500])
-async def test_an_answer_is_not_asked_for_twice(tmp_path: Path, code: int) -> None:
-    """A second try is for a connection that was dead, not for what the API server refuses."""
-
-    async def live(_: Request, answer: Answer) -> None:
-        await answer.status(code, "Refused", "no")
-
-    async with watched(tmp_path, live, watch=False) as (api, namespaces):
-        with pytest.raises(NotSynced):
-            await namespaces.live("fresh")
-        assert len(api.requests) == 1
-
-
-def read(name: str, folder: Path) -> dict[str, Any]:
-    """Of a cluster that has one namespace, and one that may not be read."""
-
-    async def handle(request: Request, answer: Answer) -> None:
-        if request.path == "/api/v1/namespaces/research":
-            await answer.json(RESEARCH)
-        elif request.path == "/api/v1/namespaces/secret":
-            await answer.status(403, "Forbidden", "no")
-        else:
-            await answer.status(404, "NotFound", request.path)
-
-    async def run() -> dict[str, Any]:
-        async with fake_api(handle) as api, client_of(api, folder) as client:
-            return await read_namespace(client, name)
-
-    return asyncio.run(run())
-
-
-def test_one_that_is_there_is_read(tmp_path: Path) -> None:
-    """As it is."""
-    assert read("research", tmp_path) == RESEARCH
-
-
 def test_one_that_is_not_there_is_named_with_what_lists_them(
     tmp_path: Path, wording: Wording
 ) -> None:
     """It is a slip of the pen; the path of a request says little to whoever made it."""
+    path = "/api/v1/namespaces/research"
+    known = {path: namespace("research")}
+    found = answer_of(known, tmp_path, lambda client: read_namespace(client, "research"))
+    assert found == known[path]
     with pytest.raises(ClusterError) as caught:
-        read("nope", tmp_path)
+        answer_of({}, tmp_path, lambda client: read_namespace(client, "nope"))
     mentions(str(caught.value), "no namespace nope", "kubectl get namespaces")
     wording(str(caught.value))
     with pytest.raises(ClusterError, match="403"):
-        read("secret", tmp_path)
+        answer_of({}, tmp_path, lambda client: read_namespace(client, "research"), [path])

@@ -89,17 +89,6 @@ async def test_changes_that_affect_decisions_are_announced_at_once(
         await until(lambda: view.version == 2)
 
 
-async def test_a_node_that_goes_is_gone(tmp_path: Path) -> None:
-    """By the watch, or because a new list after 410 has it no more."""
-    deleted = events(("DELETED", node("a", 11)))
-    lists = [listing(node("a"), node("b"), node("c")), listing(node("c"), version=50)]
-
-    steps = [deleted, refused(410, "Expired")]
-    async with viewed(tmp_path, lists, steps) as (_, view):
-        await until(lambda: names(view) == ["c"])
-        assert view.version == 5
-
-
 @pytest.mark.parametrize(
     ("odd", "path"),
     [

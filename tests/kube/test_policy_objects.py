@@ -154,35 +154,6 @@ async def test_only_what_a_set_is_made_of_is_a_change(tmp_path: Path) -> None:
     assert changes == [1, 1, 0]
 
 
-async def test_a_watch_that_is_cut_or_forgotten_is_taken_up_again(tmp_path: Path) -> None:
-    """What was remembered stays, and what was missed is found: 410 by a new list."""
-    watches = 0
-
-    async def answer(request: Request, to: Answer) -> None:
-        nonlocal watches
-        if request.path in (CLASSES, EXCEPTIONS, SOURCES):
-            await (open_watch(to) if request.is_watch else to.json(page()))
-        elif not request.is_watch:
-            await to.json(page(seen("p" if watches < 2 else "q", 1)))
-        else:
-            watches += 1
-            await to.begin()
-            if watches == 1:
-                await to.event("ADDED", seen("cut", 2))
-            elif watches == 2:
-                gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
-                await to.event("ERROR", gone)
-            else:
-                await _for_ever()
-
-    async with watching(tmp_path, answer) as (watched, _):
-        await until(lambda: len(watched.objects()) == 2)
-        await until(lambda: watches == 2)
-        assert len(watched.objects()) == 2
-        await until(lambda: list(watched.objects()) == ["placementpolicies/q"])
-        await until(lambda: not watched.trouble())
-
-
 @pytest.mark.parametrize(
     ("resources", "gone"),
     [

@@ -28,31 +28,6 @@ async def take(from_queue: WorkQueue) -> str:
     return key
 
 
-async def test_keys_come_in_the_order_of_their_adding() -> None:
-    """Each once, however often it was added meanwhile."""
-    work = queue()
-    for key in "abcab":
-        work.add(key)
-    assert work.agenda.ready == 3
-    assert [await take(work) for _ in range(3)] == ["a", "b", "c"]
-
-
-async def test_a_key_added_while_in_work_comes_again_when_that_is_done() -> None:
-    """And not before: the other worker waits."""
-    work = queue()
-    work.add("a")
-    assert await take(work) == "a"
-    work.add("a")
-    second = asyncio.create_task(take(work))
-    await asyncio.sleep(5)
-    assert not second.done()
-    assert (work.agenda.ready, len(work.agenda.working)) == (0, 1)
-    work.done("a")
-    assert await second == "a"
-    work.done("a")
-    assert (work.agenda.ready, len(work.agenda.working)) == (0, 0)
-
-
 async def test_a_later_key_comes_at_the_earliest_of_its_times() -> None:
     """And once, unless it is asked for again."""
     work, start = queue(), now()

@@ -98,15 +98,6 @@ def test_a_listening_socket_that_is_broken_ends_the_process(
     assert caught.group_contains(OSError, match="Bad file descriptor")
 
 
-def test_asyncios_own_tls_is_left_as_it_is() -> None:
-    """The client of the API server uses it as well: nothing is changed for the whole process."""
-    with running() as server:
-        connection = server.connect()
-        assert post(connection, b"served").read() == b"served"
-        assert SSLProtocol.max_size == 256 * 1024
-        connection.close()
-
-
 async def test_the_names_of_asyncio_that_are_built_on_are_there() -> None:
     """They are not asyncio's public ones: see decision 44."""
     wanted = [

@@ -123,9 +123,3 @@ async def test_a_missing_right_is_reported_with_its_cure(tmp_path: Path, wording
         wording(condition().reason.partition(words)[0])
         wording(condition().reason.partition(words)[2])
         assert (said(nodes), nodes.known()) == ("", None)
-
-
-def test_without_nodes_nothing_is_reported() -> None:
-    """Pods have no warnings about them."""
-    nodes = ServedNodes()
-    assert (said(nodes), nodes.known()) == ("", None)

@@ -312,15 +312,6 @@ def test_an_answer_has_a_time_to_be_read_however_it_trickles(door: Door) -> None
     assert not door.closed(read)
 
 
-def test_who_does_not_read_is_not_busy_and_makes_room(door: Door) -> None:
-    """Before those that were answered later."""
-    first, *_ = (door.client(answered=True) for _ in range(3))
-    door.limiter.left_unwritten(first, 50)
-    assert door.limiter.busy == 0
-    door.client(answered=True)
-    assert door.closed(first)
-
-
 def test_answers_that_are_not_read_count_as_bodies_do(door: Door) -> None:
     """Beyond what all may hold, the longest to read goes."""
     first, second, sender = door.client(answered=True), door.client(answered=True), door.client()
@@ -343,14 +334,6 @@ def test_what_a_closed_connection_has_is_not_counted(door: Door) -> None:
     door.limiter.left_unwritten(client, 101)
     assert not door.limiter.full()
     assert door.ended == ["pipelined"]
-
-
-def test_a_refusal_is_counted_and_closes_nothing(door: Door) -> None:
-    """Its answer has to be written first."""
-    client = door.client()
-    door.limiter.refused()
-    assert door.ended == ["malformed"]
-    assert not door.closed(client)
 
 
 def test_in_the_end_all_are_closed(door: Door) -> None:

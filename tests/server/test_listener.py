@@ -80,12 +80,6 @@ def test_the_kernel_buffers_little_of_an_unread_answer() -> None:
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) <= 256 * 1024
 
 
-def test_connections_wait_from_the_moment_of_binding() -> None:
-    """A client that comes before the loop turns waits to be served, and is not refused."""
-    with bind(HOST, 0) as listening:
-        socket.create_connection((HOST, listening.getsockname()[1])).close()
-
-
 def test_a_connection_outlives_the_api_servers_idle_time() -> None:
     """The API server closes after 90 idle seconds, so ours is longer, and it closes first."""
     assert KEEP_ALIVE_SECONDS > 90

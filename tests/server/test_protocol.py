@@ -234,16 +234,6 @@ def test_a_request_behind_another_ends_the_connection() -> None:
         assert (found.ended, found.connection_limiter.busy) == (["pipelined"], 0)
 
 
-def test_an_invalid_request_is_rejected_once_and_counted() -> None:
-    """Whatever comes behind it."""
-    with served() as found:
-        with found.connect(b"no request\r\n\r\n") as connection:
-            answer = received(connection)
-        assert answer.startswith(b"HTTP/1.1 400 ")
-        assert answer.count(b"HTTP/1.1 400 ") == 1
-        assert found.ended == ["malformed"]
-
-
 def test_trailers_without_an_end_are_refused() -> None:
     """However many come; and none of them is kept as a header."""
     with served() as found:

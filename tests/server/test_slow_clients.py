@@ -175,16 +175,6 @@ def test_connections_that_come_and_go_leave_nothing_behind() -> None:
             eventually("nothing is left", lambda: not limiter.connections and not left_behind())
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["whole", "by parts"])
-def test_headers_over_the_limit_are_a_431(whole: bool) -> None:
-    """Whether they come to an end or not."""
-    with running() as server:
-        header = b"A: " + b"b" * HEAD_BYTES + (b"\r\n\r\n" if whole else b"")
-        with saying(server, HEAD + header) as connection:
-            assert connection.recv(1000).startswith(b"HTTP/1.1 431 ")
-            assert connection.recv(1000) == b""
-
-
 def test_headers_just_within_the_limit_are_read() -> None:
     """By however many parts they come."""
     with running() as server:

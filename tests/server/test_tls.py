@@ -9,26 +9,20 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from certs.authority import new_authority
-from certs.issue import issue_server
 from certs.pair import Pair
 from tests.server.clients import client
 from tests.server.config_map import mount
-from tests.server.serving import HOST, NAMES, Running, authority, leaf, post, running, serial_number
+from tests.server.serving import HOST, Running, authority, leaf, post, running, serial_number
 from tests.wording import Wording, mentions
 from webhook.errors import ServingError
 from webhook.server.certificate_sources import authorities_of_file, certificate_of_files
 from webhook.server.tls import ServerTls, load_pair, refuse_caller
-
-if TYPE_CHECKING:
-    pass
 
 CLIENTS = authority()
 NAMED = frozenset({"api-server", "other.example"})
@@ -128,17 +122,6 @@ def test_a_mismatched_pair_is_refused_and_the_old_one_serves_on() -> None:
         assert server.tls.served.serial_number == before
 
 
-def test_an_expired_certificate_is_refused_and_the_old_one_serves_on() -> None:
-    """No client would accept it, so the error asks for a renewal."""
-    past = datetime.now(UTC) - timedelta(days=60)
-    expired = issue_server(new_authority("Old", past), "old", NAMES, past)
-    with running() as server:
-        before = server.serial_number()
-        with pytest.raises(ServingError, match=r"expired at .*renew it"):
-            server.tls.swap(expired.certificate, expired.private_key)
-        assert server.serial_number() == before
-
-
 @pytest.mark.parametrize("garbled", ["certificate", "private_key"])
 def test_garbled_pem_is_refused_without_showing_it(garbled: str) -> None:
     """Half a file, as a writer may leave it, raises an error that quotes nothing of it."""
@@ -236,15 +219,8 @@ def test_missing_certificate_files_are_reported_by_path(tmp_path: Path) -> None:
     assert f"{tmp_path}/tls.key: No such file" in error
 
 
-def test_a_key_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pair is loaded, and the folder for files is empty."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), leaf(authority()))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_key_needs_no_writable_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a read-only root file system there is no folder for temporary files."""
+    """With a read-only root file system there is no folder for temporary files; none is left."""
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), leaf(authority()))
 

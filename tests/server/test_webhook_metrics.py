@@ -32,15 +32,6 @@ def test_requests_are_counted_by_result_and_code_and_timed() -> None:
     assert samples['fairlead_admission_duration_seconds_bucket{le="+Inf"}'] == 3
 
 
-def test_shed_requests_are_counted_and_not_timed() -> None:
-    """A refusal takes no time worth a place among those of decisions."""
-    metrics = Metrics()
-    metrics.count(metric_names.ADMISSION_REQUESTS, "overloaded", "503")
-    samples = _samples(metrics)
-    assert samples['fairlead_admission_requests_total{code="503",result="overloaded"}'] == 1
-    assert samples["fairlead_admission_duration_seconds_count"] == 0
-
-
 def test_decisions_are_counted_once_for_each_policy() -> None:
     """A decision of two policies counts for both, one of none under the empty name."""
     metrics = Metrics()
@@ -76,20 +67,6 @@ def test_the_last_match_and_the_refusals_of_a_policy_are_reported() -> None:
     metrics.decided("rejected", ("gpu",))
     metrics.count(metric_names.POLICY_REJECTIONS, "gpu")
     assert _samples(metrics)['fairlead_policy_rejections_total{policy="gpu"}'] == 1
-
-
-def test_policies_that_are_gone_leave_no_series() -> None:
-    """A new set forgets the counts of policies that it does not have, and keeps the others."""
-    metrics = Metrics()
-    metrics.decided("patched", ("old", "kept"))
-    metrics.decided("patched", ())
-    metrics.policies_loaded("b2", {"kept", "new"}, NOW)
-    samples = _samples(metrics)
-    assert 'fairlead_decisions_total{policy="old",result="patched"}' not in samples
-    assert samples['fairlead_decisions_total{policy="kept",result="patched"}'] == 1
-    assert samples['fairlead_decisions_total{policy="",result="patched"}'] == 1
-    metrics.decided("patched", ("old",))
-    assert _samples(metrics)['fairlead_decisions_total{policy="old",result="patched"}'] == 1
 
 
 def test_exceptions_that_are_gone_leave_no_series() -> None:
@@ -162,11 +139,3 @@ def test_the_format_is_the_one_asked_for() -> None:
     body, content_type = asyncio.run(metrics.render(accept))
     assert content_type.startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
-
-
-def test_each_process_part_has_its_own_registry() -> None:
-    """Two of them do not collide, as they would on the library's global registry."""
-    one, other = Metrics(), Metrics()
-    one.count(metric_names.ENGINE_ERRORS)
-    assert _samples(one)["fairlead_engine_errors_total"] == 1
-    assert _samples(other)["fairlead_engine_errors_total"] == 0

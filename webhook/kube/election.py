@@ -169,7 +169,7 @@ class Election:
 
     async def _read_lease(self) -> None:
         found = await self.client.find(f"{self._collection}/{self.name}")
-        self._tenure = self._tenure.saw(found and parse_lease(found), self.clock())
+        self._tenure = self._tenure.saw(parse_lease(found) if found else None, self.clock())
 
     async def _write(self, spec: Mapping[str, Any], version: str | None) -> dict[str, Any]:
         """Write this spec to the Lease, if it still has this version; None: create it."""

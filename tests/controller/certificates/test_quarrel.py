@@ -9,7 +9,6 @@ from certs.issue import issue_server
 from certs.kept import Authority, Serving
 from certs.rotation import KeepAuthority, KeepServing, Observed, Publish
 from tests.controller.certificates.memory import START, TERMS
-from webhook.backoff import REWRITE_DELAYS
 from webhook.controller.certificates.keeper import FORGOTTEN, FREE, Quarrel, cause
 
 ONE = Authority(new_authority("one", START))
@@ -17,19 +16,6 @@ TWO = Authority(new_authority("two", START))
 STAGED = replace(ONE, staged=TWO.signing)
 LEAF = Serving(issue_server(new_authority("a", START), "leaf", TERMS.names, START), b"bundle")
 SEEN = Observed(ONE, LEAF)
-
-
-def test_the_same_write_is_free_some_times_and_then_pauses_double() -> None:
-    """Up to a minute."""
-    quarrel = Quarrel()
-    pauses = []
-    for _ in range(FREE + 8):
-        pauses.append(quarrel.pause("it", 10.0))
-        quarrel.wrote("it", 10.0)
-    assert pauses[:FREE] == [0.0] * FREE
-    assert pauses[FREE : FREE + 3] == [1.0, 2.0, 4.0]
-    assert pauses[-1] == REWRITE_DELAYS.longest
-    assert quarrel.times("it") == FREE + 8
 
 
 def test_a_pause_passes() -> None:
