@@ -195,7 +195,12 @@ class Webhook:
         return answer
 
 
-def call(
+def call(*request: Any) -> Answer | None:
+    """The answer to one request: see `called`."""
+    return asyncio.run(called(*request))
+
+
+async def called(
     app: Starlette,
     method: str,
     path: str,
@@ -228,7 +233,7 @@ def call(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))
+    await app(scope, receive, send)
     if not sent:
         return None
     start, end = sent

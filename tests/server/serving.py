@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
 import ssl
 import threading
 from contextlib import contextmanager, suppress
@@ -75,6 +76,20 @@ class Running:
         """Return a connection that trusts the authority alone."""
         return connect(self.https_port, self.trust)
 
+    def open(
+        self, sent: bytes = b"", *, tls: bool = True, shakes_hands: bool = True
+    ) -> socket.socket:
+        """Return a connection that has sent this, by TLS or instead of it."""
+        connection = socket.create_connection((HOST, self.https_port))
+        if tls:
+            context = ssl.create_default_context(cadata=self.trust.certificate.decode())
+            connection = context.wrap_socket(
+                connection, server_hostname=HOST, do_handshake_on_connect=shakes_hands
+            )
+        if sent:
+            connection.sendall(sent)
+        return connection
+
     def serial_number(self) -> int:
         """Return the serial number of the certificate that a new handshake gets."""
         connection = self.connect()
@@ -106,6 +121,13 @@ def post(connection: http.client.HTTPConnection, body: bytes) -> http.client.HTT
     """Send a body and return the answer, read to its end into `response.body`."""
     connection.request("POST", "/", body=body)
     return connection.getresponse()
+
+
+def begin(connection: http.client.HTTPConnection, body: bytes) -> None:
+    """Send a request with a body of two bytes, or a part of it; do not wait for the answer."""
+    connection.putrequest("POST", "/")
+    connection.putheader("Content-Length", "2")
+    connection.endheaders(body)
 
 
 def get(port: int, path: str) -> tuple[int, bytes]:

@@ -6,20 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.server.serving import post, running
+from tests.server.serving import begin, post, running
 
 if TYPE_CHECKING:
-    import http.client
+    pass
 
 # Longer than any test takes, where the grace time must not end by itself.
 NEVER = 3600.0
-
-
-def _begin(connection: http.client.HTTPConnection) -> None:
-    """Send a request up to the last byte of its body."""
-    connection.putrequest("POST", "/")
-    connection.putheader("Content-Length", "2")
-    connection.endheaders(b"o")
 
 
 def test_a_request_that_never_ends_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
@@ -27,7 +20,7 @@ def test_a_request_that_never_ends_is_cut_off(caplog: pytest.LogCaptureFixture) 
     with running(finish_seconds=0) as server:
         idle, stalled = server.connect(), server.connect()
         assert post(idle, b"idle").read() == b"idle"
-        _begin(stalled)
+        begin(stalled, b"o")
         assert post(idle, b"again").read() == b"again"
     idle.close()
     stalled.close()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.admission.reviews import call, called
 from tests.eventually import eventually
 from tests.server.serving import HOST, running
 from webhook.server.health import MOST_SCRAPES, RENDER_PAUSE, health_app
@@ -22,34 +23,12 @@ from webhook.server.webhook_metrics import Metrics
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from starlette.types import ASGIApp, Message, Scope
-
 
 def _ask(path: str, conditions: dict[str, Callable[[], Condition]]) -> tuple[int, str]:
     """Return status and body of a GET, without a network between."""
-    return asyncio.run(_get(health_app(conditions, Metrics()), path))
-
-
-async def _get(app: ASGIApp, path: str) -> tuple[int, str]:
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    scope: Scope = {
-        "type": "http",
-        "method": "GET",
-        "path": path,
-        "raw_path": path.encode(),
-        "root_path": "",
-        "query_string": b"",
-        "headers": [],
-    }
-    await app(scope, receive, send)
-    return sent[0]["status"], sent[1]["body"].decode()
+    answer = call(health_app(conditions, Metrics()), "GET", path)
+    assert answer
+    return answer.status, answer.body.decode()
 
 
 def _broken() -> Condition:
@@ -142,12 +121,10 @@ async def test_scrapes_share_a_rendering(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_too_many_scrapes_are_told_to_retry() -> None:
     """Those that wait take memory, and the time of probes."""
     app = health_app({}, Metrics())
-    answers = [_get(app, "/metrics") for _ in range(MOST_SCRAPES + 3)]
-    statuses = [status for status, _ in await asyncio.gather(*answers)]
-    assert (
-        sorted([*statuses, (await _get(app, "/metrics"))[0]])
-        == [200] * (MOST_SCRAPES + 1) + [503] * 3
-    )
+    asked = [called(app, "GET", "/metrics") for _ in range(MOST_SCRAPES + 3)]
+    answers = [*await asyncio.gather(*asked), await called(app, "GET", "/metrics")]
+    statuses = sorted(each.status for each in answers if each)
+    assert statuses == [200] * (MOST_SCRAPES + 1) + [503] * 3
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/livez"])

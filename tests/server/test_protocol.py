@@ -57,14 +57,10 @@ class Served:
         )
         self.server: Running | None = None
 
-    def connect(self, text: bytes) -> ssl.SSLSocket:
+    def connect(self, text: bytes) -> socket.socket:
         """A connection that has sent this."""
         assert self.server
-        context = ssl.create_default_context(cadata=self.server.trust.certificate.decode())
-        plain = socket.create_connection((HOST, self.server.https_port))
-        connection = context.wrap_socket(plain, server_hostname=HOST)
-        connection.sendall(text)
-        return connection
+        return self.server.open(text)
 
     def answers(self) -> None:
         """Assert that somebody else is answered now."""
@@ -177,6 +173,7 @@ def test_an_answer_that_closes_the_connection_has_the_same_time() -> None:
         with found.connect(text) as connection:
             assert connection.recv(1)
             connection.setblocking(False)
+            assert isinstance(connection, ssl.SSLSocket)
             with suppress(ssl.SSLError):
                 # It is said, and the answer to it would have to be read.
                 connection.unwrap()
@@ -254,10 +251,8 @@ def test_a_body_without_an_end_behind_its_answer_is_closed() -> None:
     ended: list[Reason] = []
     connection_limiter = ConnectionLimiter(10, on_ended=ended.append)
     with running(refusing, limiter=connection_limiter) as server:
-        context = ssl.create_default_context(cadata=server.trust.certificate.decode())
-        plain = socket.create_connection((HOST, server.https_port))
-        with context.wrap_socket(plain, server_hostname=HOST) as connection:
-            connection.sendall(b"POST / HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n")
+        sent = b"POST / HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\n"
+        with server.open(sent) as connection:
             assert taken(connection, bytes(65536)) < 10 * len(LARGE)
     assert ended == ["large"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.eventually import eventually
-from tests.server.serving import HOST, Running, post, running
+from tests.server.serving import Running, post, running
 from webhook.server import protocol
 from webhook.server.connection_limiter import Connection, ConnectionLimiter
 from webhook.server.protocol import HEAD_BYTES, BoundedProtocol
@@ -30,7 +30,7 @@ HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
 
 def silent(server: Running) -> socket.socket:
     """A connection that never begins its handshake."""
-    return socket.create_connection((HOST, server.https_port))
+    return server.open(tls=False)
 
 
 def half_a_hello(server: Running) -> socket.socket:
@@ -45,10 +45,8 @@ def saying(server: Running, text: bytes) -> socket.socket:
 
     Where times are short, and where there is little room, it may be closed before it came to that.
     """
-    context = ssl.create_default_context(cadata=server.trust.certificate.decode())
-    connection = context.wrap_socket(
-        silent(server), server_hostname=HOST, do_handshake_on_connect=False
-    )
+    connection = server.open(shakes_hands=False)
+    assert isinstance(connection, ssl.SSLSocket)
     with suppress(OSError):
         connection.do_handshake()
         connection.sendall(text)
