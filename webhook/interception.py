@@ -183,3 +183,17 @@ def read_ca_bundle(entry: Mapping[str, Any]) -> bytes:
         return b64decode((entry.get("clientConfig") or {}).get("caBundle") or "", validate=True)
     except ValueError:
         return b""
+
+
+def read_ca_bundles(
+    configuration: Mapping[str, Any], namespace: str, name: str
+) -> dict[str, bytes]:
+    """Return the caBundle of each entry of a webhook configuration for this Service, by its name.
+
+    A missing or invalid bundle is empty. Entries that call a url or another Service are left out.
+    """
+    return {
+        str(entry["name"]): read_ca_bundle(entry)
+        for entry in configuration.get("webhooks") or ()
+        if leads_to(entry, namespace, name)
+    }
