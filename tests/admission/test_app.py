@@ -329,7 +329,6 @@ def test_a_caller_that_went_away_gets_no_answer() -> None:
     ],
 )
 def test_another_content_type_than_json_is_a_415(content_type: str, status: int) -> None:
-    """What says that it is JSON, or says nothing, is taken."""
     webhook = Webhook(policy_set(SPOT))
     assert webhook.post(review(), {"content-type": content_type}).status == status
     assert webhook.post(review(), {}).status == 200
@@ -344,7 +343,6 @@ def test_another_content_type_than_json_is_a_415(content_type: str, status: int)
     ],
 )
 def test_every_other_method_or_path_is_rejected(method: str, path: str, status: int) -> None:
-    """405 says what is allowed."""
     answer = call(Webhook(policy_set(SPOT)).app, method, path)
     assert answer is not None
     assert answer.status == status
@@ -484,7 +482,6 @@ def test_a_too_deep_patch_under_audit_is_reported_without_the_patch() -> None:
 
 
 def test_an_audited_patch_is_recorded_at_no_author_s_length() -> None:
-    """Neither in the log nor in the audit log."""
     term = {"matchExpressions": [{"key": f"k{n}", "operator": "Exists"} for n in range(2000)]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     audited = policy_set(PINNED.replace("spec:", "spec:\n  enforcement: Audit", 1))
@@ -598,7 +595,6 @@ def read_parts(parts: list[bytes], headers: dict[bytes, bytes] | None = None) ->
 
 @pytest.mark.parametrize("parts", [[b"0123456789"], [b"01234", b"", b"56789"], [b""]])
 def test_a_body_of_the_limit_is_read_whole(parts: list[bytes]) -> None:
-    """In however many parts it comes."""
     assert read_parts(parts) == (b"".join(parts), 0)
 
 
@@ -616,7 +612,6 @@ def test_of_a_body_that_says_that_it_is_too_large_the_first_bytes_are_read() -> 
 
 
 def test_no_part_past_the_limit_is_read() -> None:
-    """However much more there is."""
     waiting = [b"01234", b"56789", b"a", b"b", b"c"]
 
     async def receive() -> Message:
@@ -628,8 +623,6 @@ def test_no_part_past_the_limit_is_read() -> None:
 
 
 def test_a_caller_that_disconnects_is_distinguished_from_a_slow_one() -> None:
-    """The first needs no answer, the second gets one."""
-
     async def leave() -> Message:
         return {"type": "http.disconnect"}
 

@@ -102,7 +102,6 @@ def test_the_stamp_credits_policies_with_what_the_pod_holds() -> None:
 
 
 def test_a_forged_stamp_is_rewritten_and_never_read() -> None:
-    """It is no input."""
     forged = pod({"annotations": {names.PLACEMENT: '{"leftAlone":"trust me"}'}})
     assert stamp(answer(forged)) == stamp(answer(pod()))
     assert answer(forged).result == "placed"

@@ -103,7 +103,6 @@ def test_an_invalid_owner_reference_is_ignored(owner: object) -> None:
 
 
 def test_owners_of_any_shape_are_read() -> None:
-    """The controller is one of several."""
     assert owner_of({"metadata": {"ownerReferences": "x"}}) is None
     assert owner_of(owned({**JOB, "controller": False, "name": "other"}, JOB)) == OWNER
 

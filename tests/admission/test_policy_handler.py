@@ -164,7 +164,6 @@ def test_a_write_that_breaks_the_set_is_refused_with_the_cure(wording: Wording) 
 
 
 def test_all_errors_are_reported_at_once(wording: Wording) -> None:
-    """A line for each."""
     settings = [{"class": each, "mode": "Prefer"} for each in ("x1", "y2")]
     response = World().post(review(setting(overrides={"capacity": settings}))).response
     head, *errors = response["status"]["message"].splitlines()
@@ -299,7 +298,6 @@ def test_warnings_come_with_the_answer_and_are_counted(wording: Wording) -> None
 
 
 def test_too_many_warnings_are_cut_before_the_api_server_does(wording: Wording) -> None:
-    """At a line's end, with their number."""
     labels = {f"{at:03}.example/{'x' * 50}": "a" for at in range(60)}
     first = stored("PlacementPolicy", "a", overrides={"labels": labels})
     second = stored("PlacementPolicy", "b", defaults={"labels": dict.fromkeys(labels, "b")})
@@ -346,7 +344,6 @@ def test_an_object_that_is_nested_too_deeply_is_refused() -> None:
 
 
 def test_an_internal_error_is_not_a_decision() -> None:
-    """500, counted as a bug."""
     world = World(SPOT)
     world.nodes = [None]  # type: ignore[list-item]
     with logged(logging.ERROR) as lines:

@@ -88,7 +88,6 @@ def test_unused_values_do_not_change_the_shape(
     ],
 )
 def test_what_the_set_reads_or_writes_makes_a_shape(text: str, other: dict[str, str]) -> None:
-    """Role and kind always do."""
     assert not alike(text, one=WORKER, other=other)
 
 
@@ -109,7 +108,6 @@ def test_the_end_of_an_exception_makes_a_shape() -> None:
 
 
 def test_containers_count_as_far_as_they_are_asked_for() -> None:
-    """Their resources, if any policy asks for resources."""
     with_gpu: dict[str, Any] = {
         "containers": [{"name": "m", "resources": {"limits": {"gpu": "1"}}}]
     }

@@ -540,7 +540,6 @@ def test_a_workload_that_refers_to_nothing_is_not_read() -> None:
 
 
 def test_a_runtime_of_the_namespace_is_read_there() -> None:
-    """A TrainingRuntime has a namespace, that of the TrainJob."""
     made = train_job(runtimeRef={"name": "torch", "kind": "TrainingRuntime"})
     path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ml-team/trainingruntimes/torch"
     assert refers_to(made) == path

@@ -57,7 +57,6 @@ async def test_each_verb_is_sent_as_the_api_server_wants_it(tmp_path: Path) -> N
 async def test_a_patch_says_its_type(
     tmp_path: Path, patch_type: PatchType, body: Any, content_type: str
 ) -> None:
-    """Each kind of patch has its content type, empty patches too."""
     async with fake_api(echo) as api, client_of(api, tmp_path) as client:
         await client.patch("/a", body, patch_type)
         request = api.requests[0]
@@ -105,7 +104,6 @@ async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """The error says where the client tried to connect."""
     async with fake_api(echo) as api:
         gone = api
     async with client_of(gone, tmp_path) as client:
@@ -136,8 +134,6 @@ async def test_connect_reads_nothing_before_it_is_entered() -> None:
 
 
 async def test_a_cluster_whose_certificate_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """On entering, with the reason."""
-
     async def credentials() -> Any:
         configuration = await load(write_kubeconfig(tmp_path, "http://127.0.0.1:1"), environ={})
         configuration.ssl_ca_cert = str(tmp_path / "kubeconfig")

@@ -80,7 +80,6 @@ async def test_an_exec_plugin_is_asked_again_after_a_401(tmp_path: Path) -> None
 
 
 async def test_a_credential_that_did_not_change_is_not_tried_twice(tmp_path: Path) -> None:
-    """Then the 401 is the answer."""
     async with (
         fake_api(Door("right")) as api,
         client_of(api, tmp_path, token="wrong") as client,

@@ -149,7 +149,6 @@ async def test_an_api_server_that_is_away_for_long_stops_the_work_until_it_is_ba
 
 
 async def test_a_short_outage_of_the_api_server_stops_nothing() -> None:
-    """Shorter than the renew deadline."""
     leases = Leases()
     one = Candidate("one", leases)
     async with standing(one):
@@ -204,7 +203,6 @@ async def test_a_lease_that_was_deleted_is_recreated_by_its_holder() -> None:
 
 
 async def test_what_others_wrote_on_the_lease_stays() -> None:
-    """Labels, and whatever else its metadata has."""
     leases = Leases()
     one = Candidate("one", leases)
     async with standing(one):
@@ -216,7 +214,6 @@ async def test_what_others_wrote_on_the_lease_stays() -> None:
 
 
 async def test_work_that_returns_ends_the_election_and_gives_the_lease_back() -> None:
-    """There is nothing more to lead."""
     leases = Leases()
 
     async def work() -> None:
@@ -227,7 +224,6 @@ async def test_work_that_returns_ends_the_election_and_gives_the_lease_back() ->
 
 
 async def test_failed_work_is_reported_after_the_lease_was_released() -> None:
-    """Another process may fare better."""
     leases = Leases()
 
     async def work() -> None:
@@ -301,7 +297,6 @@ async def test_a_refused_election_is_reported_and_tried_again() -> None:
 
 
 def test_the_clock_goes_on_by_itself() -> None:
-    """Nobody sets it back."""
     first = clock_since_boot()
     assert clock_since_boot() >= first > 0
 

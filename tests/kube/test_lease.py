@@ -14,7 +14,6 @@ THEIRS = Lease("7", "them", 15.0, 3, "2026-01-01T00:00:00.000000Z")
 
 
 def test_a_lease_is_read_and_what_it_does_not_say_is_empty() -> None:
-    """Every field of its spec may be missing."""
     spec = {
         "holderIdentity": "them",
         "leaseDurationSeconds": 15,
@@ -27,7 +26,6 @@ def test_a_lease_is_read_and_what_it_does_not_say_is_empty() -> None:
 
 
 def test_only_later_holders_count_as_transitions() -> None:
-    """And each has its own time of acquiring."""
     assert lease_spec(None, "me", 14.5, NOW) == {
         "holderIdentity": "me",
         "leaseDurationSeconds": 15,
@@ -40,7 +38,6 @@ def test_only_later_holders_count_as_transitions() -> None:
 
 
 def test_a_renewal_keeps_the_time_of_acquiring_and_the_count() -> None:
-    """Only the time of renewing is new."""
     renewed = lease_spec(THEIRS, "them", 15.0, NOW)
     assert (renewed["leaseTransitions"], renewed["acquireTime"]) == (3, THEIRS.acquired)
     assert renewed["renewTime"] == TEXT
@@ -95,6 +92,5 @@ def test_the_holder_s_own_duration_counts() -> None:
 
 @pytest.mark.parametrize("terms", [(15, 15, 2), (15, 2, 2), (10, 15, 2), (15, 10, 0)])
 def test_terms_that_would_let_two_lead_are_refused(terms: tuple[float, float, float]) -> None:
-    """With all three in the message."""
     with pytest.raises(ValueError, match=r"each must be longer"):
         Terms(*terms)

@@ -19,7 +19,6 @@ from webhook.kube.reflector import Lines
 def test_lines_do_not_depend_on_where_the_stream_was_cut(
     lines: list[bytes], cuts: list[int]
 ) -> None:
-    """However the network cuts the bytes, the same lines come out."""
     stream = b"".join(line + b"\n" for line in lines)
     edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
     reader = Lines()

@@ -70,8 +70,6 @@ def test_a_list_that_expired_is_read_again_in_one_piece(tmp_path: Path) -> None:
 
 
 def test_another_failure_on_the_way_is_an_error(tmp_path: Path) -> None:
-    """Half a list is none."""
-
     async def fail(request: Request, answer: Answer) -> None:
         if "continue" in request.query:
             await answer.status(503, "ServiceUnavailable", "down")
@@ -96,8 +94,6 @@ def test_an_empty_list_may_be_null(tmp_path: Path) -> None:
     "body", [{"kind": "Status"}, {"items": []}, {"metadata": {"resourceVersion": "1"}}]
 )
 def test_a_value_that_is_not_a_list_is_an_error(tmp_path: Path, body: dict[str, Any]) -> None:
-    """It is not taken for an empty one."""
-
     async def other(_: Request, answer: Answer) -> None:
         await answer.json(body)
 

@@ -79,7 +79,6 @@ async def test_a_heartbeat_changes_nothing(tmp_path: Path) -> None:
 async def test_changes_that_affect_decisions_are_announced_at_once(
     tmp_path: Path, change: dict[str, Any]
 ) -> None:
-    """Each such change raises the version once."""
     changed = node("a", 11)
     for part, fields in change.items():
         changed[part] |= fields
@@ -126,7 +125,6 @@ async def test_a_node_that_cannot_be_read_breaks_nothing(
 
 
 async def test_a_watch_error_is_reported(tmp_path: Path) -> None:
-    """What was known before stays known."""
     steps = [refused(403, "Forbidden")]
     async with viewed(tmp_path, [listing(node("a"))], steps) as (_, view):
         await until(lambda: "403" in view.trouble() or "Forbidden" in view.trouble())

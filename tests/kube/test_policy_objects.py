@@ -230,8 +230,6 @@ async def test_a_cluster_without_the_definition_of_exceptions_has_none(
 async def test_who_reads_once_finds_no_exceptions_where_they_are_not_defined(
     tmp_path: Path,
 ) -> None:
-    """And all policies."""
-
     async def answer(request: Request, to: Answer) -> None:
         await without_exceptions(request, to, 404)
 

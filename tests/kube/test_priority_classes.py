@@ -33,18 +33,15 @@ def default_of(folder: Path, *lists: dict[str, int]) -> str | None:
 
 
 def test_there_is_no_answer_before_the_first_list(tmp_path: Path) -> None:
-    """Not known is another thing than none."""
     with pytest.raises(NotSynced, match="not known yet"):
         default_of(tmp_path)
 
 
 def test_a_cluster_may_have_no_default(tmp_path: Path) -> None:
-    """That is the usual case."""
     assert default_of(tmp_path, {}) is None
 
 
 def test_the_default_is_known_by_name_and_forgotten_when_it_goes(tmp_path: Path) -> None:
-    """A class that is no default any more is removed from memory."""
     assert default_of(tmp_path, {"batch": 10}) == "batch"
     assert default_of(tmp_path, {"batch": 10}, {}) is None
 
@@ -64,5 +61,4 @@ def test_of_several_defaults_the_lowest_value_counts(tmp_path: Path) -> None:
     ],
 )
 def test_only_defaults_are_remembered(seen: dict[str, Any], value: int | None) -> None:
-    """Of the other classes nothing is kept."""
     assert value_of_default(seen) == value

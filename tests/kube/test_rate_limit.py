@@ -60,7 +60,6 @@ def test_no_calls_ever_pass_faster_than_the_full_rate(
 def test_no_call_passes_while_calls_are_held(
     rate: float, burst: int, steps: list[tuple[str, float, float]], seconds: float
 ) -> None:
-    """Whatever happens meanwhile, and no burst follows."""
     pace, now = Pace(rate, burst), 100.0
     pace.hold(now, seconds)
     until = now + seconds
@@ -104,7 +103,6 @@ def test_successes_bring_the_full_rate_back_within_seconds() -> None:
 
 
 def test_successes_of_calls_from_before_the_refusal_do_not_count() -> None:
-    """They tell of a time that is over."""
     pace = Pace(320.0, 600)
     pace.take(1.0)
     pace.refused(1.0, 2.0)
@@ -132,7 +130,6 @@ def test_a_rate_of_zero_is_rejected(rate: float, burst: int) -> None:
 
 
 def test_passing_without_waiting_is_a_bug() -> None:
-    """It is not passed over in silence."""
     pace = Pace(1.0, 1)
     pace.take(0.0)
     with pytest.raises(ValueError, match="may pass yet"):
@@ -140,7 +137,6 @@ def test_passing_without_waiting_is_a_bug() -> None:
 
 
 def test_each_has_a_burst_and_then_a_pace_of_its_own() -> None:
-    """Whoever asks too often takes nothing from others."""
     paces = Paces(burst=2, every=10.0, most=5)
     assert [paces.passes("a", now) for now in (0.0, 0.0, 0.0, 9.0, 10.0, 10.0)] == [
         True,
@@ -154,7 +150,6 @@ def test_each_has_a_burst_and_then_a_pace_of_its_own() -> None:
 
 
 def test_who_has_not_asked_for_longest_is_forgotten() -> None:
-    """It begins with a burst again."""
     paces = Paces(burst=1, every=10.0, most=2)
     assert paces.passes("a", 0.0)
     assert paces.passes("b", 0.0)
@@ -177,7 +172,6 @@ async def call(through: TokenBucket, seconds: float = 0.0) -> float:
 
 
 async def test_a_thousand_calls_go_at_the_full_rate() -> None:
-    """After the burst; and in the order in which they came."""
     through, start = bucket(), now()
     order: list[int] = []
 
@@ -221,7 +215,6 @@ async def test_while_the_server_throttles_no_call_passes() -> None:
 
 
 async def test_a_pause_that_begins_while_the_first_in_line_sleeps_holds_it_too() -> None:
-    """It looks again when it wakes."""
     through = bucket(1.0, 1)
     await call(through)
     next_one = asyncio.create_task(call(through))
@@ -248,7 +241,6 @@ async def test_other_outcomes_free_the_place_and_leave_the_rate() -> None:
 
 @pytest.mark.parametrize("place", ["line", "head of the line", "window"])
 async def test_a_cancelled_caller_does_not_block_others(place: str) -> None:
-    """Wherever it stood."""
     through = bucket(1.0, 1, 8)
     for _ in range(8):
         await call(through)
@@ -274,7 +266,6 @@ def test_waits_double_up_to_the_longest_and_are_spread_by_half(seed: int, attemp
 
 
 def test_a_success_resets_the_backoff() -> None:
-    """After a reset the first wait is the first again."""
     backoff = Backoff(Random(1), Delays(1.0, 30.0))
     for _ in range(10):
         backoff.next()
@@ -283,6 +274,5 @@ def test_a_success_resets_the_backoff() -> None:
 
 
 def test_two_that_fail_together_do_not_come_back_together() -> None:
-    """The waits of two backoffs differ."""
     one, other = Backoff(Random(1)), Backoff(Random(2))
     assert [one.next() for _ in range(5)] != [other.next() for _ in range(5)]

@@ -46,7 +46,6 @@ async def test_metadata_alone_is_asked_for_where_that_is_enough(tmp_path: Path) 
 
 
 async def test_events_change_the_cache(tmp_path: Path) -> None:
-    """Added, modified and deleted objects come, change and go."""
     watch = events(
         ("ADDED", thing("b", 11, "new")),
         ("MODIFIED", thing("a", 12, "changed")),
@@ -81,7 +80,6 @@ async def test_a_version_that_is_gone_makes_it_list_again(tmp_path: Path, watch:
 
 
 async def test_a_version_that_is_always_gone_causes_no_hot_loop(tmp_path: Path) -> None:
-    """Each further list waits longer."""
     watches = [refused(410, "Expired") for _ in range(20)]
     async with stage(tmp_path, lists=[listing(10)], watches=watches, pauses=8) as played:
         await until(lambda: len(played.pauses) == 8)

@@ -29,7 +29,6 @@ async def take(from_queue: WorkQueue) -> str:
 
 
 async def test_a_later_key_comes_at_the_earliest_of_its_times() -> None:
-    """And once, unless it is asked for again."""
     work, start = queue(), now()
     work.add_after("a", 20)
     work.add_after("a", 10)
@@ -74,7 +73,6 @@ async def test_a_key_that_fails_is_tried_ever_later_up_to_five_minutes() -> None
 
 
 async def test_the_age_of_the_oldest_key_is_exposed() -> None:
-    """Of those that no worker has taken."""
     work = queue()
     assert work.oldest_age() == 0.0
     work.add("a")
@@ -173,7 +171,6 @@ def test_whatever_comes_is_worked_on_afterwards_and_by_one_at_a_time(
 
 
 async def test_keys_that_are_due_at_once_wake_as_many_workers() -> None:
-    """None waits for what another works on."""
     work = queue()
     workers = [asyncio.create_task(take(work)) for _ in range(3)]
     await asyncio.sleep(1)

@@ -53,7 +53,6 @@ def scripted(codes: Iterable[int], **headers: str) -> Callable[[Request, Answer]
 
 
 async def test_each_verb_reaches_the_server_as_the_client_s_does(tmp_path: Path) -> None:
-    """With its path, body and query."""
     async with fake_api(fine) as api, client_of(api, tmp_path) as client:
         writer = Writer(client, TokenBucket())
         await writer.create("/a", {"x": 1}, query={"fieldManager": "f"})

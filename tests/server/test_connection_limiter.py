@@ -92,7 +92,6 @@ def door() -> Iterator[Door]:
 
 
 def test_beyond_the_limit_the_one_that_has_waited_longest_goes(door: Door) -> None:
-    """There is always room for whoever comes."""
     first, second, third, fourth = (door.client() for _ in range(4))
     assert door.closed(first)
     assert not any(door.closed(each) for each in (second, third, fourth))
@@ -232,7 +231,6 @@ def test_who_waited_too_long_at_the_door_is_not_called_in(door: Door) -> None:
 
 
 def test_who_was_closed_at_the_door_is_not_called_in(door: Door) -> None:
-    """Nor counted again."""
     first, *_ = (door.at_the_door() for _ in range(4))
     assert not door.limiter.call_in(first)
     assert door.ended == ["crowded"]
@@ -250,7 +248,6 @@ def test_who_waits_at_the_door_takes_no_place_and_is_not_pushed_out_by_the_silen
 
 
 def test_who_is_gone_counts_no_more(door: Door) -> None:
-    """Said twice, it changes nothing."""
     client = door.client(busy=True)
     door.sends(client, 50)
     for _ in range(2):
@@ -261,7 +258,6 @@ def test_who_is_gone_counts_no_more(door: Door) -> None:
 
 
 def test_a_deadline_that_is_over_closes_the_connection(door: Door) -> None:
-    """At the next sweep, and no other."""
     slow, quick = door.client(), door.client()
     slow.deadline, quick.deadline = 10, 11
     door.now = 10
@@ -313,7 +309,6 @@ def test_an_answer_has_a_time_to_be_read_however_it_trickles(door: Door) -> None
 
 
 def test_answers_that_are_not_read_count_as_bodies_do(door: Door) -> None:
-    """Beyond what all may hold, the longest to read goes."""
     first, second, sender = door.client(answered=True), door.client(answered=True), door.client()
     door.limiter.left_unwritten(second, 60)
     door.sends(sender, 30)
@@ -337,7 +332,6 @@ def test_what_a_closed_connection_has_is_not_counted(door: Door) -> None:
 
 
 def test_in_the_end_all_are_closed(door: Door) -> None:
-    """Uncounted: it is no fault of theirs."""
     clients = [door.client() for _ in range(3)]
     door.limiter.end_all()
     assert all(door.closed(each) for each in clients)

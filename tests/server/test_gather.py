@@ -51,7 +51,6 @@ def gathering(recorder: Recorder, below: Recorder | None = None) -> GatheringTra
 
 
 async def test_what_is_written_in_one_turn_leaves_as_one_in_its_order() -> None:
-    """Head and body of an answer; the next turn is another write."""
     recorder = Recorder()
     transport = gathering(recorder)
     transport.write(b"head, ")
@@ -120,7 +119,6 @@ async def test_a_lost_connection_leaves_nothing() -> None:
 
 
 async def test_what_a_broken_connection_cannot_take_is_dropped() -> None:
-    """Else it would be held for nobody."""
     recorder = Recorder()
     transport = gathering(recorder)
     recorder.takes = False

@@ -152,7 +152,6 @@ def test_a_failure_is_forgiven_for_a_while_once_a_handshake_was_good(
 
 
 def test_a_port_that_does_not_answer_is_not_ready() -> None:
-    """With the address, and what the system says."""
     with socket.create_server((HOST, 0)) as closed:
         port = closed.getsockname()[1]
     ready, reason = Shaken(port, Published("a", authority().certificate)).check()
@@ -216,7 +215,6 @@ def test_nothing_published_is_nothing_wrong(server: Running, wording: Wording) -
 
 
 def test_no_handshake_is_tried_without_a_certificate(server: Running) -> None:
-    """Without a certificate there is nothing to shake hands with."""
     shaken = Shaken(server.https_port, Published("a", server.trust.certificate))
     shaken.hindrance = "no certificate yet"
     assert shaken.check() == (False, "no certificate yet")
@@ -237,6 +235,5 @@ async def test_a_change_has_the_next_handshake_made_at_once(server: Running) -> 
 
 @pytest.mark.parametrize(("host", "address"), [("127.0.0.1", "127.0.0.1"), ("", "127.0.0.1")])
 def test_a_port_on_every_address_is_reached_by_loopback(host: str, address: str) -> None:
-    """And one on a single address by that."""
     with bind(host, 0) as listening:
         assert reached_by(listening) == (address, listening.getsockname()[1])

@@ -64,7 +64,6 @@ def test_readiness_names_every_condition_with_its_reason() -> None:
 
 
 def test_all_conditions_ready_is_ready() -> None:
-    """The status is 200 then, and with no conditions at all."""
     ready = {"policies": lambda: Condition(ready=True, reason="abc loaded")}
     assert _ask("/readyz", ready)[0] == 200
     assert _ask("/readyz", {})[0] == 200

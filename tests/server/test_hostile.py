@@ -160,6 +160,5 @@ def _nothing_is_left(attack: Attacked, caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_the_table_is_long_and_its_names_are_different() -> None:
-    """At least a hundred requests."""
     assert len(REQUESTS) >= 100
     assert len({each.name for each in REQUESTS}) == len(REQUESTS)

@@ -110,7 +110,6 @@ def test_a_request_that_fails_leaves_its_place() -> None:
 
 
 def test_other_scopes_pass() -> None:
-    """A lifespan scope is handed on, whatever is in flight."""
     seen: list[str] = []
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:

@@ -148,8 +148,6 @@ def test_background_work_that_fails_ends_everything() -> None:
 
 
 def test_background_work_that_comes_to_its_end_ends_nothing() -> None:
-    """A task that has done its work is no failure."""
-
     async def done() -> None:
         await asyncio.sleep(0)
 

@@ -143,7 +143,6 @@ async def test_replicas_write_one_event(server: Server, replica: Replica) -> Non
 async def test_other_reasons_and_other_workloads_have_events_of_their_own(
     server: Server, replica: Replica
 ) -> None:
-    """A Job that was made again is another one."""
     told = notice(), notice(reason=NO_NODE), notice("u2"), notice("u3", namespace="other")
     await replica.tells(*told)
     assert len(server.events) == 4
@@ -259,7 +258,6 @@ async def test_an_event_is_on_the_object_that_created_the_owner(
 async def test_an_owner_that_cannot_be_read_has_the_event_itself(
     server: Server, replica: Replica
 ) -> None:
-    """It is gone, or the right was removed."""
     await replica.tells(notice())
     assert server.read == [f"{JOBS}/train"]
     (event,) = server.events.values()
@@ -290,14 +288,12 @@ async def test_an_object_of_the_owner_s_name_that_is_another_one_is_not_followed
 async def test_only_known_kinds_are_read_whatever_a_pod_refers_to(
     server: Server, replica: Replica, owner: Owner
 ) -> None:
-    """Anyone may write an owner reference."""
     await replica.tells(notice()._replace(owner=owner))
     assert server.read == []
     assert len(server.events) == 1
 
 
 async def test_owners_are_followed_for_five_steps(server: Server, replica: Replica) -> None:
-    """A circle ends."""
     server.objects[f"{JOBS}/train"] = created_by("u1", "Job", "train", "u1")
     await replica.tells(notice())
     assert len(server.read) == 5

@@ -147,7 +147,6 @@ async def stage(**objects: str) -> AsyncIterator[Stage]:
 
 
 async def test_before_the_first_list_the_process_is_not_ready_and_reports_the_cure() -> None:
-    """What the API server refuses is the reason."""
     played = Stage()
     played.watched.said = "the cluster does not know them; give it the definition"
     condition = played.kept.condition()
@@ -156,14 +155,12 @@ async def test_before_the_first_list_the_process_is_not_ready_and_reports_the_cu
 
 
 async def test_no_objects_are_a_set_too() -> None:
-    """As an empty folder is."""
     async with stage() as played:
         assert played.compiled == [""]
         assert played.kept.condition().ready
 
 
 async def test_a_burst_is_compiled_once() -> None:
-    """When it has been quiet for a while."""
     async with stage(a="1") as played:
         for value in range(3):
             played.watched.change(**{f"b{value}": "1"})
@@ -174,7 +171,6 @@ async def test_a_burst_is_compiled_once() -> None:
 
 
 async def test_changes_without_an_end_are_not_waited_for_for_ever() -> None:
-    """After the longest time, what is there by then is served."""
     async with stage(a="0") as played:
         value = 0
         while len(played.compiled) < 2:
@@ -272,7 +268,6 @@ async def test_of_a_definition_that_is_back_the_objects_are_waited_for(wording: 
 async def test_an_api_server_that_cannot_say_why_objects_vanished_is_asked_again(
     wording: Wording,
 ) -> None:
-    """The last good set serves on meanwhile."""
     async with stage(a="1", b="1") as played:
         played.watched.away = True
         played.watched.change(a=None)
@@ -286,7 +281,6 @@ async def test_an_api_server_that_cannot_say_why_objects_vanished_is_asked_again
 
 
 async def test_a_watch_error_is_reported_with_the_set_in_force() -> None:
-    """Ready on, for old policies are mostly right."""
     async with stage(a="1") as played:
         played.watched.said = "no connection"
         condition = played.kept.condition()

@@ -135,7 +135,6 @@ def test_each_request_of_a_connection_has_its_own_headers() -> None:
     "text", [GET_LARGE, GET_LARGE * 2 + GET_SMALL], ids=["one request each", "three at once"]
 )
 def test_a_client_that_does_not_read_displaces_no_other(text: bytes) -> None:
-    """A dozen of them, where three may be in flight."""
     with served() as found, ExitStack() as stack:
         for _ in range(12):
             stack.enter_context(found.connect(text))
@@ -232,7 +231,6 @@ def test_a_request_behind_another_ends_the_connection() -> None:
 
 
 def test_trailers_without_an_end_are_refused() -> None:
-    """However many come; and none of them is kept as a header."""
     with served() as found:
         head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         with found.connect(head + b"2\r\nok\r\n0\r\n") as connection:

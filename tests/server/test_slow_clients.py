@@ -101,7 +101,6 @@ def until_closed(connections: list[socket.socket]) -> None:
 @pytest.mark.parametrize("stall", STALLS.values(), ids=STALLS.keys())
 @pytest.mark.usefixtures("impatient")
 def test_a_stalled_connection_is_closed(stall: Callable[[Running], socket.socket]) -> None:
-    """Wherever it is, and however little it goes on to say."""
     limiter = ConnectionLimiter(1000)
     with served(limiter) as server, ExitStack() as stack:
         connections = [stack.enter_context(stall(server)) for _ in range(5)]
@@ -163,7 +162,6 @@ def left_behind() -> int:
 
 
 def test_connections_that_come_and_go_leave_nothing_behind() -> None:
-    """Else memory would grow with them."""
     limiter = ConnectionLimiter(1000)
     with served(limiter) as server:
         for _ in range(2):
@@ -174,7 +172,6 @@ def test_connections_that_come_and_go_leave_nothing_behind() -> None:
 
 
 def test_headers_just_within_the_limit_are_read() -> None:
-    """By however many parts they come."""
     with running() as server:
         header = b"A: " + b"b" * (HEAD_BYTES - 100)
         with saying(server, HEAD) as connection:

@@ -80,7 +80,6 @@ def test_tls_1_2_is_refused_unless_it_is_asked_for() -> None:
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 def test_tls_before_1_2_is_refused() -> None:
-    """A client that knows no more than TLS 1.1 gets no connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -212,7 +211,6 @@ def test_files_written_one_after_the_other_are_taken_when_they_match(tmp_path: P
 
 
 def test_missing_certificate_files_are_reported_by_path(tmp_path: Path) -> None:
-    """Both files that are not there have their line in the error."""
     reloader = certificate_of_files(tmp_path / "tls.crt", tmp_path / "tls.key", ServerTls())
     error = reloader.poll().error
     assert f"{tmp_path}/tls.crt: No such file" in error
@@ -235,7 +233,6 @@ def certificate(common_name: str = "", dns: Sequence[str] = ()) -> dict[str, obj
     "seen", [certificate("api-server"), certificate("x", ["a", "other.example"])]
 )
 def test_a_client_may_call_by_its_common_name_or_a_dns_name(seen: dict[str, object]) -> None:
-    """Either is enough."""
     assert refuse_caller(NAMED, seen) == ""
 
 

@@ -19,7 +19,6 @@ TRAINING = {"training.kubeflow.org/job-name": "train"}
 
 
 def test_equal_bundles_are_published_once() -> None:
-    """Under the name of the first entry for our Service."""
     bundles = {"a": b"one", "b": b"one", "c": b"two"}
     service = {"namespace": SERVICE.namespace, "name": SERVICE.name}
     entries = [
@@ -46,21 +45,18 @@ def reach_of(*sources: str, **changes: Any) -> SentPods:
 
 
 def test_a_pod_comes_by_its_mark() -> None:
-    """Of the sources that are intercepted, and of no other."""
     assert reach_of("fairlead").selects(RUN, ML)
     assert not reach_of("fairlead").selects(TRAINING, ML)
     assert reach_of("fairlead", "kubeflow-training").selects(TRAINING, ML)
 
 
 def test_a_pod_comes_by_its_namespace() -> None:
-    """Where the namespace is placed as a whole."""
     placed = {**ML, names.PLACE: names.PLACE_ALL}
     assert reach_of("fairlead", "namespace").selects({}, placed)
     assert not reach_of("fairlead", "namespace").selects({}, ML)
 
 
 def test_no_pod_comes_from_where_fairlead_stays_away() -> None:
-    """From the namespaces that are excluded."""
     home = {"kubernetes.io/metadata.name": names.NAMESPACE}
     assert not reach_of("fairlead").selects(RUN, home)
 

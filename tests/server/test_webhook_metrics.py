@@ -70,7 +70,6 @@ def test_the_last_match_and_the_refusals_of_a_policy_are_reported() -> None:
 
 
 def test_exceptions_that_are_gone_leave_no_series() -> None:
-    """Nor those to policies that are gone."""
     metrics = Metrics()
     for exception, policy in (("anna", "kept"), ("anna", "old"), ("gone", "kept")):
         metrics.count(metric_names.EXCEPTIONS_APPLIED, exception, policy)
@@ -118,7 +117,6 @@ def test_gauges_are_read_at_the_scrape() -> None:
 
 
 def test_rendering_leaves_the_event_loop_alone() -> None:
-    """The exposition is made on another thread than the loop's."""
     metrics = Metrics()
     threads: list[int] = []
 

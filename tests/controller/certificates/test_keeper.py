@@ -130,7 +130,6 @@ async def test_it_rests_a_minute_at_most() -> None:
 def test_what_it_waits_for_is_logged_once(
     caplog: pytest.LogCaptureFixture, wording: Wording
 ) -> None:
-    """However often it looks."""
     begun = stage()
 
     async def work() -> None:
@@ -173,7 +172,6 @@ async def test_a_change_ends_the_rest() -> None:
 
 
 async def test_without_its_watch_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """A bug there is logged; it looks once a minute."""
     begun = stage()
 
     async def watch(_changed: Callable[[], None]) -> NoReturn:
@@ -295,7 +293,6 @@ def test_only_a_newly_staged_authority_answers_the_request(
 def test_only_a_new_leaf_answers_the_request(
     before: Serving | None, after: Serving, answers: bool
 ) -> None:
-    """Another bundle beside the same leaf does not."""
     memory = Memory()
     kept(memory, SERVING)
     seen = seen_in(memory, Observed(STEADY, before, renew_leaf=True))
@@ -346,7 +343,6 @@ def test_every_error_has_one_of_the_metrics_names(status: int | None) -> None:
 
 @pytest.mark.parametrize("status", CURES)
 def test_the_servers_message_comes_before_the_cure(status: int) -> None:
-    """If there is one."""
     words = describe_error(ClusterError("its own words", status=status))
     assert words.startswith("its own words")
     assert CURES[status] in words

@@ -98,7 +98,6 @@ def test_what_changes_between_look_and_write_is_left_as_it_is() -> None:
 
 
 async def test_without_the_lease_no_error_is_final() -> None:
-    """It comes again, should it lead again."""
     begun = stage()
     failing(begun.memory, "create", AUTHORITY, NotLeading("not the leader"))
 
@@ -109,7 +108,6 @@ async def test_without_the_lease_no_error_is_final() -> None:
 
 
 async def test_a_bug_takes_nothing_with_it(caplog: pytest.LogCaptureFixture) -> None:
-    """It is logged, said, and tried again."""
     begun = stage()
     failing(begun.memory, "create", AUTHORITY, KeyError("a bug"))
 
@@ -156,7 +154,6 @@ async def test_who_undoes_a_write_again_and_again_is_not_fought() -> None:
 
 
 async def test_a_requested_change_is_not_a_conflict() -> None:
-    """They may ask as often as they like."""
     begun = stage()
 
     keeper = begun.keeper()

@@ -71,7 +71,6 @@ def test_an_empty_cluster_gives_an_empty_observation() -> None:
 
 
 def test_the_observation_has_the_objects_as_they_were_read() -> None:
-    """For their versions."""
     memory = Memory()
     secret(memory, AUTHORITY, KEPT.data())
     secret(memory, SERVING, LEAF.data())
@@ -87,7 +86,6 @@ def test_the_observation_has_the_objects_as_they_were_read() -> None:
 
 
 def test_requests_and_garbage_are_distinguished() -> None:
-    """Each of its own Secret."""
     memory = Memory()
     secret(memory, AUTHORITY, {"tls.crt": b"garbage"}, **{names.ROTATE: "now"})
     secret(memory, SERVING, {"tls.crt": b"garbage"})
@@ -210,7 +208,6 @@ async def test_the_leaf_is_shown_for_any_issuer(tmp_path: Path, wants_certificat
 
 
 async def test_the_name_that_the_api_server_asks_for_is_asked_for(tmp_path: Path) -> None:
-    """A server may have several leaves."""
     context, _ = serving(tmp_path)
     asked: list[str | None] = []
 
@@ -233,7 +230,6 @@ async def test_who_does_not_answer_presents_nothing() -> None:
 
 
 def test_all_are_asked_some_at_once() -> None:
-    """In order, and no more than AT_ONCE at a time."""
     busy, most = 0, 0
 
     async def ask(address: Address) -> int | None:

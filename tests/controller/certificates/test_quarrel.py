@@ -19,7 +19,6 @@ SEEN = Observed(ONE, LEAF)
 
 
 def test_a_pause_passes() -> None:
-    """It counts from the last write."""
     quarrel = Quarrel()
     for _ in range(FREE + 3):
         quarrel.wrote("it", 10.0)
@@ -29,7 +28,6 @@ def test_a_pause_passes() -> None:
 
 
 def test_after_a_long_quiet_it_is_forgotten() -> None:
-    """Once anything is written."""
     quarrel = Quarrel()
     for _ in range(FREE + 1):
         quarrel.wrote("it", 10.0)
@@ -38,7 +36,6 @@ def test_after_a_long_quiet_it_is_forgotten() -> None:
 
 
 def test_a_write_is_the_same_if_it_brings_the_same_bundle_for_the_same_reason() -> None:
-    """The next rotation's are others."""
     assert cause(Publish(b"a", "x"), SEEN) == cause(Publish(b"a", "x"), Observed(TWO, None))
     assert cause(Publish(b"a", "x"), SEEN) != cause(Publish(b"b", "x"), SEEN)
     another = LEAF.trusting(b"another")
@@ -48,13 +45,11 @@ def test_a_write_is_the_same_if_it_brings_the_same_bundle_for_the_same_reason() 
 
 
 def test_an_authority_that_is_lost_again_is_the_same_though_it_is_another() -> None:
-    """Each time a new one is made."""
     lost = Observed(None, None)
     assert cause(KeepAuthority(ONE, "x"), lost) == cause(KeepAuthority(TWO, "x"), lost)
 
 
 def test_what_was_asked_for_is_never_counted() -> None:
-    """Neither a leaf nor the staging of an authority."""
     asked = replace(SEEN, renew_authority=True, renew_leaf=True)
     quarrel = Quarrel()
     for write in (KeepServing(LEAF, "asked"), KeepAuthority(STAGED, "asked")):

@@ -65,7 +65,6 @@ def look(*handlers: object) -> ReplicaReports:
 
 
 def test_each_replica_that_answers_is_reported() -> None:
-    """And those that do not are still known to be there."""
     seen = look(good, other, failing, elsewhere, silent)
     assert [each.key for each in seen.replicas] == [
         "gone",

@@ -38,17 +38,14 @@ def test_each_policy_has_all_its_results_under_one_count() -> None:
 
 
 def test_a_process_is_identified_by_its_start_time() -> None:
-    """The same as long as it lives."""
     metrics = Metrics()
     assert report_of(exposition(metrics)).process == report_of(exposition(metrics)).process != ""
 
 
 def test_a_replica_without_a_set_has_no_hash() -> None:
-    """It is not ready yet."""
     assert report_of(exposition(Metrics())).hash == ""
 
 
 def test_an_answer_without_metrics_is_an_error() -> None:
-    """Something else listens there."""
     with pytest.raises(ValueError, match="could not convert"):
         report_of('fairlead_decisions_total{policy="p"} many')

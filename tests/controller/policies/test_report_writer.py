@@ -102,7 +102,6 @@ async def test_a_report_in_a_namespace_that_ends_is_written_and_removed_with_its
 
 
 async def test_reports_do_not_count_after_their_definition_is_deleted(tmp_path: Path) -> None:
-    """They are deleted with it."""
     cluster = Cluster()
     cluster.pods = ["busy"]
 

@@ -54,7 +54,6 @@ async def writing(cluster: Cluster) -> AsyncIterator[tuple[StatusWriter, Wanted]
 
 
 async def test_what_does_not_differ_is_never_written() -> None:
-    """Not even when it is looked at again and again."""
     cluster = Cluster(raw_policy("a"))
 
     async with writing(cluster) as (writer, _):
@@ -67,7 +66,6 @@ async def test_what_does_not_differ_is_never_written() -> None:
 
 
 async def test_counts_are_written_once_a_minute() -> None:
-    """However often they change."""
     cluster = Cluster(raw_policy("a"))
 
     async with writing(cluster) as (writer, wanted):
@@ -136,7 +134,6 @@ async def test_an_object_that_changed_or_was_deleted_meanwhile_is_not_an_error(
 
 
 async def test_one_object_that_is_refused_does_not_keep_the_others() -> None:
-    """It is said, and tried again."""
     cluster = Cluster(raw_policy("a"), raw_policy("b"))
     cluster.refusals["a"] = refused(403, "Forbidden", "a may not be written")
 
