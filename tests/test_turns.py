@@ -51,9 +51,8 @@ async def test_lines_take_turns() -> None:
     await window.enter()
 
     async def caller(line: str) -> None:
-        await window.enter(line)
-        came.append(line)
-        window.leave()
+        async with window.turn(line):
+            came.append(line)
 
     lines = ["crowd"] * 5 + ["small"] * 2
     tasks = [asyncio.create_task(caller(line)) for line in lines]
@@ -129,56 +128,3 @@ async def test_who_is_cancelled_as_the_place_comes_gives_it_on() -> None:
     waiting.cancel()
     await asyncio.wait([waiting])
     assert window.inside == 0
-
-
-def turns(*names: str, gone: tuple[int, ...] = ()) -> list[str]:
-    """The order in which these have their turns, who all came during one; `gone`: who left."""
-    had: list[str] = []
-
-    async def main() -> None:
-        fair = Window(1)
-
-        async def take(name: str) -> None:
-            async with fair.turn(name):
-                had.append(name)
-                await asyncio.sleep(0)
-
-        async with fair.turn("first"):
-            tasks = [asyncio.create_task(take(name)) for name in names]
-            await asyncio.sleep(0)
-            for number in gone:
-                tasks[number].cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.wait_for(take("last"), 10)
-
-    asyncio.run(main())
-    assert had.pop() == "last"
-    return had
-
-
-def test_many_waiting_connections_of_one_client_do_not_block_others() -> None:
-    """Each has one turn, then each the next."""
-    assert turns("a", "a", "a", "b", "c", "b") == ["a", "b", "c", "a", "b", "a"]
-
-
-def test_who_goes_away_has_no_turn() -> None:
-    """And the others have theirs, also where it goes just as its turn comes."""
-    assert turns("a", "b", "a", gone=(0,)) == ["b", "a"]
-    assert turns("a", "b", "a", gone=(0, 1, 2)) == []
-
-
-async def test_a_turn_that_comes_to_one_who_is_gone_passes_on() -> None:
-    """In the very moment in which it is cancelled."""
-    fair = Window(1)
-
-    async def take() -> None:
-        async with fair.turn("a"):
-            pass
-
-    async with fair.turn("first"):
-        waiting = asyncio.create_task(take())
-        await asyncio.sleep(0)
-    # It has the turn, and has not been run since.
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
-    await asyncio.wait_for(take(), 10)
