@@ -106,7 +106,7 @@ def test_gauges_are_read_at_the_scrape() -> None:
     metrics = Metrics()
     age = 1.5
     metrics.read_gauge(metric_names.ADMISSION_IN_FLIGHT, lambda: 7)
-    metrics.read_gauge(metric_names.CACHE_AGE, lambda: age, "namespaces")
+    metrics.watch_cache("namespaces", lambda: age)
     metrics.certificate_served(NOW)
     assert _samples(metrics)['fairlead_cache_age_seconds{resource="namespaces"}'] == 1.5
     age = 2.5
@@ -124,7 +124,7 @@ def test_rendering_leaves_the_event_loop_alone() -> None:
         threads.append(threading.get_ident())
         return 0.0
 
-    metrics.read_gauge(metric_names.CACHE_AGE, age, "namespaces")
+    metrics.watch_cache("namespaces", age)
     _samples(metrics)
     assert threads
     assert threading.get_ident() not in threads

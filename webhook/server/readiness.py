@@ -6,8 +6,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from webhook.metric_names import CACHE_AGE
-
 if TYPE_CHECKING:
     from webhook.kube.cache import Cache
     from webhook.kube.client import Client
@@ -69,7 +67,7 @@ class Parts:
 
     def watch_cache(self, resource: str, cache: Cache[Any]) -> None:
         """Add the age of a cache to the metrics."""
-        self.metrics.read_gauge(CACHE_AGE, lambda: age(cache), resource)
+        self.metrics.watch_cache(resource, lambda: age(cache))
 
 
 def age(cache: Cache[Any]) -> float:

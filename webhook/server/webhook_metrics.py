@@ -184,6 +184,10 @@ class Metrics(Exposition):
         """Read a gauge from `value` at each scrape, on another thread."""
         self._of(name, *labels).set_function(value)
 
+    def watch_cache(self, resource: str, age: Callable[[], float]) -> None:
+        """Read a cache's age, in seconds."""
+        self.read_gauge(metric_names.CACHE_AGE, age, resource)
+
     def decided(self, result: str, policies: Collection[str]) -> None:
         """Count one decision for each policy that applied."""
         now = self._clock()
