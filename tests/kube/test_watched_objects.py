@@ -1,20 +1,27 @@
-"""What is kept of the cluster's nodes."""
+"""Watched collections: nodes, one object by its name, and the default PriorityClass."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.kube.fake_api import until
+from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
 from tests.kube.nodes_api import listing, node, viewed
 from tests.kube.scripted import events, refused
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from webhook.kube.watched_objects import NodeView
+from webhook.errors import NotSynced
+from webhook.kube.watched_objects import (
+    NamedObject,
+    NodeView,
+    PriorityClasses,
+    data_of,
+    secrets,
+    value_of_default,
+)
 
 
 def names(view: NodeView) -> list[str]:
@@ -137,3 +144,93 @@ async def test_nodes_are_listed_by_small_pages(tmp_path: Path) -> None:
         await view.cache.wait_synced()
         requests: Sequence[Any] = api.requests
         assert requests[0].query["limit"] == "50"
+
+
+def secret(version: int, data: dict[str, str] | None) -> dict[str, Any]:
+    """A Secret as the API server tells of it."""
+    metadata = {"name": "tls", "namespace": "ns", "resourceVersion": str(version)}
+    return {"metadata": metadata, "data": data}
+
+
+async def test_an_object_is_followed_by_its_name_alone(tmp_path: Path) -> None:
+    """List and watch name it, as a role with resourceNames wants; its end is told as None."""
+    told: list[dict[str, bytes] | None] = []
+    go_on = asyncio.Event()
+
+    async def answer(request: Request, to: Answer) -> None:
+        assert request.query["fieldSelector"] == "metadata.name=tls"
+        assert request.path == "/api/v1/namespaces/ns/secrets"
+        if not request.is_watch:
+            await to.json({"metadata": {"resourceVersion": "1"}, "items": []})
+            return
+        await to.begin()
+        await to.event("ADDED", secret(2, {"a": base64.b64encode(b"one").decode()}))
+        await go_on.wait()
+        await to.event("DELETED", secret(3, None))
+        await asyncio.Event().wait()
+
+    async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+        named = NamedObject(client, secrets("ns"), "tls", data_of)
+        named.subscribe(told.append)
+        assert named.value is None
+        running = asyncio.create_task(named.run())
+        await until(lambda: named.value == {"a": b"one"})
+        go_on.set()
+        await until(lambda: named.cache.synced and named.value is None)
+        running.cancel()
+    assert told == [{"a": b"one"}, None]
+
+
+def test_data_is_decoded_and_invalid_base64_is_empty() -> None:
+    """The API server never sends it, and nothing may end the watch."""
+    assert data_of({}) == {}
+    assert data_of({"data": {"a": "b25l", "b": "x"}}) == {"a": b"one", "b": b""}
+
+
+async def nothing(_: Request, answer: Answer) -> None:
+    await answer.status(503, "ServiceUnavailable", "down")
+
+
+def default_of(folder: Path, *lists: dict[str, int]) -> str | None:
+    """The default after these lists of default classes and their values, one after the other."""
+
+    async def run() -> str | None:
+        async with fake_api(nothing) as api, client_of(api, folder) as client:
+            classes = PriorityClasses(client)
+            for values in lists:
+                classes.cache.replace(values)
+            return classes.default
+
+    return asyncio.run(run())
+
+
+def test_there_is_no_answer_before_the_first_list(tmp_path: Path) -> None:
+    with pytest.raises(NotSynced, match="not known yet"):
+        default_of(tmp_path)
+
+
+def test_a_cluster_may_have_no_default(tmp_path: Path) -> None:
+    assert default_of(tmp_path, {}) is None
+
+
+def test_the_default_is_known_by_name_and_forgotten_when_it_goes(tmp_path: Path) -> None:
+    assert default_of(tmp_path, {"batch": 10}) == "batch"
+    assert default_of(tmp_path, {"batch": 10}, {}) is None
+
+
+def test_of_several_defaults_the_lowest_value_counts(tmp_path: Path) -> None:
+    """As in the Priority admission plugin, where a race has left two behind."""
+    assert default_of(tmp_path, {"high": 10, "low": -5, "middle": 0}) == "low"
+
+
+@pytest.mark.parametrize(
+    ("seen", "value"),
+    [
+        ({"globalDefault": True, "value": 7}, 7),
+        ({"globalDefault": True}, 0),
+        ({"globalDefault": False, "value": 7}, None),
+        ({"value": 7}, None),
+    ],
+)
+def test_only_defaults_are_remembered(seen: dict[str, Any], value: int | None) -> None:
+    assert value_of_default(seen) == value
