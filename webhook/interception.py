@@ -31,7 +31,6 @@ def webhooks(
     ca_bundle: bytes = b"",
     failure_policy: str = "Fail",
     timeout_seconds: int = 3,
-    excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
     only_namespaces: Sequence[str] = (),
     table: SourceTable = SHIPPED,
 ) -> list[dict[str, Any]]:
@@ -44,7 +43,7 @@ def webhooks(
     Raises ValueError for an unknown name.
     """
     client = client_config(PATH, url, ca_bundle)
-    reach = [of_namespaces("NotIn", excluded_namespaces)]
+    reach = [of_namespaces("NotIn", EXCLUDED_NAMESPACES)]
     if only_namespaces:
         reach.append(of_namespaces("In", only_namespaces))
     return [

@@ -31,7 +31,6 @@ def webhooks(
     *,
     url: str = "",
     ca_bundle: bytes = b"",
-    excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
     only_namespaces: Sequence[str] = (),
     policies: bool = True,
     table: SourceTable = SHIPPED,
@@ -43,7 +42,7 @@ def webhooks(
     workload. Without `policies`, no writes of policies are sent: for a server that reads its
     policies from files, and so validates no objects.
     """
-    reach = [of_namespaces("NotIn", excluded_namespaces)]
+    reach = [of_namespaces("NotIn", EXCLUDED_NAMESPACES)]
     if only_namespaces:
         reach.append(of_namespaces("In", only_namespaces))
     workloads = _workloads(url, ca_bundle, reach, table)

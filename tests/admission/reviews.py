@@ -175,7 +175,7 @@ class Webhook:
             unplaceable=unplaceable,
         )
         handler = Handler(inputs, self.metrics, tell=tell, reaches=reaches, objects=objects)
-        self.app: Starlette = admission_app({PATH: handler}, self.metrics)
+        self.app: Starlette = admission_app({PATH: handler.handle}, self.metrics)
 
     @property
     def registry(self) -> CollectorRegistry:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -112,7 +112,7 @@ class World:
         """One that judges by this world."""
         return PolicyHandler(
             resources=tuple(names.POLICY_RESOURCES.values()),
-            objects=self,
+            objects=cast(Any, self),
             judge=Judge(),
             observer=self.metrics,
             nodes=lambda: self.nodes,
@@ -126,7 +126,7 @@ class World:
 
     def post(self, body: Json | bytes) -> Answer:
         """POST /validate."""
-        app = admission_app({POLICIES_PATH: self.handler()}, self.metrics)
+        app = admission_app({POLICIES_PATH: self.handler().handle}, self.metrics)
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = {"content-type": "application/json"}
         answer = call(app, "POST", POLICIES_PATH, [content], given)

@@ -6,9 +6,7 @@ import gc
 import selectors
 import socket
 import ssl
-import threading
 from asyncio.sslproto import SSLProtocol
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -179,36 +177,3 @@ def test_headers_just_within_the_limit_are_read() -> None:
                 connection.sendall(header[start : start + 1000])
             connection.sendall(b"\r\nContent-Length: 2\r\n\r\nok")
             assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
-
-
-def test_answered_and_silent_connections_do_not_block_new_ones() -> None:
-    """Every place is taken by somebody who was answered once, and others come all the time."""
-    limiter = ConnectionLimiter(200)
-    with served(limiter) as server, ExitStack() as stack:
-        for _ in range(200):
-            idle = server.connect()
-            stack.callback(idle.close)
-            assert post(idle, b"idle").read() == b"idle"
-        over = threading.Event()
-        flood = threading.Thread(target=_flood, args=(server, over))
-        flood.start()
-        try:
-            for _ in range(20):
-                fresh = server.connect()
-                assert post(fresh, b"fresh").read() == b"fresh"
-                fresh.close()
-        finally:
-            over.set()
-            flood.join()
-
-
-def _flood(server: Running, over: threading.Event) -> None:
-    """Connect without a word, some 800 times a second."""
-    recent: deque[socket.socket] = deque()
-    while not over.wait(0.01):
-        for _ in range(8):
-            recent.append(silent(server))
-        while len(recent) > 500:
-            recent.popleft().close()
-    for each in recent:
-        each.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -15,7 +15,7 @@ from webhook.admission.review import uid_in
 from webhook.interception import PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.types import Receive, Scope, Send
 
@@ -61,20 +61,17 @@ class Unfinished(Exception):
         super().__init__("the caller went away" if gone else f"no whole body in {READ_SECONDS} s")
 
 
-class Answers(Protocol):
-    """A handler for reviews of one kind."""
-
-    async def handle(self, body: bytes) -> Reply:
-        """Return the answer to the body of one POST. Raises nothing."""
+# Returns the answer to the body of one POST, and raises nothing.
+Handle: TypeAlias = "Callable[[bytes], Awaitable[Reply]]"
 
 
-def admission_app(handlers: Mapping[str, Answers], observer: Observer) -> Starlette:
+def admission_app(handlers: Mapping[str, Handle], observer: Observer) -> Starlette:
     """Return the app for handlers by path: 404 for other paths, 405 for other methods."""
     # A plain ASGI endpoint: Starlette's Request and Response would take as long as a decision.
     app = Starlette(
         routes=[
-            Route(path, Endpoint(handler, observer, of_pods=path == PATH), methods=["POST"])
-            for path, handler in handlers.items()
+            Route(path, Endpoint(handle, observer, of_pods=path == PATH), methods=["POST"])
+            for path, handle in handlers.items()
         ]
     )
     app.router.redirect_slashes = False
@@ -90,7 +87,7 @@ class Endpoint:
     no failure policy can admit it.
     """
 
-    handler: Answers
+    handle: Handle
     observer: Observer
     of_pods: bool
 
@@ -126,7 +123,7 @@ class Endpoint:
             return unread(uid, 413, "too-large", f"{error}; make the pod smaller")
         except Unfinished as error:
             return None if error.gone else problem(408, "timeout", str(error))
-        return await self.handler.handle(content)
+        return await self.handle(content)
 
 
 def _content_type(scope: Scope) -> bytes:

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook import names
 from webhook.admission import review
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.admission.handler import Observer
     from webhook.judgement.write_judge import Judge
+    from webhook.kube.policy_objects import PolicyObjects
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
 
@@ -103,16 +104,6 @@ def _object(request: JsonObject, member: str) -> JsonObject:
     return found
 
 
-class Objects(Protocol):
-    """The objects of the policy set in force."""
-
-    def known(self) -> Mapping[str, bytes] | None:
-        """Return the text of each, by resource and name, from the watch; None without a watch."""
-
-    async def live(self) -> Mapping[str, bytes]:
-        """Return the same, read from the API now. Raises ClusterError."""
-
-
 @dataclass(eq=False, repr=False, slots=True)
 class PolicyHandler:
     """Answer reviews of writes to `resources`.
@@ -126,7 +117,7 @@ class PolicyHandler:
 
     _: KW_ONLY
     resources: Collection[str]
-    objects: Objects
+    objects: PolicyObjects[bytes]
     judge: Judge
     observer: Observer
     nodes: Callable[[], Sequence[Node] | None] = lambda: None

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+from dataclasses import dataclass
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -166,6 +167,7 @@ async def _ended(task: asyncio.Task[None], drain: Drain) -> None:
         task.cancel()
 
 
+@dataclass(eq=False, repr=False)
 class _Port:
     """A listening socket and its connections, each with uvicorn's HTTP protocol.
 
@@ -173,21 +175,16 @@ class _Port:
     shut down differently from serve().
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        where: socket.socket,
-        limiter: ConnectionLimiter,
-        finish_seconds: float,
-        tls: ServerTls | None = None,
-        callers: frozenset[str] = frozenset(),
-    ) -> None:
-        self._where = where
-        self._limiter = limiter
-        self._finish_seconds = finish_seconds
-        self._callers = callers
+    app: ASGIApp
+    where: socket.socket
+    limiter: ConnectionLimiter
+    finish_seconds: float
+    tls: ServerTls | None = None
+    callers: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
         self._config = uvicorn.Config(
-            app,
+            self.app,
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -199,7 +196,8 @@ class _Port:
         )
         self._config.load()
         self._state = ServerState()
-        self._acceptor = Acceptor(where, limiter, self._protocol, tls.context if tls else None)
+        context = self.tls.context if self.tls else None
+        self._acceptor = Acceptor(self.where, self.limiter, self._protocol, context)
         self._leaving = asyncio.Event()
 
     def leave(self) -> None:
@@ -217,7 +215,7 @@ class _Port:
             for task in background:
                 task.cancel()
         # Only after the tasks, or the loop would continue to watch the socket.
-        self._where.close()
+        self.where.close()
         await self._finish()
 
     async def _keep_date(self) -> NoReturn:
@@ -230,12 +228,12 @@ class _Port:
         """Close idle connections, and finish requests in flight."""
         for connection in list(self._state.connections):
             connection.shutdown()
-        if not await _emptied(self._state.tasks, self._finish_seconds):
+        if not await _emptied(self._state.tasks, self.finish_seconds):
             _logger.error("requests cut off", extra={"requests": len(self._state.tasks)})
             for task in self._state.tasks:
                 task.cancel()
         if not await _emptied(self._state.connections, _GOODBYE_SECONDS):
-            self._limiter.end_all()
+            self.limiter.end_all()
 
     def _protocol(self, client: Connection) -> BoundedProtocol:
         loop = asyncio.get_running_loop()
@@ -243,9 +241,9 @@ class _Port:
             self._config,
             self._state,
             loop,
-            limiter=self._limiter,
+            limiter=self.limiter,
             client=client,
-            callers=self._callers,
+            callers=self.callers,
         )
 
 

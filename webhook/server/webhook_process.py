@@ -126,9 +126,9 @@ async def _run(
         limit = InFlightLimit(
             admission_app(
                 {
-                    PATH: handler,
-                    WORKLOADS_PATH: workloads,
-                    **({POLICIES_PATH: policies.written} if policies.written else {}),
+                    PATH: handler.handle,
+                    WORKLOADS_PATH: workloads.handle,
+                    **({POLICIES_PATH: policies.written.handle} if policies.written else {}),
                 },
                 metrics,
             ),
