@@ -87,7 +87,6 @@ def test_a_name_that_cannot_be_printed_is_left_out() -> None:
 
 
 def told(sent: Json) -> list[str]:
-    """The warnings about applying again."""
     response = Webhook(policy_set(POLICY)).post(review(sent)).response
     assert response["allowed"]
     return [text for text in response.get("warnings", ()) if "applying this pod again" in text]

@@ -28,7 +28,6 @@ POOL = document(
 
 
 def pod(metadata: Json | None = None, **spec: Any) -> Json:
-    """A pod of a run."""
     merged = {"labels": {names.RUN: "r"}, **(metadata or {})}
     return {"metadata": merged, "spec": {"containers": [], **spec}}
 
@@ -47,7 +46,6 @@ def answer(
 
 
 def stamp(decision: Decision) -> Json:
-    """What the stamp says."""
     assert decision.placement is not None
     result: Json = json.loads(decision.placement.annotations[names.PLACEMENT])
     return result
@@ -158,7 +156,6 @@ def test_a_message_quotes_a_pods_value_shortened() -> None:
 
 
 def tolerations(count: int) -> list[Json]:
-    """So many, of different taints."""
     return [{"key": f"k{at}", "operator": "Exists"} for at in range(count)]
 
 

@@ -20,14 +20,12 @@ ELSEWHERE = {"nodeSelector": {"pool": "other"}}
 
 
 def owned(*owners: object, **spec: Any) -> Json:
-    """A pod of a run with these owners."""
     made = pod(**spec)
     made["metadata"]["ownerReferences"] = list(owners)
     return made
 
 
 def told(made: Json, policies: str = POOL, **request: object) -> list[Notice]:
-    """What is told when this pod comes."""
     notices: list[Notice] = []
     Webhook(policy_set(policies), tell=notices.append).post(review(made, **request))
     return notices

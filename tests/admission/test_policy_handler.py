@@ -28,7 +28,6 @@ from webhook.validating import POLICIES_PATH
 
 
 def stored(kind: str, name: str, **spec: Any) -> Json:
-    """An object as the API server has it."""
     return {
         "apiVersion": names.API_VERSION,
         "kind": kind,
@@ -48,7 +47,6 @@ def setting(name: str = "setting", of: str = "spot", **spec: Any) -> Json:
 
 
 def texts(*objects: Json) -> dict[str, bytes]:
-    """Objects as a watch remembers them."""
     result = {}
     for each in objects:
         resource = names.POLICY_RESOURCES[each["kind"]]
@@ -57,7 +55,6 @@ def texts(*objects: Json) -> dict[str, bytes]:
 
 
 def review(new: Json | None, old: Json | None = None, **request: object) -> Json:
-    """The AdmissionReview of a write."""
     seen = new or old or {}
     operation = "CREATE" if old is None else "UPDATE" if new is not None else "DELETE"
     resource = names.POLICY_RESOURCES.get(str(seen.get("kind")), "placementpolicies")
@@ -95,11 +92,9 @@ class World:
         self.metrics = Metrics()
 
     def known(self) -> Mapping[str, bytes] | None:
-        """By the watch."""
         return self._known if self._watched else None
 
     async def live(self) -> Mapping[str, bytes]:
-        """By reading all of it."""
         self.reads += 1
         await self.readable.wait()
         if isinstance(self._live, TimeoutError):
@@ -109,7 +104,6 @@ class World:
         return texts(*self._live)
 
     def handler(self, *, patience: float = 0.05, read_pause: float = 0.0) -> PolicyHandler:
-        """One that judges by this world."""
         return PolicyHandler(
             resources=tuple(names.POLICY_RESOURCES.values()),
             objects=cast(Any, self),
@@ -121,11 +115,9 @@ class World:
         )
 
     def now(self, *objects: Json) -> None:
-        """From now on a read finds these."""
         self._live = objects
 
     def post(self, body: Json | bytes) -> Answer:
-        """POST /validate."""
         app = admission_app({POLICIES_PATH: self.handler().handle}, self.metrics)
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = {"content-type": "application/json"}
@@ -134,7 +126,6 @@ class World:
         return answer
 
     def counted(self, outcome: str) -> float:
-        """Writes judged so."""
         labels = {"outcome": outcome}
         name = "fairlead_policy_writes_judged_total"
         return self.metrics.registry.get_sample_value(name, labels) or 0.0

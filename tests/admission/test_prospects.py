@@ -47,7 +47,6 @@ WORLD = (
 def said(
     came: Json, *texts: str, nodes: Any = WORLD, known: Prospects | None = None, **arrival: Any
 ) -> str:
-    """What is said of the pod under the policies."""
     policies = policy_set(*texts)
     decision = decide(Arrival(came, "ml-team", {}, "someone", **arrival), policies, Cluster())
     return (known or Prospects(NodeGroups(nodes))).unplaceable(came, decision, policies)

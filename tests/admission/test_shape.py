@@ -33,14 +33,12 @@ WORKER = {names.RUN: "a", names.ROLE: "worker", names.REPLICA_INDEX: "0"}
 
 
 def shape_of(shapes: Shapes, pod: Arrival) -> bytes | None:
-    """Of a pod of a run."""
     seen = receive_pod(pod)
     assert seen is not None
     return shapes.shape_of(seen)
 
 
 def alike(*texts: str, one: dict[str, str], other: dict[str, str]) -> bool:
-    """Whether pods with these labels have one shape."""
     shapes = Shapes(policies(*dict.fromkeys((PLAIN, *texts))))
     return shape_of(shapes, arrival(one)) == shape_of(shapes, arrival(other))
 

@@ -64,7 +64,6 @@ ELSEWHERE = {"nodeSelector": {"pool": "other"}}
 
 
 def template(labels: Mapping[str, str] | None = None, **spec: object) -> Json:
-    """A pod template of a run."""
     container = {"name": "main", "image": "i", "env": [{"name": "TOKEN", "value": SECRET}]}
     return {
         "metadata": {"labels": {names.RUN: "r"} if labels is None else dict(labels)},
@@ -73,7 +72,6 @@ def template(labels: Mapping[str, str] | None = None, **spec: object) -> Json:
 
 
 def job(made: Json, **spec: object) -> Json:
-    """A Job of the template."""
     return workload("batch/v1", "Job", {"template": made, **spec})
 
 
@@ -123,12 +121,9 @@ class Webhook:
         )
 
     def post(self, body: bytes) -> Reply:
-        """The reply to one POST."""
         return asyncio.run(self._handler.handle(body))
 
     def post_all(self, bodies: Sequence[bytes]) -> list[Reply]:
-        """The replies to POSTs that come all at once."""
-
         async def main() -> list[Reply]:
             return await asyncio.gather(*map(self._handler.handle, bodies))
 
@@ -144,7 +139,6 @@ class Webhook:
         return found
 
     def counted(self, name: str) -> float:
-        """The value of a counter."""
         return self.metrics.registry.get_sample_value(f"fairlead_{name}_total") or 0.0
 
 
@@ -280,13 +274,11 @@ class Silent(Known):
     """A namespace whose labels never come."""
 
     async def labels(self, name: str) -> Mapping[str, str]:
-        """They are waited for without end."""
         await asyncio.Event().wait()
         return await super().labels(name)
 
 
 def broken(_workload: Json, _sources: SourceTable) -> Sequence[PodTemplate]:
-    """No way to find pods."""
     raise ValueError("a bug")
 
 
@@ -311,12 +303,10 @@ def test_whatever_happens_the_workload_is_allowed(webhook: Webhook, made: Json, 
 
 
 def deployment(made: Json, **spec: object) -> Json:
-    """A Deployment of the template."""
     return workload("apps/v1", "Deployment", {"template": made, **spec})
 
 
 def pytorch_job(**replicas: Json) -> Json:
-    """A PyTorchJob of these replicas."""
     return workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": replicas})
 
 
@@ -480,7 +470,6 @@ RUNTIME = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/torch"
 
 
 def train_job(**spec: Any) -> Json:
-    """A TrainJob with the runtime torch."""
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
@@ -546,7 +535,6 @@ def test_a_runtime_of_the_namespace_is_read_there() -> None:
 
 
 def ray_job(**spec: Any) -> Json:
-    """A RayJob of a head alone."""
     cluster = {"headGroupSpec": {"template": template({})}}
     return {
         "apiVersion": "ray.io/v1",

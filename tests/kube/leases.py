@@ -104,7 +104,6 @@ class Line:
         return answer
 
     async def settle(self) -> None:
-        """Wait for everything that is still on its way."""
         for going in self.late:
             with suppress(ClusterError):
                 await going

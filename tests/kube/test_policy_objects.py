@@ -40,7 +40,6 @@ def seen(name: str, version: int, spec: Any = POOL, **more: Any) -> dict[str, An
 
 
 def page(*items: dict[str, Any], version: int = 1) -> dict[str, Any]:
-    """A whole list."""
     return {"metadata": {"resourceVersion": str(version)}, "items": list(items)}
 
 
@@ -48,7 +47,6 @@ def page(*items: dict[str, Any], version: int = 1) -> dict[str, Any]:
 async def watching(
     folder: Path, answer: Callable[[Request, Answer], Awaitable[None]]
 ) -> AsyncIterator[tuple[PolicyObjects[bytes], FakeApi]]:
-    """Both collections, followed."""
     async with fake_api(answer) as api, client_of(api, folder) as client:
         watched = PolicyObjects(client, text_of)
         task = asyncio.create_task(watched.run())
@@ -64,7 +62,6 @@ async def _for_ever() -> None:
 
 
 async def open_watch(to: Answer) -> None:
-    """A watch in which nothing happens."""
     await to.begin()
     await _for_ever()
 

@@ -27,8 +27,6 @@ def pod(name: str, *, phase: str = "Running", ip: str | None = "10.0.0.1", **met
 
 
 def found(*pods: Json) -> list[Replica]:
-    """The replicas among these pods."""
-
     class Listed:
         async def list(self, path: str, keep: Any, *, query: Json) -> Listing[Any]:
             assert (path, query) == (

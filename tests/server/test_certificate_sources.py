@@ -33,7 +33,6 @@ class Kept:
         self.refusals += 1
 
     def offered(self, pair: Pair, bundle: bytes = b"") -> None:
-        """Offer a pair."""
         self.certificate.offered(Serving(pair, bundle))
 
 

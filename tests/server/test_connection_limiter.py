@@ -54,7 +54,6 @@ class Door:
         return client
 
     def at_the_door(self) -> Connection:
-        """One more connection that has sent something."""
         client = self.admit()
         assert self.limiter.received_bytes(client)
         return client
@@ -69,7 +68,6 @@ class Door:
         self._far[client].send(b"x")
 
     def closed(self, client: Connection) -> bool:
-        """Whether the client's connection was closed."""
         far = self._far[client]
         far.setblocking(False)
         try:
@@ -78,7 +76,6 @@ class Door:
             return False
 
     def close(self) -> None:
-        """Close what is open."""
         for each in self._sockets:
             each.close()
 

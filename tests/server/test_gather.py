@@ -18,30 +18,24 @@ class Recorder:
         self._buffer = 0
 
     def write(self, data: bytes) -> None:
-        """Keep it."""
         self.told.append(data)
         if not self.takes:
             self._buffer += len(data)
 
     def read(self) -> None:
-        """Have the peer read all."""
         self._buffer = 0
 
     def get_write_buffer_size(self) -> int:
-        """As a transport says."""
         return self._buffer
 
     def close(self) -> None:
-        """Keep that too."""
         self.told.append("closed")
 
     def is_closing(self) -> bool:
-        """As a transport says."""
         return "closed" in self.told
 
 
 def gathering(recorder: Recorder, below: Recorder | None = None) -> GatheringTransport:
-    """The transport under test, over a recorder."""
     return GatheringTransport(
         cast("asyncio.Transport", recorder),
         asyncio.get_running_loop(),

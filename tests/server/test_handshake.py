@@ -39,7 +39,6 @@ def server() -> Iterator[Running]:
 
 
 def serve(server: Running, service: Service) -> None:
-    """Have it serve with a certificate for a Service."""
     names = service_names(service.name, service.namespace)
     pair = issue_server(server.trust, "webhook", names, datetime.now(UTC))
     server.tls.swap(pair.certificate, pair.private_key)
@@ -67,7 +66,6 @@ class Shaken:
         )
 
     def check(self) -> tuple[bool, str]:
-        """Shake hands once, and tell what it came to."""
         asyncio.run(self.handshake.check())
         condition = self.handshake.condition()
         return condition.ready, condition.reason

@@ -48,7 +48,6 @@ class Attacked:
 
 @contextmanager
 def attacked() -> Iterator[Attacked]:
-    """The app as the product wires it."""
     limiter = ConnectionLimiter(100)
     limit = InFlightLimit(
         Webhook(policy_set(SPOT)).app, 10, waiting=lambda: limiter.busy, full=limiter.full

@@ -24,7 +24,6 @@ OWNER = Owner("batch/v1", "Job", "train", "u1")
 def notice(
     uid: str = "u1", *, reason: str = REJECTED, namespace: str = "ml", name: str = "train"
 ) -> Notice:
-    """What is told of a Job."""
     owner = Owner("batch/v1", "Job", name, uid)
     return Notice(namespace, owner, reason, "policy p: no", ("Job", name), "")
 
@@ -48,7 +47,6 @@ class Server:
         return self.objects[path]
 
     async def create(self, path: str, body: Mapping[str, Any]) -> Json:
-        """Create an Event."""
         if self.error:
             raise self.error
         key = f"{path}/{body['metadata']['name']}"
@@ -80,13 +78,11 @@ class Replica:
 
 @pytest.fixture
 def server() -> Server:
-    """An API server without any Event."""
     return Server()
 
 
 @pytest.fixture
 def replica(server: Server) -> Replica:
-    """One that writes there."""
     return Replica(server)
 
 

@@ -19,7 +19,6 @@ TEMPLATE = {"spec": {"containers": [{"name": "paddle", "image": "i"}]}}
 
 
 def paddle_job(*roles: str) -> Json:
-    """A PaddleJob with replicas of these roles."""
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PaddleJob",
@@ -38,7 +37,6 @@ class Server:
         self.seconds = 0.0
 
     async def get(self, path: str) -> Json:
-        """Return the object."""
         self.read.append(path)
         await asyncio.sleep(self.seconds)
         if isinstance(self.found, Exception):
@@ -47,7 +45,6 @@ class Server:
 
 
 def objects(server: Server) -> MakingObjects:
-    """The objects under test."""
     return MakingObjects(cast(Any, server), clock=lambda: server.clock)
 
 

@@ -59,7 +59,6 @@ class Objects:
         return self.missing
 
     def change(self, **values: str | None) -> None:
-        """Write or delete objects; each is told by itself."""
         for name, value in values.items():
             self.now.pop(name, None)
             if value is not None:
@@ -121,7 +120,6 @@ class Stage:
         await eventually_async(f"{text} serves", so, period=0.001)
 
     async def takes(self, text: str) -> None:
-        """Wait until this is what serves."""
         await until(lambda: self.reloader.current == text)
 
     async def refuses(self, *facts: str) -> str:
@@ -132,7 +130,6 @@ class Stage:
 
 @asynccontextmanager
 async def stage(**objects: str) -> AsyncIterator[Stage]:
-    """A keeper that serves these objects by now."""
     played = Stage()
     task = asyncio.create_task(played.kept.run())
     try:

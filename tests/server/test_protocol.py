@@ -58,12 +58,10 @@ class Served:
         self.server: Running | None = None
 
     def connect(self, text: bytes) -> socket.socket:
-        """A connection that has sent this."""
         assert self.server
         return self.server.open(text)
 
     def answers(self) -> None:
-        """Assert that somebody else is answered now."""
         assert self.server
         with closing(self.server.connect()) as connection:
             response = post(connection, b"honest")
@@ -100,7 +98,6 @@ def taken(connection: socket.socket, piece: bytes) -> int:
 
 @contextmanager
 def served(held_bytes: int = 10 * len(LARGE)) -> Iterator[Served]:
-    """One over TLS."""
     found = Served(held_bytes)
     with running(found.limit, limiter=found.connection_limiter) as server:
         found.server = server
@@ -329,7 +326,6 @@ class _Nowhere:
         """Know nothing."""
 
     def is_closing(self) -> bool:
-        """Return whether it is closed: never."""
         return False
 
     def close(self) -> None:

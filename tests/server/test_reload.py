@@ -39,7 +39,6 @@ def of(
 
 
 def of_folder(path: Path, **options: Any) -> Reloader[bytes]:
-    """The reloader of the folder at this path."""
     return of(Folder(path), **options)
 
 

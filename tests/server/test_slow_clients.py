@@ -63,7 +63,6 @@ STALLS: dict[str, Callable[[Running], socket.socket]] = {
 
 @contextmanager
 def served(limiter: ConnectionLimiter) -> Iterator[Running]:
-    """A server with this limiter."""
     with running(limiter=limiter) as server:
         yield server
 

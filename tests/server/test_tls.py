@@ -255,7 +255,6 @@ def server() -> Iterator[Running]:
 
 
 def connection(server: Running, pair: Pair | None) -> http.client.HTTPSConnection:
-    """A connection that shows this certificate."""
     context = ssl.create_default_context(cadata=server.trust.certificate.decode())
     if pair:
         with tempfile.TemporaryDirectory() as folder:

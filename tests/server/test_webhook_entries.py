@@ -38,7 +38,6 @@ def configuration(*sources: str, **changes: Any) -> dict[str, Any]:
 
 
 def reach_of(*sources: str, **changes: Any) -> SentPods:
-    """Its reach."""
     found = reach(configuration(*sources, **changes), OURS)
     assert found
     return found

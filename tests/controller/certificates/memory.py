@@ -60,7 +60,6 @@ class Memory:
         return [call for call in self.calls if call[0] not in ("get", "list")]
 
     def put(self, path: str, **content: Any) -> Json:
-        """Have an object there."""
         stored = deepcopy(content)
         metadata = stored.setdefault("metadata", {})
         metadata |= {"resourceVersion": str(next(self.versions)), "uid": f"uid-of-{path}"}
@@ -139,7 +138,6 @@ class Stage:
         self.seconds += seconds
 
     def keeper(self, **changes: Any) -> Keeper:
-        """A keeper that begins now."""
         return Keeper(
             Observer(self.memory.client, INSTALLATION, ask=nobody),
             changes.pop("writes", self.memory.client),
@@ -153,12 +151,10 @@ class Stage:
         )
 
     def count(self, name: str, **labels: str) -> float | None:
-        """A metric's value."""
         return self.registry.get_sample_value(f"fairlead_certificate_{name}", labels)
 
 
 async def until_waiting(keeper: Keeper) -> None:
-    """Have it look until it says Wait."""
     for _ in range(30):
         if (await keeper.take_step()).wakes:
             return

@@ -52,7 +52,6 @@ CURES = {409: "", 403: "needs this right", 422: "delete it", 404: "", 503: ""}
 
 
 async def ended(task: asyncio.Task[None]) -> None:
-    """Cancel it, and see that it ends so."""
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

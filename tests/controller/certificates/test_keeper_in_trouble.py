@@ -182,7 +182,6 @@ async def test_a_requested_change_is_not_a_conflict() -> None:
 
 
 async def settled(begun: Stage, keeper: Keeper) -> None:
-    """Let time pass until nothing is due."""
     for _ in range(40):
         rest = await keeper.take_step()
         assert "reverts" not in keeper.reason

@@ -122,7 +122,6 @@ def test_of_two_errors_the_first_is_reported() -> None:
 
 
 def piece(*endpoints: dict[str, Any], ports: Any = (HTTPS,)) -> dict[str, Any]:
-    """An EndpointSlice."""
     return {"addressType": "IPv4", "endpoints": list(endpoints), "ports": ports}
 
 

@@ -70,7 +70,6 @@ class Cluster:
         self.put(raw)
 
     def put(self, raw: Json) -> None:
-        """As the watch tells of it."""
         name = raw["metadata"]["name"]
         before = self.get(names.PLACEMENT_POLICIES, name)
         self.raw[name] = raw

@@ -30,7 +30,6 @@ WORLD = World(
 
 
 def pod(**metadata: Any) -> dict[str, Any]:
-    """A stored pod of a run."""
     own = {"name": "p", "namespace": "research", "uid": "1", "labels": {names.RUN: "r"}}
     return {
         "metadata": {**own, **metadata},

@@ -36,7 +36,6 @@ class View:
         return self.said
 
     def become(self, *nodes: Node) -> None:
-        """The cluster has these nodes now."""
         self.known = nodes
         for listener in self.listeners:
             listener()
@@ -50,15 +49,12 @@ class Classes:
         self.listeners: list[Callable[[], None]] = []
 
     def by_kind(self) -> Mapping[str, Mapping[str, Any]]:
-        """They have names, and nothing else."""
         return {kind: {name: {} for name in names} for kind, names in self.known.items()}
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Remember whom to call."""
         self.listeners.append(listener)
 
     def become(self, **known: Sequence[str]) -> None:
-        """The cluster has these now."""
         self.known = known
         for listener in self.listeners:
             listener()

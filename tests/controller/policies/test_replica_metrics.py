@@ -16,7 +16,6 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def exposition(metrics: Metrics) -> str:
-    """What Prometheus would read."""
     return asyncio.run(metrics.render(""))[0].decode()
 
 

@@ -39,7 +39,6 @@ class Cluster:
         self.writes: list[tuple[str, str]] = []
 
     async def serve(self, request: Request, answer: Answer) -> None:
-        """Answer one request."""
         if request.path == collection() and self.is_defined:
             await answer.json(_list(self.reports.values()))
         elif request.path == "/api/v1/namespaces":

@@ -35,7 +35,6 @@ async def unknown(_: Request, answer: Answer) -> None:
 
 
 async def broken() -> Sequence[Replica]:
-    """A bug."""
     raise RuntimeError("a bug")
 
 
@@ -60,7 +59,6 @@ async def test_a_missing_object_is_reported_and_waited_for(
 
 
 async def empty(request: Request, answer: Answer) -> None:
-    """An API server that has nothing."""
     if request.is_watch:
         await answer.begin()
         await asyncio.sleep(3600)
@@ -118,7 +116,6 @@ class World:
 
     @property
     def status(self) -> Json:
-        """The policy's, as it was written last."""
         found: Json = self.policy.get("status") or {}
         return found
 
@@ -135,7 +132,6 @@ class World:
             await empty(request, answer)
 
     async def metrics(self, _: Request, answer: Answer) -> None:
-        """What the replica says."""
         policy = self.policy["metadata"]["name"]
         text = (
             'fairlead_policy_set_info{hash="abc"} 1.0\nprocess_start_time_seconds 1.7e9\n'

@@ -41,7 +41,6 @@ class Wanted:
 
 @asynccontextmanager
 async def writing(cluster: Cluster) -> AsyncIterator[tuple[StatusWriter, Wanted]]:
-    """A writer that runs."""
     wanted = Wanted(cluster)
     writer = StatusWriter(
         cluster.writer, cluster.watched, wanted.due, interval=60.0, clock=virtual_time.now
