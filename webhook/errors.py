@@ -114,11 +114,9 @@ class PassOver:
         self.status: int | None = None
 
     def __enter__(self) -> PassOver:
-        """Begin the block."""
         return self
 
     def __exit__(self, _: object, error: BaseException | None, trace: object) -> bool:
-        """Return whether the error is passed over."""
         if not isinstance(error, ClusterError) or error.status not in self._statuses:
             return False
         self.status = error.status

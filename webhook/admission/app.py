@@ -92,7 +92,6 @@ class Endpoint:
     of_pods: bool
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         began = time.perf_counter()
         reply = await self._reply(scope, receive)
         if reply is None:
@@ -134,7 +133,6 @@ def _content_type(scope: Scope) -> bytes:
 
 
 def _is_json(content_type: bytes) -> bool:
-    """Return True if the content type is JSON or missing."""
     if content_type == b"application/json":
         return True
     media_type = content_type.partition(b";")[0].strip().lower()

@@ -91,7 +91,6 @@ class Election:
             log.warning("not leading any more: the lease %s was lost", self.name)
 
     async def _win(self) -> None:
-        """Wait until this process leads."""
         while True:
             await self._try(self.terms.renew_deadline / 2)
             if self.may_write():
@@ -122,7 +121,6 @@ class Election:
         return not lost
 
     async def _renew(self) -> None:
-        """Renew until the Lease is lost."""
         while (left := self._tenure.writes_until - self.clock()) > 0:
             await self.sleep(min(self.terms.retry_period, left))
             left = self._tenure.writes_until - self.clock()
@@ -202,6 +200,5 @@ class Election:
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
-    """Cancel `task`, and wait until it has ended, with any result."""
     task.cancel()
     await asyncio.wait((task,))

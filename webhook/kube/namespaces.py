@@ -114,7 +114,6 @@ class Namespaces(Reflector["Mapping[str, str]"]):
         return labels
 
     async def _get(self, path: str) -> dict[str, Any]:
-        """Read one object. Raises ClusterError."""
         # If a watch has stalled, the pooled connection is probably dead too, so try twice.
         try:
             return await self.client.get(path, timeout=self._timeout / 2)

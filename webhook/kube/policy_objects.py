@@ -61,7 +61,6 @@ class PolicyObjects(Generic[T]):
         }
 
     async def run(self) -> NoReturn:
-        """Watch until cancelled."""
         async with asyncio.TaskGroup() as group:
             for reflector in self._reflectors.values():
                 group.create_task(reflector.run())

@@ -201,7 +201,6 @@ class _Port:
         self._leaving = asyncio.Event()
 
     def leave(self) -> None:
-        """Make serve() return."""
         self._leaving.set()
 
     async def serve(self) -> None:
@@ -225,7 +224,6 @@ class _Port:
             await asyncio.sleep(1)
 
     async def _finish(self) -> None:
-        """Close idle connections, and finish requests in flight."""
         for connection in list(self._state.connections):
             connection.shutdown()
         if not await _emptied(self._state.tasks, self.finish_seconds):

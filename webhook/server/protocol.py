@@ -134,7 +134,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._gathering.writable(False)
 
     def resume_writing(self) -> None:
-        """Continue writing."""
         super().resume_writing()
         self._gathering.writable(True)
 
@@ -160,7 +159,6 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._refuse(_TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        """Handle a request's first byte."""
         if self._gathering.pending or not (self.cycle is None or self.cycle.response_complete):
             # The API server does not pipeline, and each such request would have to be buffered.
             raise _Pipelined
@@ -195,7 +193,6 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Handle a part of the body."""
         if not self._body_came:
             self._body_came = True
             self._beside_body = self._received
@@ -209,14 +206,12 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._limiter.end(self._client, "large")
 
     def on_message_complete(self) -> None:
-        """Handle the end of a request."""
         self._client.reading = False
         self._beside_body = 0
         super().on_message_complete()
         self._settle()
 
     def on_response_complete(self) -> None:
-        """Handle the end of an answer."""
         self._limiter.advance(self._client, Stage.ANSWERED)
         self._limiter.freed(self._client)
         super().on_response_complete()

@@ -197,7 +197,6 @@ class PoliciesFromCluster(Generic[T]):
         self.watched.subscribe(lambda _change: self._changed.set())
 
     async def run(self) -> NoReturn:
-        """Run until cancelled."""
         await self.watched.wait_synced()
         # An empty cluster is a valid, empty set.
         self._changed.set()

@@ -185,7 +185,6 @@ class Metrics(Exposition):
         self._of(name, *labels).set_function(value)
 
     def watch_cache(self, resource: str, age: Callable[[], float]) -> None:
-        """Read a cache's age, in seconds."""
         self.read_gauge(metric_names.CACHE_AGE, age, resource)
 
     def decided(self, result: str, policies: Collection[str]) -> None:

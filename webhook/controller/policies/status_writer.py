@@ -125,7 +125,6 @@ class StatusWriter:
         self._wake.set()
 
     async def run(self) -> NoReturn:
-        """Write statuses until cancelled."""
         while True:
             self._wake.clear()
             began = self.clock()
@@ -199,7 +198,6 @@ class StatusWriter:
         return self._backoff.next()
 
     async def _rested(self, seconds: float) -> None:
-        """Wait for a wake-up, at most this many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
