@@ -579,49 +579,38 @@ def test_a_review_with_too_many_values_is_refused_and_not_let_through(
     assert [each.message for each in caplog.records] == ["invalid review"] * 2
 
 
-def read_parts(parts: list[bytes], headers: dict[bytes, bytes] | None = None) -> tuple[bytes, int]:
-    """The body that comes in these parts with at most 10 bytes, and how many parts were left."""
-    waiting = list(parts)
+async def read_parts(parts: list[bytes], length: bytes = b"") -> bytes:
+    """The body that comes in these parts with at most 10 bytes; those that are read are taken."""
 
     async def receive() -> Message:
-        part = waiting.pop(0)
-        return {"type": "http.request", "body": part, "more_body": bool(waiting)}
+        return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
 
-    body = asyncio.run(
-        read_body({"headers": list((headers or {}).items())}, receive, most=10, seconds=60)
-    )
-    return body, len(waiting)
+    headers = [(b"content-length", length)] if length else []
+    return await read_body({"headers": headers}, receive, most=10)
 
 
 @pytest.mark.parametrize("parts", [[b"0123456789"], [b"01234", b"", b"56789"], [b""]])
-def test_a_body_of_the_limit_is_read_whole(parts: list[bytes]) -> None:
-    assert read_parts(parts) == (b"".join(parts), 0)
+async def test_a_body_of_the_limit_is_read_whole(parts: list[bytes]) -> None:
+    whole = b"".join(parts)
+    assert (await read_parts(parts), parts) == (whole, [])
 
 
-def test_of_a_body_that_says_that_it_is_too_large_the_first_bytes_are_read() -> None:
-    """The API server writes there what an answer needs."""
-    waiting = [b"x" * 400, b"y" * 400, b"z"]
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": waiting.pop(0), "more_body": True}
-
+@pytest.mark.parametrize(
+    ("parts", "length"),
+    [
+        ([b"01234", b"56789", b"a", b"b", b"c"], b""),
+        # The API server writes first what an answer needs.
+        ([b"x" * 400, b"y" * 400, b"b", b"c"], b"801"),
+    ],
+    ids=["parts", "a length"],
+)
+async def test_no_part_past_the_limit_is_read(parts: list[bytes], length: bytes) -> None:
     with pytest.raises(Unread):
-        asyncio.run(read_body({"headers": [(b"content-length", b"801")]}, receive, most=10))
-    assert waiting == [b"z"]
+        await read_parts(parts, length)
+    assert parts == [b"b", b"c"]
 
 
-def test_no_part_past_the_limit_is_read() -> None:
-    waiting = [b"01234", b"56789", b"a", b"b", b"c"]
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
-
-    with pytest.raises(Unread):
-        asyncio.run(read_body({"headers": []}, receive, most=10))
-    assert waiting == [b"b", b"c"]
-
-
-def test_a_caller_that_disconnects_is_distinguished_from_a_slow_one() -> None:
+async def test_a_caller_that_disconnects_is_distinguished_from_a_slow_one() -> None:
     async def leave() -> Message:
         return {"type": "http.disconnect"}
 
@@ -630,9 +619,9 @@ def test_a_caller_that_disconnects_is_distinguished_from_a_slow_one() -> None:
         raise AssertionError
 
     with pytest.raises(Unread) as gone:
-        asyncio.run(read_body({"headers": []}, leave))
+        await read_body({"headers": []}, leave)
     with pytest.raises(Unread) as slow:
-        asyncio.run(read_body({"headers": []}, stall, seconds=0.01))
+        await read_body({"headers": []}, stall, seconds=0.01)
     assert gone.value.reply is None
     assert slow.value.reply
     assert slow.value.reply.status == 408

@@ -156,8 +156,3 @@ def _nothing_is_left(attack: Attacked, caplog: pytest.LogCaptureFixture) -> None
     ]
     assert loud == []
     assert sum(len(JsonFormatter().format(each)) for each in caplog.records) < _MOST_LOGGED
-
-
-def test_the_table_is_long_and_its_names_are_different() -> None:
-    assert len(REQUESTS) >= 100
-    assert len({each.name for each in REQUESTS}) == len(REQUESTS)
