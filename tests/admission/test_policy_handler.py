@@ -245,7 +245,6 @@ async def test_a_write_beyond_the_limit_is_told_to_retry() -> None:
     world.readable.set()
     assert {each.status for each in await asyncio.gather(*posts)} == {200}
     assert (await handler.handle(forged(100))).status == 200
-    beyond, same = (beyond, same)
     assert (beyond.status, beyond.retry) == (503, True)
     assert same.status == 200
 
