@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from tests.test_audited import exposed
 from tests.wording import mentions
+from webhook import metric_names
 from webhook.cli.audit import command
 from webhook.server.webhook_metrics import Metrics
 
@@ -16,7 +17,7 @@ from webhook.server.webhook_metrics import Metrics
 def metrics_of(outcome: str) -> str:
     """What a replica tells that has seen one pod."""
     metrics = Metrics()
-    metrics.audited("strict", "research", outcome)
+    metrics.count(metric_names.AUDITED_DECISIONS, "strict", "research", outcome)
     return exposed(metrics)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -124,7 +124,7 @@ def play(site: Site, lives: int, *, guarded: bool) -> int:
 
             first = Mortal(client, lives)
             with suppress(Killed):
-                await site.until_steady(site.keeper_of(client, first))
+                await site.until_steady(site.keeper_of(client, cast(Client, first)))
             await check()
             await site.until_steady(site.keeper_of(client, client), check)
         return first.written
