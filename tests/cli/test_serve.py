@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import webhook
 from certs.authority import new_authority
@@ -29,7 +28,6 @@ from tests.eventually import eventually
 from tests.server.clients import client
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.cli.serve import command
 from webhook.server.serving_certificates import self_signed
 
 NEVER = "3600"
@@ -424,46 +422,6 @@ def test_an_api_server_that_cannot_be_reached_is_waited_for(tmp_path: Path) -> N
         connection = server.connect()
         assert ask(connection, review())[0].status == 503
         assert 'fairlead_cache_age_seconds{resource="namespaces"} +Inf' in server.metrics()
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--self-signed"], "--policies-from-cluster"),
-        (["--policies", "p", "--policies-from-cluster", "--self-signed"], "not both"),
-        (
-            ["--policies-from-cluster", "--self-signed", "--namespaces", "n"],
-            "not with --namespaces",
-        ),
-        (["--policies", "p"], "--self-signed"),
-        (["--policies", "p", "--cert", "c"], "--key"),
-        (["--policies", "p", "--self-signed", "--cert", "c", "--key", "k"], "--self-signed"),
-        (["--policies", "p", "--cert", "c", "--key", "k", "--ca-out", "f"], "--ca-out"),
-        (["--policies", "p", "--cert", "c", "--key", "k", "--name", "n"], "--name"),
-        (["--policies", "p", "--self-signed", "--kubeconfig", "k", "--namespaces", "n"], "both"),
-        (["--policies", "p", "--self-signed", "--events", "--namespaces", "n"], "--events"),
-        (["--policies", "p", "--self-signed", "--port", "65536"], "65536"),
-        (["--policies", "p", "--self-signed", "--grace", "-1"], "--grace"),
-        (["--policies", "p", "--self-signed", "--max-in-flight", "0"], "--max-in-flight"),
-        (["--policies", "p", "--self-signed", "--max-connections", "600"], "--max-in-flight 600"),
-        (["--policies", "p", "--self-signed", "--tls-secret", "s"], "--tls-secret"),
-        (["--policies", "p", "--tls-secret", "a/b/c"], "NAMESPACE/NAME"),
-        (["--policies", "p", "--tls-secret", "/c"], "NAMESPACE/NAME"),
-        (["--policies", "p", "--tls-secret", "s", "--namespaces", "n"], "--namespaces"),
-        (["--policies", "p", "--self-signed", "--nodes", "--namespaces", "n"], "--nodes"),
-        (["--policies", "p", "--tls-secret", "s", "--webhook-configuration", "a/b"], "'a/b'"),
-        (["--policies", "p", "--tls-secret", "s", "--client-name", "n"], "--client-ca"),
-        (["--policies", "p", "--tls-secret", "s", "--tls-min-version", "1.1"], "1.2"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_wrong_usage_is_exit_code_2(options: list[str], says: str, wording: Wording) -> None:
-    """With the option that is wrong."""
-    done = CliRunner().invoke(command, options)
-    assert done.exit_code == 2
-    error = done.output.partition("Error: ")[2]
-    mentions(error, says)
-    wording(error)
 
 
 def test_the_example_of_the_guide_admits_only_its_caller(tmp_path: Path) -> None:

@@ -78,10 +78,3 @@ def test_watching_prints_each_change_until_the_run_has_ended(
     assert done.exit_code == 0
     titles = [line for line in done.output.splitlines() if line.startswith("mnist:")]
     assert titles == ["mnist: Running, 2 run", "mnist: Succeeded, 2 run"]
-
-
-def test_watching_is_for_people(tmp_path: Path) -> None:
-    """Programs watch the API server itself."""
-    with served(cluster(), tmp_path) as call:
-        done = call("status", "mnist", "--watch", "-o", "json")
-    assert done.exit_code == 2
