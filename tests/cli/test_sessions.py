@@ -3,6 +3,7 @@
 A file of golden/sessions/ has `files`, and `sessions` by the rule that each shows:
 
     files   more files, or others in their place; null: there is none
+    cluster objects of a fake API server, by resource
     run     command lines without `fairlead`, each with its exit code; `< FILE` gives standard input
     says    what is printed among the rest, whatever its wording
 
@@ -13,12 +14,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from tests.cli.run.scripted_cluster import PODS, RUNS, Cluster, served
 from tests.fast_yaml import load_yaml
 from tests.wording import Wording, mentions
 from webhook.cli import fairlead
@@ -29,7 +32,7 @@ FOLDER = Path(__file__).parents[1] / "golden" / "sessions"
 VOLATILE = {
     r"\b([0-9a-f]{16}|[0-9a-f]{64})\b": "HASH",
     r"\(in [\ddhm]+\)": "(in TIME)",
-    r"ended [\ddhm]+ ago": "ended TIME ago",
+    r"\b[\ddhm]+ ago": "TIME ago",
     r"ends in \d+ days": "ends in SOME days",
 }
 
@@ -46,6 +49,7 @@ def read_sessions() -> dict[str, dict[str, Any]]:
 
 
 SESSIONS = read_sessions()
+COLLECTIONS = {"runs": RUNS, "pods": PODS, "nodes": "/api/v1/nodes"}
 
 
 def printed(line: str, code: int) -> str:
@@ -70,13 +74,18 @@ def test_commands_print_the_golden_transcript(
 ) -> None:
     """To the letter."""
     session = SESSIONS[name]
-    assert session.keys() <= {"files", "run", "says"}
+    assert session.keys() <= {"files", "cluster", "run", "says"}
     monkeypatch.chdir(tmp_path)
     for file, text in session["files"].items():
         if text is not None:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
             Path(file).write_text(text)
-    transcript = "".join(printed(line, code) for line, code in session["run"].items())
+    cluster = Cluster()
+    for resource, objects in session.get("cluster", {}).items():
+        cluster.add(COLLECTIONS[resource], *objects)
+    with served(cluster, tmp_path) if cluster.objects else nullcontext():
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+        transcript = "".join(printed(line, code) for line, code in session["run"].items())
     mentions(transcript, *session.get("says", ()))
     for pattern, word in VOLATILE.items():
         transcript = re.sub(pattern, word, transcript)
