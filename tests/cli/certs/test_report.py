@@ -31,13 +31,13 @@ from tests.cli.certs.certificate_states import (
 from tests.wording import Wording
 from webhook import names
 from webhook.cli.certs.report import (
-    OVERDUE,
     CertificateState,
     ReadObject,
     document,
     lines,
     problems,
 )
+from webhook.installation.doctor.program_checks import OVERDUE
 from webhook.times import to_second
 
 OTHER = Authority(new_authority("fairlead", NOW)).bundle
@@ -59,6 +59,9 @@ STATES: dict[str, CertificateState] = {
     "a garbled authority": state(secret({"tls.crt": b"garbage"})),
     "no leaf": state(STEADY, ABSENT),
     "no leaf of a new authority": state(Authority(staged=NEXT), ABSENT),
+    "a leaf with another's key": state(
+        STEADY, secret({"tls.crt": LEAF.certificate, "tls.key": NEXT.private_key})
+    ),
     "a garbled leaf": state(STEADY, secret({"tls.crt": b"x"})),
     "a leaf of an unknown authority": state(STEADY, serving(OTHER)),
     "a leaf of cert-manager": state(ABSENT, serving(annotations=BY_CERT_MANAGER)),
@@ -89,7 +92,7 @@ def lasting(text: str) -> str:
     # Those of a bundle are in the order of their certificates' bytes, which are drawn.
     text = text.replace("AUTHORITY-02, AUTHORITY-01", "AUTHORITY-01, AUTHORITY-02")
     text = re.sub(r"trusts [0-9a-f]{12}", "trusts ANOTHER-ONE!", text)
-    return re.sub(r"(renewed in|from|renewed by) [\w:-]+", r"\1 TIME", text)
+    return re.sub(r"(renewed in|from(?= \d)|renewed by) [\w:-]+", r"\1 TIME", text)
 
 
 @pytest.mark.parametrize("name", STATES)
