@@ -233,10 +233,10 @@ def _findings(state: CertificateState, now: datetime) -> Iterator[Finding]:
             yield error(f"the {where} has no key of its certificate", keeper.renew)
     # Nothing fails without the validating one; `fairlead doctor` checks whether it is missing.
     pods = [each for each in state.configurations.items() if each[0].startswith(_OF_PODS)]
-    for name, found in pods:
-        if found.raw is None and not found.hidden:
+    for name, configuration in pods:
+        if configuration.raw is None and not configuration.hidden:
             yield error(f"there is no {name}: no pod is sent to the webhook", "fairlead install")
-    if not state.published and all(found.raw for _, found in pods):
+    if not state.published and all(each.raw for _, each in pods):
         what = f"no webhook calls the Service {installation.service} of this namespace"
         yield error(what, "is it the right namespace (-n), and the right cluster?")
     yield from judge_trust(state.published, serving, keeper)
