@@ -43,6 +43,7 @@ def read_sessions() -> dict[str, dict[str, Any]]:
     for path in sorted(FOLDER.glob("*.yaml")):
         content = load_yaml(path.read_text())
         for rule, session in content["sessions"].items():
+            assert len(rule) < 90, "pytest numbers tests with longer names"
             files = {**content["files"], **session.get("files", {})}
             found[f"{path.stem}: {rule}"] = {**session, "files": files}
     return found
