@@ -33,6 +33,7 @@ VOLATILE = {
     r"\b([0-9a-f]{16}|[0-9a-f]{64})\b": "HASH",
     r"\(in [\ddhm]+\)": "(in TIME)",
     r"\b[\ddhm]+ ago": "TIME ago",
+    r'"spot":"20[^"]*Z"': '"spot":"TIME"',
     r"ends in \d+ days": "ends in SOME days",
 }
 
