@@ -200,6 +200,37 @@ def trusted(*pems: bytes | None) -> Changes:
     return {"configuration": found}
 
 
+OF_WEBHOOK = {"app": names.WEBHOOK}
+
+
+def webhook_with(status: Json | None, *pods: Json) -> Changes:
+    """A webhook whose Deployment has another status; None: it has none."""
+    one = deployment(names.WEBHOOK, 3)
+    one["status"] = {**one["status"], **status} if status else {}
+    return {"deployments": {**seen().deployments, names.WEBHOOK: one}, "pods": pods}
+
+
+def a_pod(
+    *,
+    phase: str = "Running",
+    waiting: Json | None = None,
+    metadata: Json | None = None,
+    **conditions: str,
+) -> Json:
+    """A pod of the webhook; conditions with a message are False, others are True."""
+    ports = [{"name": "health", "containerPort": 81}]
+    found = [
+        {"type": kind, "status": "False" if text else "True", "message": text}
+        for kind, text in conditions.items()
+    ]
+    state = {"waiting": waiting} if waiting else {}
+    return {
+        "metadata": metadata or {"name": "webhook-1", "labels": {**OF_WEBHOOK, "hash": "x"}},
+        "spec": {"containers": [{"name": "w", "ports": ports}]},
+        "status": {"phase": phase, "conditions": found, "containerStatuses": [{"state": state}]},
+    }
+
+
 # By check: each rule, and how the cluster differs from a good one.
 CASES: dict[str, dict[str, Changes]] = {
     "end to end": {
@@ -334,18 +365,50 @@ CASES: dict[str, dict[str, Changes]] = {
         },
     },
     "programs": {
-        "no pod available is an error": {
+        "no pod available is an error": webhook_with({"availableReplicas": 0}),
+        "some pods available are a warning": webhook_with({"availableReplicas": 2}),
+        "a Deployment that was not observed yet": webhook_with({"observedGeneration": 0}),
+        "a Deployment without a status": webhook_with(None),
+        "pods that are not new yet": webhook_with({"updatedReplicas": 1}),
+        "old pods that end": webhook_with({"replicas": 4}),
+        "no replica is as wanted if none is wanted": {
             "deployments": {
                 **seen().deployments,
-                names.WEBHOOK: deployment(names.WEBHOOK, 3, availableReplicas=0),
+                names.WEBHOOK: deployment(names.WEBHOOK, 0),
             }
         },
-        "some pods available are a warning": {
-            "deployments": {
-                **seen().deployments,
-                names.WEBHOOK: deployment(names.WEBHOOK, 3, availableReplicas=2),
+        "pods that cannot be created": webhook_with(
+            {
+                "availableReplicas": 0,
+                "conditions": [
+                    {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
+                ],
             }
-        },
+        ),
+        "an image that cannot be pulled is said once": webhook_with(
+            {"availableReplicas": 0},
+            *[a_pod(waiting={"reason": "ImagePullBackOff", "message": "no such host"})] * 2,
+        ),
+        "a program that ends at its start": webhook_with(
+            {"availableReplicas": 0}, a_pod(waiting={"reason": "CrashLoopBackOff"})
+        ),
+        "a container that cannot be made": webhook_with(
+            {"availableReplicas": 0},
+            a_pod(waiting={"reason": "CreateContainerConfigError", "message": "no ConfigMap"}),
+        ),
+        "a pod that runs and is not ready": webhook_with({"availableReplicas": 0}, a_pod()),
+        "a pod that does not run yet": webhook_with(
+            {"availableReplicas": 0}, a_pod(phase="Pending")
+        ),
+        "a pod that waits for a node": webhook_with(
+            {"availableReplicas": 0}, a_pod(PodScheduled="0/3 nodes are available")
+        ),
+        "pods of others, those that end, and those that are ready are fine": webhook_with(
+            {"availableReplicas": 2},
+            a_pod(metadata={"name": "other", "labels": {"app": "other"}}),
+            a_pod(metadata={"name": "w", "labels": OF_WEBHOOK, "deletionTimestamp": "now"}),
+            a_pod(Ready=""),
+        ),
         "a webhook outside needs no Deployment": {
             **OUTSIDE,
             "deployments": {names.CONTROLLER: deployment(names.CONTROLLER, 2)},
