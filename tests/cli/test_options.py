@@ -16,6 +16,7 @@ from webhook.cli.controller import command as controller
 from webhook.cli.options import (
     CLUSTER,
     Duration,
+    Kubeconfig,
     Where,
     paths_of,
     text,
@@ -128,3 +129,17 @@ def test_a_process_has_no_option_that_is_not_a_setting(
 ) -> None:
     """Its options are its settings' fields, in their order, each with a help text."""
     assert [each.name for each in process.params] == [each.name for each in fields(settings)]
+
+
+def test_without_a_kubeconfig_that_of_the_home_directory_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kubectl does; $KUBECONFIG goes before it."""
+    (tmp_path / ".kube").mkdir()
+    file = tmp_path / ".kube" / "config"
+    file.write_text("")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    assert Kubeconfig().file == file
+    monkeypatch.setenv("KUBECONFIG", "elsewhere")
+    assert Kubeconfig().file is None

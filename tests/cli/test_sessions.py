@@ -3,7 +3,8 @@
 A file of golden/sessions/ has `files`, and `sessions` by the rule that each shows:
 
     files   more files, or others in their place; null: there is none
-    cluster objects of a fake API server, by resource; `logs` of its pods, by name
+    cluster objects of a fake API server, by resource; `logs` of its pods, by name; and the status
+            of requests that are refused, by path
     run     command lines without `fairlead`, each with its exit code; `< FILE` gives standard input
     says    what is printed among the rest, whatever its wording
 
@@ -21,7 +22,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.cli.run.scripted_cluster import PODS, RUNS, Cluster, log, served
+from tests.cli.run.scripted_cluster import PODS, RUNS, Cluster, log, refuse, served
 from tests.fast_yaml import load_yaml
 from tests.wording import Wording, mentions
 from webhook.cli import fairlead
@@ -76,7 +77,7 @@ def test_commands_print_the_golden_transcript(
 ) -> None:
     """To the letter."""
     session = SESSIONS[name]
-    assert session.keys() <= {"files", "cluster", "logs", "run", "says"}
+    assert session.keys() <= {"files", "cluster", "logs", "refused", "run", "says"}
     monkeypatch.chdir(tmp_path)
     for file, text in session["files"].items():
         if text is not None:
@@ -84,10 +85,14 @@ def test_commands_print_the_golden_transcript(
             Path(file).write_text(text)
     cluster = Cluster()
     for resource, objects in session.get("cluster", {}).items():
-        cluster.add(COLLECTIONS[resource], *objects)
+        for each in objects:
+            within = f"/{each['metadata'].get('namespace', 'default')}/"
+            cluster.add(COLLECTIONS[resource].replace("/default/", within), each)
+    for path, code in session.get("refused", {}).items():
+        cluster.answers[path] = refuse(code)
     for pod, text in session.get("logs", {}).items():
         cluster.answers[f"{PODS}/{pod}/log"] = log(text.encode())
-    with served(cluster, tmp_path) if cluster.objects else nullcontext():
+    with served(cluster, tmp_path) if cluster.objects or cluster.answers else nullcontext():
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
         transcript = "".join(printed(line, code) for line, code in session["run"].items())
     mentions(transcript, *session.get("says", ()))

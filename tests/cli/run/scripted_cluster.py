@@ -84,6 +84,15 @@ def log(*chunks: bytes, pause: float = 0.0, ends: bool = True) -> Handler:
     return handle
 
 
+def refuse(code: int) -> Handler:
+    """A refusal."""
+
+    async def handle(_: Request, answer: Answer) -> None:
+        await answer.status(code, "Refused", f"the server answers {code}")
+
+    return handle
+
+
 @dataclass
 class Cluster:
     """Objects by path. A path of `answers` is answered by its function instead."""
