@@ -8,8 +8,6 @@ import re
 import shlex
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -472,11 +470,3 @@ def test_what_cannot_be_had_ends_it_with_the_reason(tmp_path: Path) -> None:
     assert absent in failed(tmp_path, cluster=("--namespaces", absent))
     assert "--ca-out" in failed(tmp_path, "--ca-out", f"{absent}/ca.crt")
     assert "--name" in failed(tmp_path, "--name", "")
-
-
-def test_its_help_imports_nothing_heavy() -> None:
-    """So that it is there at once."""
-    heavy = ["pydantic", "kubernetes", "uvicorn", "starlette", "cryptography", "yaml"]
-    code = f"import sys, webhook.cli.serve;print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
