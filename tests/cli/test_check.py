@@ -23,7 +23,11 @@ def test_a_class_that_the_cluster_does_not_have_is_an_error(wording: Wording) ->
     checked = check_report.check(given, datetime.now(UTC))
     assert checked is not None
     (found,) = checked.findings
-    assert (checked.errors, found.line, found.path) == (1, 4, "spec.overrides.priorityClassName")
+    assert (found.severity, found.line, found.path) == (
+        "error",
+        4,
+        "spec.overrides.priorityClassName",
+    )
     mentions(found.message, "PriorityClass", "'lwo'", "'low'")
     wording(found.message)
     assert not [*check_report.notes(given, checked)]
