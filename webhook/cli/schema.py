@@ -89,7 +89,6 @@ def command(kind: str, of: str | None, output: str | None) -> None:
 
 # The models take as long to import as the rest of the command: not for --help.
 def _definitions(of: str | None) -> list[dict[str, Any]]:
-    """Return the definition of one kind, or of all of them."""
     from webhook.policy.crd.definitions import custom_resource_definitions
     from webhook.run.crd import custom_resource_definition
 

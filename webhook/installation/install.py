@@ -203,7 +203,6 @@ class Installer:
             await self._patience.until(str(key), missing)
 
     async def _report_images(self, deployment: Json, reported: set[str]) -> None:
-        """Report at once that an image cannot be pulled."""
         pods = f"/api/v1/namespaces/{deployment['metadata']['namespace']}/pods"
         for trouble in rollout.troubles(deployment, (await self._client.get(pods))["items"]):
             if trouble.of_image and trouble.what not in reported:

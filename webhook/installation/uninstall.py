@@ -117,7 +117,6 @@ async def uninstall(
 
 
 async def _remaining_definitions(client: Client) -> list[str]:
-    """Return the definitions that still exist, each with the option that deletes it."""
     words = {
         _RUNS: "every Run: they stay for the next installation (--delete-runs deletes them, with "
         "all that they own)",
