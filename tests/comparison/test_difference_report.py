@@ -34,9 +34,9 @@ def test_pods_that_are_alike_stand_together() -> None:
         ]
     )
     first, second = found.changes
-    assert [(some.maker, some.indexes, some.more) for some in first.pods] == [
-        (JOB, (0, 2, 3), 7),
-        (POD, (0,), 0),
+    assert [(some.object, some.pods, some.indexes, some.count) for some in first.objects] == [
+        ("Job/train", "4 pods", (0, 2, 3), 10),
+        ("Pod/a", "", (0,), 1),
     ]
     assert (first.count, second.namespace, second.count) == (11, "team", 1)
 
@@ -44,23 +44,23 @@ def test_pods_that_are_alike_stand_together() -> None:
 def test_what_hurts_comes_first() -> None:
     """Rejections, then pods without a node, then those placed differently."""
     found = report(JudgedPod(POD, 0, 0, each) for each in (MOVED, STRANDED, REJECTED))
-    assert [change.difference.kind for change in found.changes] == [
+    assert [each.change for each in found.changes] == [
         "rejected",
         "unplaceable",
         "moved",
     ]
-    assert found.stranded == 1
+    assert found.pods.without_node == 1
 
 
 def test_sums_go_by_namespace_and_policy() -> None:
     """A pod that differs by two policies stands in the rows of both, and counts once in all."""
     found = report([JudgedPod(JOB, 0, 2, MOVED), JudgedPod(OTHER, 0, 0, REJECTED)])
-    assert [(row.namespace, row.policy, dict(row.counts)) for row in found.rows] == [
-        ("research", "one", {"moved": 3}),
-        ("research", "two", {"moved": 3}),
-        ("team", "amd64", {"rejected": 1}),
+    assert [(row.namespace, row.policy, row.rejected, row.moved) for row in found.summary] == [
+        ("research", "one", 0, 3),
+        ("research", "two", 0, 3),
+        ("team", "amd64", 1, 0),
     ]
-    assert (found.differing, dict(found.counts)) == (4, {"rejected": 1, "moved": 3})
+    assert (found.pods.differing, found.pods.rejected, found.pods.moved) == (4, 1, 3)
 
 
 def test_pods_that_stay_are_only_counted() -> None:
@@ -72,5 +72,5 @@ def test_pods_that_stay_are_only_counted() -> None:
             JudgedPod(OTHER, 0, 0, "no run"),
         ]
     )
-    assert (found.total, found.rejected, found.others, found.live) == (5, 1, 1, 1)
-    assert (found.changes, found.rows) == ((), ())
+    assert found.pods[:6] == (5, 1, 1, 1, 0, 0)
+    assert (found.changes, found.summary) == ([], [])

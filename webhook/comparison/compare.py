@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from webhook.comparison.difference import (
     Difference,
     FieldChange,
-    Nodes,
+    Shut,
     Side,
-    is_without_node,
     kind_of,
     same_placement,
 )
@@ -59,7 +58,7 @@ class Comparison:
         if alike and (self._same_classes or old.world.nodes is None):
             return "same"
         sides = _side(old), _side(new)
-        if alike and is_without_node(sides[0].nodes) == is_without_node(sides[1].nodes):
+        if alike and sides[0].stranded == sides[1].stranded:
             return "same"
         if not any(side.allowed for side in sides):
             return "rejected"
@@ -73,9 +72,13 @@ def _side(found: Evaluation) -> Side:
     if not decision.allowed or nodes is None or nodes.unknown:
         return Side(decision.result, decision.reason)
     shut = () if nodes.last.admitted else nodes.last.shut[:_TOLD]
-    most = tuple([(each.condition, len(each.nodes)) for each in shut])
-    count = Nodes(len(nodes.last.admitted), nodes.last.total, most, nodes.on_demand)
-    return Side(decision.result, decision.reason, count)
+    return Side(
+        decision.result,
+        decision.reason,
+        len(nodes.last.admitted),
+        tuple([Shut(each.condition, len(each.nodes)) for each in shut]),
+        nodes.on_demand,
+    )
 
 
 class Authors:

@@ -9,7 +9,7 @@ import click
 from tests.comparison.worlds import NODES, arrival, different, policies
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, line_with, mentions
-from webhook.cli.diff.report import MAX_CHARACTERS, Outcome, lines, markdown
+from webhook.cli.diff.report import MAX_CHARACTERS, Outcome, lines, markdown, outcome_of
 from webhook.comparison.difference import Difference, FieldChange
 from webhook.comparison.difference_report import JudgedPod, Maker, report
 
@@ -22,8 +22,8 @@ LIVE = Maker("Pod/a", "team", "cluster", live=True)
 def told(*judged: JudgedPod, nodes: int | None = 3) -> list[str]:
     """The lines below the head, with single blanks."""
     empty = policies()
-    outcome = Outcome("old", "new", empty, empty, nodes, report(judged))
-    return [" ".join(click.unstyle(line).split()) for line in lines(outcome)][3:]
+    found = outcome_of(("old", empty), ("new", empty), nodes, [], report(judged))
+    return [" ".join(click.unstyle(line).split()) for line in lines(found)][3:]
 
 
 def moved(*fields: FieldChange) -> Difference:
@@ -105,7 +105,7 @@ LONG = "x" * 253
 def outcome(*judged: JudgedPod) -> Outcome:
     """What would be printed of them."""
     empty = policies()
-    return Outcome(LONG, "new", empty, empty, None, report(judged))
+    return outcome_of((LONG, empty), ("new", empty), None, [], report(judged))
 
 
 def rejected(value: str) -> Difference:

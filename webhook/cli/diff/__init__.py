@@ -153,16 +153,15 @@ def command(question: Question, output: str) -> None:
         outcome = answer(question)
     print_result(
         output,
-        json=lambda: report.document(outcome),
+        json=lambda: outcome,
         text=lambda: report.lines(outcome),
         markdown=lambda: report.markdown(outcome),
     )
-    found = outcome.report
-    rejected = found.counts["rejected"]
+    pods = outcome.pods
     failing = {
-        "changed": found.differing,
-        "unplaceable": rejected + found.stranded,
-        "rejected": rejected,
+        "changed": pods.differing,
+        "unplaceable": pods.rejected + pods.without_node,
+        "rejected": pods.rejected,
         "never": 0,
     }
     sys.exit(FAILED if failing[question.fail_on] else DONE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.cli.cluster_surroundings import read_policies, read_world
 from webhook.cli.decisions import miscounted, misshapen, not_asked
 from webhook.cli.diff.comparison_input import ComparisonInput, Pods, is_live, read_pods
-from webhook.cli.diff.report import Outcome
+from webhook.cli.diff.report import Outcome, outcome_of
 from webhook.cli.diff.sets import read_set
 from webhook.cli.dry_run import server_of
 from webhook.cli.live.live_answers import node_list
@@ -78,14 +78,12 @@ def answer(question: Question) -> Outcome:
     with progress.step(f"Deciding on {len(used):,} pods and templates"):
         found, unasked = _compared(gathered)
     print_notes(unasked)
-    return Outcome(
-        question.old.text,
-        question.new.text,
-        gathered.old,
-        world.policies,
+    return outcome_of(
+        (question.old.text, gathered.old),
+        (question.new.text, world.policies),
         None if world.nodes is None else len(world.nodes),
-        found,
         [*notes, *unasked],
+        found,
     )
 
 
