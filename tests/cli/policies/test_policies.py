@@ -25,7 +25,6 @@ from webhook.cli.policies.policies_in_force import (
     where,
 )
 from webhook.cli.policies.reading import gather
-from webhook.cli.policies.report import document, pods_document
 from webhook.errors import UnreadableInput
 from webhook.interception import webhooks
 from webhook.judgement.set_judgement import load_objects
@@ -186,7 +185,7 @@ def test_policies_are_listed_in_the_order_in_which_they_win(
     ]
     mentions(click.unstyle(lines[7]), "counted", "not accepted", ": wrong somewhere")
     wording(f"{lines[0]}\n{click.unstyle(lines[7])}", {the_hash(): "HASH"})
-    assert [each["accepted"] for each in document(found, policy_rows(found))["policies"]] == [
+    assert [row.accepted for row in policy_rows(found)] == [
         None,
         False,
         None,
@@ -215,22 +214,23 @@ def test_a_policys_pods_are_those_that_it_touched_and_those_that_it_would(
 ) -> None:
     """By stamp and by a match now; a policy that is gone still has those that it touched."""
     found = gathered(tmp_path)
-    told = pods_document(pods_of(found, "workers"))
-    assert [each["name"] for each in told["touches"]] == ["w-0"]
-    assert [each["name"] for each in told["would"]] == ["w-1"]
-    (no_more,) = told["noMore"]
-    assert no_more["name"] == "p-0"
-    mentions(no_more["why"], "match.roles: role is ps", "worker")
-    shown = plain(list(report.pods(pods_of(found, "workers"))))
-    mentions(" ".join(shown), f"1 research p-0: {no_more['why']}")
+    told = pods_of(found, "workers")
+    assert [each.name for each in told.touches] == ["w-0"]
+    assert [each.name for each in told.would] == ["w-1"]
+    (no_more,) = told.no_more
+    assert no_more.name == "p-0"
+    mentions(str(no_more.why), "match.roles: role is ps", "worker")
+    shown = plain(list(report.pods(found, pods_of(found, "workers"))))
+    mentions(" ".join(shown), f"1 research p-0: {no_more.why}")
     wording("\n".join(map(click.unstyle, shown)))
     tried = (policy("workers", match={"roles": ["worker"]}, enforcement="Audit"),)
     for policies, said in ((POLICIES, False), (tried, True)):
-        told_now = report.pods(pods_of(gathered(tmp_path, policies=policies), "workers"))
+        now = gathered(tmp_path, policies=policies)
+        told_now = report.pods(now, pods_of(now, "workers"))
         assert any(line.startswith("under Audit") for line in told_now) == said
-    (gone,) = pods_document(pods_of(found, "gone"))["noMore"]
-    mentions(gone["why"], "no policy", "in force")
-    wording(gone["why"])
+    (gone,) = pods_of(found, "gone").no_more
+    mentions(str(gone.why), "no policy", "in force")
+    wording(str(gone.why))
     with pytest.raises(NoSuchPolicy, match="did you mean workers"):
         pods_of(found, "worker")
 
@@ -239,10 +239,10 @@ def test_pods_that_are_not_sent_to_the_webhook_are_touched_by_no_policy(tmp_path
     """By its configuration; those that were stamped once say why not any more."""
     selector = {"matchExpressions": [{"key": "other", "operator": "Exists"}]}
     sending = {"metadata": {}, "webhooks": [{"objectSelector": selector}]}
-    told = pods_document(pods_of(gathered(tmp_path, sending=sending), "workers"))
-    assert (told["touches"], told["would"]) == ([], [])
-    assert [each["name"] for each in told["noMore"]] == ["w-0", "p-0"]
-    assert all("not sent to the webhook" in each["why"] for each in told["noMore"])
+    told = pods_of(gathered(tmp_path, sending=sending), "workers")
+    assert (told.touches, told.would) == ([], [])
+    assert [each.name for each in told.no_more] == ["w-0", "p-0"]
+    assert all("not sent to the webhook" in str(each.why) for each in told.no_more)
 
 
 def test_a_policy_that_leaves_a_pod_alone_does_not_count_it(tmp_path: Path) -> None:
@@ -265,11 +265,11 @@ def test_a_policy_that_leaves_a_pod_alone_does_not_count_it(tmp_path: Path) -> N
         policy("must", requirements={"nodeSelector": {"c": "d"}}),
     )
     found = gathered(tmp_path, policies=policies, pods=(agent, windows), daemon_sets=(daemon_set,))
-    counted = {row.name: (row.matching, row.templates) for row in policy_rows(found)}
+    counted = {row.name: (row.pods_matching, row.templates_matching) for row in policy_rows(found)}
     assert counted == {"over": (1, 0), "linux": (0, 0), "tried": (0, 0), "must": (2, 1)}
     assert [row.name for row in policy_rows(found) if row.never] == ["linux", "tried"]
-    (no_more,) = pods_document(pods_of(found, "over"))["noMore"]
-    mentions(no_more["why"], "matches", "requires nothing", "DaemonSet")
+    (no_more,) = pods_of(found, "over").no_more
+    mentions(str(no_more.why), "matches", "requires nothing", "DaemonSet")
 
 
 def test_labels_that_a_binding_adds_match_no_policy(tmp_path: Path) -> None:
@@ -281,8 +281,8 @@ def test_labels_that_a_binding_adds_match_no_policy(tmp_path: Path) -> None:
         each["metadata"]["labels"] |= zone
     policies = (policy("by-zone", match={"podSelector": {"matchLabels": zone}}),)
     found = gathered(tmp_path, policies=policies, pods=(bound, waiting))
-    would = pods_document(pods_of(found, "by-zone"))["would"]
-    assert [each["name"] for each in would] == ["waiting"]
+    would = pods_of(found, "by-zone").would
+    assert [each.name for each in would] == ["waiting"]
 
 
 def test_that_no_pod_is_sent_is_noted(tmp_path: Path, wording: Wording) -> None:
