@@ -49,17 +49,24 @@ _TOLERATIONS: Final = "tolerations"
 _OF_CLASS: Final = frozenset({_TOLERATIONS, REQUIRED_NODES, PREFERRED_NODES})
 
 
+class Credit(NamedTuple):
+    """A field that a stamp credits to a policy."""
+
+    policy: str
+    field: str
+
+
 class Authored(NamedTuple):
     """The settings that a pod's author wrote, as far as they are known.
 
-    `unsure` are fields, as (policy, field), that the stamp credits to a policy which has changed
-    since: what it set is unknown, so the value counts as the author's. `doubtful` are the lists
+    `unsure` are credits of a policy that has changed since: what it set is unknown, so the value
+    counts as the author's. `doubtful` are the lists
     that may still have entries of a policy; in all others, what is not in the author's text was
     added by others.
     """
 
     placement: PodPlacement
-    unsure: tuple[tuple[str, str], ...] = ()
+    unsure: tuple[Credit, ...] = ()
     doubtful: frozenset[str] = frozenset()
 
 
@@ -79,7 +86,7 @@ def without_credits(
             if isinstance(setting, CapacitySetting) and setting.fallback:
                 there.append(setting.give_up())
     result = own._replace(annotations=_without(own.annotations, names.PLACEMENT))
-    unsure: list[tuple[str, str]] = []
+    unsure: list[Credit] = []
     doubtful: set[str] = set()
     # What was ANDed into the required terms. Two of them may share a requirement.
     conditions: list[Sequence[Term] | None] = []
@@ -101,7 +108,7 @@ def without_credits(
                 conditions += [mode.condition(known) for mode in MODES] if known else ()
             if undone is None:
                 doubtful.add(field)
-                unsure.append((policy, field))
+                unsure.append(Credit(policy, field))
             else:
                 result = undone
     for capacity, mode, weight in _requested_classes(own, policies.classes):

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from webhook.cli.cluster_surroundings import read_world
-from webhook.cli.decisions import decisions, depends_on_node, misshapen, unknown_facts
+from webhook.cli.decisions import decisions, misshapen, unknown_facts
 from webhook.cli.live.live_objects import Discovery, ObjectReference, find
 from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, compare_pod
 from webhook.cli.live.pod_owners import MakerUnreadable, maker_of, pods_of
@@ -30,11 +30,12 @@ from webhook.errors import (
 )
 from webhook.evaluation.templates import templates_of
 from webhook.placement import nodes as nodes_of
+from webhook.run.observation import controller_of
 from webhook.workloads.template import PodTemplate
 from webhook.workloads.template_search import unread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.evaluation.world import World
     from webhook.kube.client import Client
@@ -129,11 +130,9 @@ class Reader:
     async def answer(self, source: Object) -> LivePod | LiveWorkload:
         """Return the answer for a pod or a workload. Raises NotAMaker."""
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
-            templates = await self._templates_of_owner(source)
-            found = self._judged(source, templates)
-            if depends_on_node(found.today) and await self.read_nodes():
-                found = self._judged(source, templates)
-            return found
+            owner = controller_of(source.value)
+            await self.read_nodes_for([owner] if owner else [])
+            return self._judged(source, await self._templates_of_owner(source))
         sources = self.world.policies.sources
         templates = templates_of(source, sources=sources)
         if not templates:
@@ -143,11 +142,11 @@ class Reader:
                 "template, such as a job, a deployment or a run"
             )
         live = await pods_of(self._discovery, source, self.notes)
-        workload = self._judged_workload(source, templates, live)
-        today = (*workload.replicas, *(each.today for each in workload.pods))
-        if any(map(depends_on_node, today)) and await self.read_nodes():
-            workload = self._judged_workload(source, templates, live)
-        return workload
+        owners = (controller_of(each.value) or {} for each in live)
+        await self.read_nodes_for([source.value, *owners])
+        replicas = decisions(Offline(self.world, [source], templates))
+        pods = [self._judged(each, templates) for each in live]
+        return LiveWorkload(source, templates, replicas, pods)
 
     async def _templates_of_owner(self, pod: Object) -> Sequence[PodTemplate] | None:
         """Return the templates of the owner of a pod; None, with a note, if it may not be read."""
@@ -164,31 +163,19 @@ class Reader:
         except InvalidPod as error:
             raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
 
-    def _judged_workload(
-        self, source: Object, templates: Sequence[PodTemplate], live: Sequence[Object]
-    ) -> LiveWorkload:
-        offline = Offline(self.world, [source], templates)
-        pods = [self._judged(pod, templates) for pod in live]
-        return LiveWorkload(source, templates, decisions(offline), pods)
+    async def read_nodes_for(self, owners: Iterable[Mapping[str, Any]]) -> None:
+        """Read the nodes if pods of a DaemonSet depend on them, and they are not known.
 
-    async def read_nodes(self) -> bool:
-        """Read the nodes if they are not known, and return whether they have become known.
-
-        For pods of a DaemonSet, which depend on them. Without the right, they stay unknown.
+        owners: objects, or references to them. Without the right, the nodes stay unknown.
         """
-        if self.world.cluster.node is not None:
-            return False
-        with PassOver(HTTPStatus.FORBIDDEN):
-            nodes = await node_list(self._discovery.client, CLUSTER)
-            self.world = with_nodes(self.world, nodes)
-            return True
-        return False
-
-
-def is_of_daemon_set(reference: Mapping[str, Any] | None) -> bool:
-    """Return whether an owner reference, or an object, is a DaemonSet."""
-    known = reference or {}
-    return known.get("kind") == "DaemonSet" and str(known.get("apiVersion")).startswith("apps/")
+        of_daemon_set = any(
+            each.get("kind") == "DaemonSet" and str(each.get("apiVersion")).startswith("apps/")
+            for each in owners
+        )
+        if of_daemon_set and self.world.cluster.node is None:
+            with PassOver(HTTPStatus.FORBIDDEN):
+                nodes = await node_list(self._discovery.client, CLUSTER)
+                self.world = with_nodes(self.world, nodes)
 
 
 def made_by(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]:

@@ -224,9 +224,9 @@ def _pod_document(live: LivePod, answers: Answers, focus: Focus) -> dict[str, An
         "namespace": live.pod.namespace,
         "same": live.same,
         "author": live.origin.evidence,
-        "unsure": [{"policy": policy, "field": field} for policy, field in live.origin.unsure],
+        "unsure": live.origin.unsure,
         "stamp": live.stamp.whole if live.stamp else None,
         "unstamped": unstamped.reason if unstamped else None,
         "today": focus.document(live.today, answers.policies),
-        "differences": [each._asdict() for each in differences],
+        "differences": differences,
     }
