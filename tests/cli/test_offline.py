@@ -56,7 +56,7 @@ def test_namespaces_and_priority_classes_among_the_objects_count(tmp_path: Path)
         "tier": "batch",
     }
     assert offline.world.cluster.default_priority_class == "normal"
-    assert offline.unknown_namespaces() == []
+    assert offline.describe_unknown() == []
 
 
 def test_the_same_is_read_from_a_file(tmp_path: Path) -> None:
@@ -69,10 +69,10 @@ def test_the_same_is_read_from_a_file(tmp_path: Path) -> None:
 def test_unknown_labels_that_policies_need_are_reported(tmp_path: Path, wording: Wording) -> None:
     """Each namespace once, with the policies and the cure; silent if no policy asks."""
     offline = read(tmp_path, f"{POD}---\n{POD}", BATCH)
-    (told,) = offline.unknown_namespaces()
+    (told,) = offline.describe_unknown()
     mentions(told, "labels", "namespace research", "policy batch", "--namespaces")
     wording(told)
-    assert read(tmp_path, POD).unknown_namespaces() == []
+    assert read(tmp_path, POD).describe_unknown() == []
 
 
 EXCEPTION = """
@@ -110,10 +110,10 @@ def test_results_that_depend_on_unknown_labels_are_reported(
     tmp_path: Path, objects: str, policies: str, facts: tuple[str, ...], wording: Wording
 ) -> None:
     """Each is an answer that a cluster would give otherwise; known labels end it."""
-    (told,) = read(tmp_path, objects, policies).unknown_namespaces()
+    (told,) = read(tmp_path, objects, policies).describe_unknown()
     mentions(told, "namespace research", "not known", *facts)
     wording(told)
-    assert read(tmp_path, f"{objects}---\n{NAMESPACE}", policies).unknown_namespaces() == []
+    assert read(tmp_path, f"{objects}---\n{NAMESPACE}", policies).describe_unknown() == []
 
 
 HASHED = WEB.replace("{spec", "{metadata: {labels: {fairlead.dev/run: web}}, spec")
