@@ -6,16 +6,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB
+from tests.cli.files import POD, POLICIES, REJECTED
 from tests.policy_tests.writing import policy
-from tests.wording import Wording, mentions
+from tests.wording import mentions
 from webhook.cli.decisions import decisions, unlisted_classes
 from webhook.cli.offline import read_offline
-from webhook.errors import UnreadableInput
 from webhook.evaluation.replicas import Replicas
-from webhook.policy.findings import parse_path
 from webhook.workloads.template import MAX_REPLICAS
 
 FIRST_AND_THIRD = policy("some", "match: {replicaIndexes: [0, 2]}, defaults: {schedulerName: s}")
@@ -38,27 +34,6 @@ def decided(folder: Path, objects: str, policies: str = POLICIES) -> list[Replic
     return decisions(read_offline([folder / "o.yaml"], [folder / "p.yaml"], "ml", None))
 
 
-def test_equal_replicas_are_reported_once(tmp_path: Path, wording: Wording) -> None:
-    """Whatever their indexes."""
-    (found,) = decided(tmp_path, TF_JOB)
-    mentions(found.subject, "TFJob/mnist", "ml", "worker × 3")
-    wording(found.subject)
-    assert found.replica_indexes == [0, 1, 2]
-    assert found.decision.policies == ("workers-on-spot",)
-
-
-def test_replicas_that_a_policy_tells_apart_are_distinguished(
-    tmp_path: Path, wording: Wording
-) -> None:
-    """By index; those that are alike need not be neighbours."""
-    found = decided(tmp_path, JOB, FIRST_AND_THIRD)
-    first, second = [each.subject for each in found]
-    mentions(first, "Job/sweep", "ml", " 0, 2 ", "4")
-    mentions(second, "Job/sweep", "ml", " 1, 3 ", "4")
-    wording(first)
-    assert [each.decision.result for each in found] == ["placed", "unchanged"]
-
-
 def test_of_very_many_replicas_the_last_stands_for_the_rest(tmp_path: Path) -> None:
     """No policy lists so many indexes."""
     many = JOB.replace("completions: 4", f"completions: {2**31 - 1}")
@@ -66,13 +41,6 @@ def test_of_very_many_replicas_the_last_stands_for_the_rest(tmp_path: Path) -> N
     assert (some.indexes, some.count) == ((0, 2), 2)
     assert len(others.indexes) == MAX_REPLICAS - 2
     mentions(others.subject, "Job/sweep", f" 1, 3-{2**31 - 2} ", f" {2**31 - 1}")
-
-
-def test_no_replicas_are_shown_as_one_would_be(tmp_path: Path) -> None:
-    """A workload that is scaled to nothing will be scaled up again."""
-    (found,) = decided(tmp_path, TF_JOB.replace("replicas: 3", "replicas: 0"))
-    mentions(found.subject, "TFJob/mnist", "worker × 0")
-    assert found.decision.result == "placed"
 
 
 def test_a_pod_from_the_cluster_is_decided_on_as_it_is(tmp_path: Path) -> None:
@@ -90,22 +58,6 @@ def test_a_rejected_pod_stays_as_it_is(tmp_path: Path) -> None:
     (found,) = decided(tmp_path, POD + "  nodeSelector: {arch: arm64}\n", REJECTED)
     assert not found.decision.allowed
     assert found.evaluation.patched == found.arrival.pod
-
-
-def test_a_field_of_the_wrong_type_is_named_with_its_place(
-    tmp_path: Path, wording: Wording
-) -> None:
-    """File, line, column, object and whole path; of every pod at once."""
-    labels = POD.replace("run: mnist", "run: yes")
-    spread = JOB.replace("containers:", "nodeSelector: {spot: true}, containers:")
-    with pytest.raises(UnreadableInput) as caught:
-        decided(tmp_path, f"{labels}---\n{spread}")
-    first, second = caught.value.problems
-    assert first.startswith(f"{tmp_path}/o.yaml:6:")
-    mentions(first, "Pod/mnist: metadata.labels[fairlead.dev/run]: ", "string", "quotes")
-    assert second.startswith(f"{tmp_path}/o.yaml:18:33:")
-    mentions(second, "Job/sweep: spec.template.spec.nodeSelector.spot: ", "string", "quotes")
-    wording(second, {tmp_path: "TMP"})
 
 
 def test_a_cluster_without_a_class_refuses_the_pods_that_get_it(tmp_path: Path) -> None:
@@ -132,26 +84,3 @@ def test_a_cluster_without_a_class_refuses_the_pods_that_get_it(tmp_path: Path) 
     (unlisted,) = decisions(replace(offline, world=replace(offline.world, classes={})))
     (note,) = unlisted_classes([unlisted])
     mentions(note, "unknown", "PriorityClass urgent")
-
-
-@pytest.mark.parametrize(
-    ("path", "wanted"),
-    [
-        ("metadata", ["metadata"]),
-        ("spec.tolerations[0].key", ["spec", "tolerations", 0, "key"]),
-        ("metadata.labels[a.b/c]", ["metadata", "labels", "a.b/c"]),
-    ],
-)
-def test_a_path_is_taken_apart(path: str, wanted: list[str | int]) -> None:
-    """A key in brackets may have dots in it."""
-    assert parse_path(path) == tuple(wanted)
-
-
-def test_an_objects_error_is_reported_once(tmp_path: Path) -> None:
-    """Not for each of its templates."""
-    worker = TF_JOB[TF_JOB.index("    Worker:") :]
-    both = TF_JOB.replace("name: mnist}", "name: My_Job}") + worker.replace("Worker", "PS")
-    with pytest.raises(UnreadableInput) as caught:
-        decided(tmp_path, both)
-    (problem,) = caught.value.problems
-    mentions(problem, "o.yaml:3:18:", "TFJob/My_Job", "metadata.name", "'My_Job'")

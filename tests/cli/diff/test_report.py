@@ -37,18 +37,9 @@ def test_live_pods_are_marked(wording: Wording) -> None:
     job = Maker("Job/train", "team", "cluster", count=3)
     found = told(JudgedPod(LIVE, 0, 0, moved()), JudgedPod(job, 0, 2, "same"))
     total, kinds = found[:2]
-    mentions(total, "4 pods", "1 placed differently")
     assert re.findall(r"live.*: (\d+); .*templates.*: (\d+)", kinds) == [("1", "3")]
     wording(f"{total}\n{kinds}")
     line_with(found, "1 pod in team: Pod/a (live)")
-
-
-def test_unchanged_pods_are_counted_too(wording: Wording) -> None:
-    """Pods that stay rejected, and pods of no run."""
-    found = told(JudgedPod(LIVE, 0, 0, "rejected"), JudgedPod(LIVE, 1, 0, "no run"))
-    mentions(found[0], "1 pod", "no change")
-    wording(line_with(found, "1 pod", "rejected before and after"))
-    wording(line_with(found, "1 pod", "not part of a run"))
 
 
 def test_a_field_has_the_sign_of_what_became_of_it(wording: Wording) -> None:
@@ -80,7 +71,6 @@ def test_a_pod_that_is_no_longer_rejected_has_the_old_reason(wording: Wording) -
     """And if no node would take the pod, with that."""
     found = told(JudgedPod(LIVE, 0, 0, different([STRICT], [], ARM, NODES)))
     line_with(found, "before: policy amd64: ", "requirements.nodeSelector[arch]: ", "'amd64'")
-    mentions(found[-1], "0 of 3 nodes", "nodeSelector arch=arm64 on 3")
     assert "before" not in found[-1]
     wording(found[-1])
 
@@ -89,14 +79,7 @@ def test_nodes_that_come_back_are_counted(wording: Wording) -> None:
     """From none to some."""
     found = told(JudgedPod(LIVE, 0, 0, different([NOWHERE], [], arrival(), NODES)))
     line_with(found, "No longer without a node: 1 pod")
-    mentions(found[-1], "1 of 3 nodes", "0 did before")
     wording(found[-1])
-
-
-def test_without_nodes_the_missing_check_is_reported(wording: Wording) -> None:
-    """Only where it could matter."""
-    wording(line_with(told(JudgedPod(LIVE, 0, 0, moved()), nodes=None), "node", "give --nodes"))
-    assert "--nodes" not in "\n".join(told(JudgedPod(LIVE, 0, 0, "same"), nodes=None))
 
 
 LONG = "x" * 253

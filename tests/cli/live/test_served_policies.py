@@ -9,7 +9,7 @@ import pytest
 
 from tests.admission.reviews import POOL, policy_set
 from tests.kube.fake_api import answer_of
-from tests.wording import Wording, mentions
+from tests.wording import Wording
 from webhook import names, validating
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.live.served_policies import differing, not_served
@@ -74,7 +74,6 @@ def test_another_set_is_rejected_with_the_right_command(tmp_path: Path, wording:
     """That all is well under policies that nobody serves would be no answer."""
     with pytest.raises(ClusterError) as caught:
         said(tmp_path, served("12ab", "12ab"), OWN)
-    mentions(str(caught.value), "12ab", OWN, "--policies DIR", "--policies cluster")
     wording(str(caught.value))
 
 
@@ -83,14 +82,12 @@ def test_where_the_clusters_are_asked_for_that_others_serve_is_a_note(
 ) -> None:
     """`explain -f --policies cluster`, `diff cluster` and `exceptions` answer all the same."""
     (note,) = said(tmp_path, served("12ab", "12ab"), ask=differing)
-    mentions(note, "12ab", "in the cluster", OWN)
     wording(note)
 
 
 def test_replicas_that_are_behind_are_counted(tmp_path: Path, wording: Wording) -> None:
     """A change takes a second or two to be everywhere."""
     (note,) = said(tmp_path, served(POLICIES.hash, "12ab", POLICIES.hash))
-    mentions(note, "1 of 3 replicas", OWN)
     wording(note)
 
 
@@ -102,7 +99,6 @@ def test_a_webhook_that_is_sent_no_policies_serves_files(
     cluster: dict[str, object] = {PODS: [], MUTATING: POLICIES_SENT, JUDGING: judging}
     with pytest.raises(ClusterError) as caught:
         said(tmp_path, cluster, OWN)
-    mentions(str(caught.value), "from files", "--policies DIR")
     wording(str(caught.value))
 
 
@@ -113,7 +109,6 @@ def test_a_missing_right_is_reported_unless_a_stamp_has_the_answer(
     cluster: dict[str, object] = {PODS: None, MUTATING: POLICIES_SENT, JUDGING: POLICIES_SENT}
     assert said(tmp_path, cluster, "12ab", OWN) == []
     (note,) = said(tmp_path, cluster, "12ab")
-    mentions(note, OWN, "unknown", PODS)
     wording(note)
     assert len(said(tmp_path, {**cluster, JUDGING: None})) == 1
     assert len(said(tmp_path, {PODS: []})) == 1

@@ -175,7 +175,6 @@ def test_policies_are_listed_in_the_order_in_which_they_win(
     """With what matches now, and what is counted: by the status, else by replicas."""
     found = gathered(tmp_path, {"r-0": metrics(the_hash(), workers=3), "r-1": metrics(the_hash())})
     lines = plain(list(report.listed(found)))
-    mentions(lines[0], the_hash(), "3 policies", "0 classes", "2 replicas", "serve it")
     heads = ("PRIORITY", "POLICY", "ENFORCED", "LIVE PODS", "WORKLOADS", "PODS DECIDED")
     assert [line.split() for line in lines[2:6]] == [
         " ".join((*heads, "LAST", "FOR")).split(),
@@ -183,7 +182,6 @@ def test_policies_are_listed_in_the_order_in_which_they_win(
         ["0", "counted", "everywhere", "0", "0", "7", "2026-11-02T00:00:00Z", "kinds", "build"],
         ["0", "notebooks", "everywhere", "0", "0", "0", "never", "kinds", "notebook"],
     ]
-    mentions(click.unstyle(lines[7]), "counted", "not accepted", ": wrong somewhere")
     wording(f"{lines[0]}\n{click.unstyle(lines[7])}", {the_hash(): "HASH"})
     assert [row.accepted for row in policy_rows(found)] == [
         None,
@@ -198,14 +196,11 @@ def test_replicas_with_another_set_and_missing_policies_are_reported(
     """Of one replica or of several; and where policies may be, if not in the cluster."""
     other = "0123456789abcdef"
     (first, *_) = report.listed(gathered(tmp_path, {"r-0": metrics(other)}))
-    mentions(click.unstyle(first), "1 replica", "serves another")
     wording(click.unstyle(first), {the_hash(): "HASH"})
     some = {"r-0": metrics(other), "r-1": metrics(the_hash())}
     (first, *_) = report.listed(gathered(tmp_path, some))
-    mentions(click.unstyle(first), "2 replicas", "some of which serve another")
     wording(click.unstyle(first), {the_hash(): "HASH"})
     (*_, last) = report.listed(gathered(tmp_path, policies=()))
-    mentions(last, "no policy", "--policies")
     wording(last)
 
 
@@ -229,7 +224,6 @@ def test_a_policys_pods_are_those_that_it_touched_and_those_that_it_would(
         told_now = report.pods(now, pods_of(now, "workers"))
         assert any(line.startswith("under Audit") for line in told_now) == said
     (gone,) = pods_of(found, "gone").no_more
-    mentions(str(gone.why), "no policy", "in force")
     wording(str(gone.why))
     with pytest.raises(NoSuchPolicy, match="did you mean workers"):
         pods_of(found, "worker")
@@ -289,7 +283,6 @@ def test_that_no_pod_is_sent_is_noted(tmp_path: Path, wording: Wording) -> None:
     """A table that tells of no pods would look as if none matched."""
     found = gathered(tmp_path, sending=None)
     note = found.notes[-1]
-    mentions(note, "no pod is sent", "fairlead install")
     wording(note)
     assert not any(pod.matching for pod in found.pods)
 
@@ -301,9 +294,7 @@ def test_policies_that_never_matched_are_reported_with_the_start_of_counting(
     counted = gathered(tmp_path, {"r-0": metrics(the_hash())})
     assert [row.name for row in policy_rows(counted) if row.never] == ["notebooks"]
     (said, *_) = report.never(counted)
-    mentions(said, "1 of 3 policies", "since 2026-11-02T08:00:00Z")
     (unknown, *_) = report.never(gathered(tmp_path))
-    mentions(unknown, "1 of 3 policies", "earlier matches are unknown")
     assert "since" not in unknown
     wording(f"{said}\n{unknown}")
 
@@ -320,7 +311,6 @@ def test_a_replica_that_answers_with_no_metrics_is_reported(
 ) -> None:
     """A proxy's page, say: the policies are shown all the same."""
     found = gathered(tmp_path, {"r-0": 'fairlead_decisions_total{policy="a'})
-    mentions(found.notes[0], "r-0", "/metrics", "cannot be read")
     wording(found.notes[0])
     assert len(policy_rows(found)) == 3
 
@@ -341,23 +331,22 @@ def test_a_folder_without_a_policy_file_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sets", "same", "facts"),
+    ("sets", "same"),
     [
-        (["", ""], True, ["2 replicas", "same set", "cluster"]),
-        (["", "f" * 64], False, ["2 sets", "the cluster has "]),
-        (["f" * 64, "f" * 64], False, ["1 set ", "the cluster has "]),
+        (["", ""], True),
+        (["", "f" * 64], False),
+        (["f" * 64, "f" * 64], False),
     ],
     ids=["same", "apart", "other"],
 )
 def test_replicas_are_held_against_the_clusters_objects(
-    tmp_path: Path, sets: list[str], same: bool, facts: list[str], wording: Wording
+    tmp_path: Path, sets: list[str], same: bool, wording: Wording
 ) -> None:
     """And against each other."""
     replicas = {f"r-{at}": metrics(each or the_hash()) for at, each in enumerate(sets)}
     found = gathered(tmp_path, replicas)
     assert found.same_set is same
     verdict = click.unstyle([*report.replicas(found)][-1])
-    mentions(verdict, *facts)
     wording(verdict, {the_hash(): "HASH"})
 
 
@@ -374,7 +363,6 @@ def test_where_replicas_cannot_be_asked_the_statuses_tell(tmp_path: Path, wordin
     found = gathered(tmp_path)
     assert [tuple(each) for each in found.served or ()] == [("seen-0", "0123456789abcdef")]
     (note,) = found.notes
-    mentions(note, "what the controller observed last", "no replica", "webhook")
     wording(note)
 
 
@@ -416,7 +404,6 @@ def test_a_match_is_reported_condition_by_condition(wording: Wording) -> None:
     assert conditions == ["namespaces ml-*", "podSelector team=x", "roles worker, ps"]
     mentions(leads, "not", "lead")
     mentions(excluded, "not", "kinds notebook")
-    mentions(for_whom(policy_model()), "every pod")
     wording(for_whom(found))
     wording(for_whom(policy_model()))
 
