@@ -83,7 +83,6 @@ def command(selection: Selection, policy: str, field: str, output: str) -> None:
 
 
 def _live(selection: Selection, focus: Focus, output: str) -> bool:
-    """Print what is found of live objects; whether all are as they would be."""
     from webhook.cli.decisions import not_asked
     from webhook.cli.live import report
 
@@ -102,7 +101,6 @@ def _live(selection: Selection, focus: Focus, output: str) -> bool:
 
 
 def _files(selection: Selection, focus: Focus, output: str) -> bool:
-    """Print what is found of files; whether every pod would be admitted."""
     from webhook.cli import explanation
     from webhook.cli.decisions import readable, unknown_facts
     from webhook.cli.live.focus import NoSuchPolicy, check_policy

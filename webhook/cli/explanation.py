@@ -51,7 +51,6 @@ _ANSWERS = {"applies": "green", "audit": "cyan", "set aside": "yellow"}
 
 
 def lines(replicas: Replicas, policies: PolicySet) -> Iterator[str]:
-    """Yield the explanation, line by line."""
     yield click.style(f"{replicas.subject}: ", bold=True) + verdict(replicas)
     yield from table(head(replicas), 2)
     for title, rows in sections(replicas, policies):
@@ -79,7 +78,6 @@ def sections(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, lis
 
 
 def warning_lines(warnings: Sequence[str]) -> Iterator[str]:
-    """Yield the warnings under their title; nothing if there are none."""
     if warnings:
         yield ""
         yield "  " + click.style("Warnings", bold=True)
@@ -113,7 +111,6 @@ def head(replicas: Replicas) -> list[list[str]]:
 
 
 def reasons(replicas: Replicas) -> Sequence[str]:
-    """Return why the pods are not placed."""
     decision = replicas.decision
     own = [decision.reason] if decision.result in ("rejected", "not-sent") else []
     return [each.removeprefix("fairlead: ") for each in (*own, *replicas.refusals)]
@@ -129,7 +126,6 @@ def _why(answer: PolicyAnswer) -> str:
 
 
 def fields_title(decision: Decision) -> str:
-    """Return the line above the fields."""
     return "Fields" if decision.allowed else "Fields (none is changed)"
 
 
@@ -193,7 +189,6 @@ def audit_entries(decision: Decision) -> list[Entry]:
 
 
 def credited_to(entry: Entry) -> str:
-    """Return the policy and part of an entry of the trace."""
     return f"{entry.policy}, {entry.part}" if entry.policy else "the pod itself"
 
 
@@ -217,7 +212,6 @@ def describe_reason(entry: Entry, policies: PolicySet) -> str:
 
 
 def exception_lines(decision: Decision, now: datetime | None) -> Iterator[str]:
-    """Yield a line for each exception that took policies away."""
     for exception, policies in decision.set_aside.by:
         which = "policy" if len(policies) == 1 else "policies"
         yield f"{which} {', '.join(policies)} set aside: {describe_exception(exception, now)}"

@@ -50,7 +50,6 @@ def show(offline: Offline, decided: Sequence[Replicas], output: str) -> bool:
 
 
 def _names(decided: Sequence[Replicas]) -> Iterator[str]:
-    """Yield one line for each kind of pods."""
     rows = []
     for each in decided:
         row = [each.subject, result(each)]

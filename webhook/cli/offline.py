@@ -71,7 +71,6 @@ class Offline:
 
     @property
     def policies(self) -> PolicySet:
-        """The policies."""
         return self.world.policies
 
     def describe_unknown(self) -> list[str]:
@@ -327,7 +326,6 @@ def _may_get_token(pod: JsonObject) -> bool:
 
 
 def _asking(policies: PolicySet) -> Iterator[str]:
-    """Yield the policies and exceptions that match on labels of namespaces."""
     for one, several, named in (
         ("policy", "policies", policies.policies),
         ("exception", "exceptions", policies.exceptions),

@@ -115,13 +115,11 @@ def print_yaml(objects: Iterable[Any]) -> None:
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Print notes on stderr, in order."""
     for note in notes:
         say("note", note, "yellow")
 
 
 def print_error(error: FairleadError) -> None:
-    """Print an error without ending the command."""
     say("error", str(error))
 
 

@@ -42,7 +42,6 @@ def yaml_text(value: Any) -> str:
 
 
 def yaml_documents(values: Iterable[Any]) -> str:
-    """Documents, one after the other, as `kubectl apply -f` takes them."""
     return "---\n".join(map(yaml_text, values))
 
 

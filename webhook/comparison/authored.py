@@ -164,7 +164,6 @@ def _corrected(field: Field, left: Any, origin: Any) -> Any:
 
 
 def _added(left: Sequence[Toleration], doubtful: Collection[str]) -> list[Toleration]:
-    """Return True if an admission plugin or the DaemonSet controller may have added it."""
     sure = _TOLERATIONS not in doubtful
     return [each for each in left if sure or str(each.get("key")).startswith(_OF_STATE)]
 
@@ -215,7 +214,6 @@ def _replaced(own: PodPlacement, attribute: str, value: object) -> PodPlacement:
 
 
 def _by_settings(settings: Sequence[PlacementSetting], own: PodPlacement) -> PodPlacement:
-    """Return the placement without exactly what the settings give."""
     for setting in settings:
         own = _by_setting(setting, own)
     return own

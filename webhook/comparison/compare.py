@@ -46,7 +46,6 @@ class Comparison:
         self._authors = Authors(old, new)
 
     def compare(self, old: Evaluation, new: Evaluation) -> Difference | Same:
-        """Return the difference for the pod, or its unchanged result."""
         before, after = old.decision, new.decision
         if {before.result, after.result} <= _WITHOUT_POLICIES:
             return "no run"
@@ -138,6 +137,5 @@ def _by_key(trace: Sequence[Entry]) -> Mapping[_Key, Sequence[Entry]]:
 
 
 def _text(entries: Sequence[Entry], counts: Collection[str]) -> str:
-    """Return the reasons of entries with these outcomes; if there are none, all outcomes."""
     done = [each.reason for each in entries if each.outcome in counts]
     return "; ".join(done or [f"{each.outcome}: {each.reason}" for each in entries])

@@ -59,7 +59,6 @@ class Side(NamedTuple):
 
     @property
     def allowed(self) -> bool:
-        """Whether the pod is admitted."""
         return self.result != "rejected"
 
     @property
@@ -146,7 +145,6 @@ def fields(placement: PodPlacement) -> dict[str, Any]:
 
 
 def gaps(has: PodPlacement, would: PodPlacement) -> list[Gap]:
-    """Return every field in which the placements differ; the order of lists does not count."""
     one, other = fields(has), fields(would)
     return [
         Gap(field, one.get(field), other.get(field))

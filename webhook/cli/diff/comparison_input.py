@@ -51,8 +51,6 @@ class Pods:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonInput:
-    """The whole input; `world` has the new set."""
-
     old: PolicySet
     world: World
     pods: Pods
@@ -98,7 +96,6 @@ async def read_pods(
 
 
 def is_live(template: PodTemplate) -> bool:
-    """Return whether it is a pod that exists."""
     return template.is_pod and template.source.file == ANSWERED
 
 
@@ -149,6 +146,5 @@ def _is_over(value: Mapping[str, Any]) -> bool:
 
 
 def owner_of(each: Object) -> str | None:
-    """Return the uid of the object that manages it."""
     owner = controller_of(each.value)
     return str(owner.get("uid")) if owner else None

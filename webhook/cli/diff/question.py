@@ -209,7 +209,6 @@ def _compared(gathered: ComparisonInput) -> tuple[Report, Sequence[str]]:
 
 
 def _daemon_set_notes(gathered: ComparisonInput) -> list[str]:
-    """Return a note if DaemonSets' pods of runs are evaluated without their nodes."""
     if gathered.world.nodes is not None:
         return []
     titles = [

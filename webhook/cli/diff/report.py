@@ -78,7 +78,6 @@ def outcome_of(
     notes: Sequence[str],
     found: Report,
 ) -> Outcome:
-    """Return the outcome; a set is given with its source."""
     was, now = (ComparedSet(source, each.hash, len(each.policies)) for source, each in (old, new))
     return Outcome(was, now, nodes, notes, *found)
 
@@ -95,7 +94,6 @@ def _headline(outcome: Outcome) -> str:
 
 
 def _remarks(outcome: Outcome) -> Iterator[str]:
-    """Yield further facts about the numbers."""
     pods = outcome.pods
     if pods.live:
         coming = f"by templates of workloads: {pods.total - pods.live:,}"
@@ -139,7 +137,6 @@ def _field_lines(fields: Sequence[FieldChange]) -> Iterator[tuple[str, str, str]
 
 
 def _rejection_reason(change: Change) -> str:
-    """Return why the pods are rejected now, or were before; empty if they were not."""
     before = change.change != "rejected"
     side = change.old if before else change.new
     if side.allowed:
@@ -149,7 +146,6 @@ def _rejection_reason(change: Change) -> str:
 
 
 def _nodes_line(change: Change, total: int | None) -> str:
-    """Return the number of nodes that admit the pods, if it changed."""
     old, new = change.old, change.new
     alike = (old.nodes, bool(old.on_demand)) == (new.nodes, bool(new.on_demand))
     if new.nodes is None or alike:
@@ -184,7 +180,6 @@ def _sum_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def lines(outcome: Outcome) -> Iterator[str]:
-    """Yield the report in lines."""
     yield from table(
         [
             [
@@ -252,7 +247,6 @@ def markdown(outcome: Outcome) -> str:
 
 
 def _markdown_notes(notes: Sequence[str]) -> Iterator[str]:
-    """Yield the notes about what is unknown or left out."""
     if notes:
         yield ""
         yield "Unknown, or left out:"

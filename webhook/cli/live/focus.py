@@ -139,25 +139,20 @@ class Focus(NamedTuple):
     field: str = ""
 
     def __bool__(self) -> bool:
-        """Return whether it selects anything."""
         return bool(self.policy or self.field)
 
     @property
     def title(self) -> str:
-        """The selection as text."""
         policy = f"policy {self.policy}" if self.policy else ""
         return ", ".join(filter(None, (policy, self.field)))
 
     def entry(self, entry: Entry | FieldResult, policies: PolicySet) -> bool:
-        """Return whether a line of the trace is about it."""
         return self._policy(entry.policy) and self._field(entry.field, policies)
 
     def credited(self, policy: str, field: str, policies: PolicySet) -> bool:
-        """Return whether a credit of a stamp is about it."""
         return self._policy(policy) and self._field(field, policies)
 
     def difference(self, difference: Difference) -> bool:
-        """Return whether a difference is about it."""
         who = (*difference.then, *difference.now)
         named = not self.policy or self.policy in who
         return named and (not self.field or is_within(difference.field, self.field))
@@ -191,7 +186,6 @@ class Focus(NamedTuple):
 
 
 def check_policy(focus: Focus, policies: PolicySet, stamped: Sequence[str]) -> None:
-    """Raise NoSuchPolicy if neither the set nor a stamp knows the policy."""
     known = [each.name for each in policies.policies]
     if not focus.policy or focus.policy in (*known, *stamped):
         return

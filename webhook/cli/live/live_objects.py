@@ -189,7 +189,6 @@ async def _absent(client: Client, served: Kind, namespace: str, name: str, *, ot
 
 
 async def _names(client: Client, served: Kind, namespace: str) -> list[tuple[str, str]]:
-    """Namespaces and names of the objects that may be listed."""
     try:
         found = await client.list(
             served.path(namespace),

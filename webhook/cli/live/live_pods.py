@@ -79,22 +79,18 @@ class LivePod:
 
     @property
     def source(self) -> Object:
-        """The pod, which is an answer of its own."""
         return self.pod
 
     @property
     def templates(self) -> Sequence[PodTemplate]:
-        """Its template, as its author wrote it."""
         return [self.today.template]
 
     @property
     def replicas(self) -> Sequence[Replicas]:
-        """The decision on it."""
         return [self.today]
 
     @property
     def pods(self) -> Sequence[LivePod]:
-        """The pod itself."""
         return [self]
 
     @property
@@ -212,7 +208,6 @@ def _difference(gap: Gap, stamp: Stamp | None, today: Replicas, policies: Policy
 
 
 def _why(gone: Sequence[str], field: str, today: Replicas, policies: PolicySet) -> Iterator[str]:
-    """Yield why policies that set a field would not set it now."""
     if today.decision.result == "not-sent":
         yield today.decision.reason
         return
@@ -291,17 +286,14 @@ class Answers:
 
     @property
     def policies(self) -> PolicySet:
-        """Today's policies."""
         return self.world.policies
 
     @property
     def pods(self) -> list[LivePod]:
-        """All live pods."""
         return [pod for each in self.found for pod in each.pods]
 
     @property
     def replicas(self) -> list[Replicas]:
-        """The decisions on the objects' pods if they were created now."""
         return [replicas for each in self.found for replicas in each.replicas]
 
     @property

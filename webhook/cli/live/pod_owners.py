@@ -42,7 +42,6 @@ class ListedPod(NamedTuple):
 
 
 def _is_named(owner: Mapping[str, Any]) -> bool:
-    """Return whether apiVersion and name are valid as parts of a path."""
     group, _, version = str(owner.get("apiVersion")).rpartition("/")
     return all(map(is_subdomain, (group or "core", version, str(owner.get("name")))))
 
@@ -124,7 +123,6 @@ class Owners:
         *,
         direct: bool,
     ) -> dict[str, Mapping[str, Any]]:
-        """Read the wanted objects of a kind; return their own owners by uid."""
         above: dict[str, Mapping[str, Any]] = {}
         with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
             served = await discovery.by_kind(*kind)

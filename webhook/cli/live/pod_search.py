@@ -107,7 +107,6 @@ class Found:
     notes: list[str] = field(default_factory=list)
 
     def count(self, kind: Kind) -> int:
-        """Return the number of pods of this kind."""
         return sum(each.finding == kind for each in self.findings)
 
     @property
@@ -259,7 +258,6 @@ def _findings(
     search: Search,
     prospects: Prospects | None,
 ) -> Iterator[tuple[Kind, str | None]]:
-    """Yield the kinds of findings about a pod, each with the reason if it is not a difference."""
     if "otherwise" in search.kinds:
         # A pod that would not be sent, and would stay as it is, need not be restarted.
         if live.state in _REASONS and (live.state != "not sent" or live.differences):

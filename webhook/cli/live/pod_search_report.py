@@ -24,7 +24,6 @@ _COUNTS: Final = {
 
 
 def lines(found: Found) -> Iterator[str]:
-    """Yield a row for each owner and reason, then the counts."""
     rows: dict[tuple[object, ...], list[Finding]] = {}
     for each in found.findings:
         rows.setdefault((each.namespace, each.owner, each.finding, each.text), []).append(each)
@@ -64,7 +63,6 @@ def lines(found: Found) -> Iterator[str]:
 
 
 def _is_unknown(found: Found, kind: Kind) -> bool:
-    """Return whether no pod could be judged for findings of this kind."""
     if kind == "no-node" and found.nodes is None:
         return True
     return kind == "otherwise" and bool(found.unjudged) and not found.judged

@@ -58,7 +58,6 @@ class Stamp(NamedTuple):
 
     @property
     def all_policies(self) -> list[str]:
-        """The policies that took part, then those that an exception took away."""
         return [*self.policies, *(each for gone in self.exceptions.values() for each in gone)]
 
 
@@ -148,7 +147,6 @@ def _text(
 
 
 def _with_values(text: PodPlacement, own: PodPlacement) -> PodPlacement:
-    """Return the text, with the pod's values of labels that only the controller knew."""
     values = {
         key: own.labels.get(key) if value == UNKNOWN else value
         for key, value in text.labels.items()

@@ -49,7 +49,6 @@ _VERDICTS: Final[dict[State, str]] = {
 
 
 def lines(answers: Answers, focus: Focus) -> Iterator[str]:
-    """Yield the answers, object by object."""
     for number, each in enumerate(answers.found):
         if number:
             yield ""
@@ -148,7 +147,6 @@ def _workload_lines(found: LiveWorkload, answers: Answers, focus: Focus) -> Iter
 
 
 def focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[str]:
-    """Yield the decision on pods, for one policy or one field."""
     yield click.style(replicas.subject, bold=True) + f", {focus.title}"
     yield from _rows(focusing.of_replicas(replicas, policies, focus))
 

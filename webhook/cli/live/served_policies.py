@@ -82,7 +82,6 @@ async def not_served(
 
 
 async def _serves_files(client: Client) -> bool:
-    """Return whether pods are sent to a webhook, and writes of policies are not."""
     if not await read_configuration(client):
         return False
     with PassOver(HTTPStatus.FORBIDDEN):

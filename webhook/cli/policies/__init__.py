@@ -100,7 +100,6 @@ def command(
 def _print_answer(
     gathered: PoliciesInForce, name: str, output: str, *, never: bool, replicas: bool
 ) -> int:
-    """Print what is asked; the exit code."""
     from webhook.cli.policies import report
     from webhook.cli.policies.policies_in_force import pods_of, policy_rows
 

@@ -123,7 +123,6 @@ class Row(NamedTuple):
 
     @property
     def never(self) -> bool:
-        """Whether no match is known."""
         live = self.pods_touched or self.pods_matching or self.templates_matching
         return not (live or self.decided or self.last_match)
 
@@ -153,7 +152,6 @@ def _conditions(match: Match) -> list[str]:
 
 
 def policy_rows(gathered: PoliciesInForce) -> list[Row]:
-    """Return a row for each policy, in their order."""
     touched = Counter(name for pod in gathered.pods for name in pod.stamped)
     matching = Counter(name for pod in gathered.pods for name in pod.matching)
     templates = Counter(name for each in gathered.templates for name in each.matching)
@@ -196,8 +194,6 @@ class Touched(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """An object that creates pods."""
-
     namespace: str
     object: str
 
@@ -242,5 +238,4 @@ def pods_of(gathered: PoliciesInForce, name: str) -> PodsOf:
 
 
 def is_audited(gathered: PoliciesInForce, name: str) -> bool:
-    """Return whether the policy is under Audit somewhere."""
     return name in gathered.models and where(gathered.models[name]) != EVERYWHERE

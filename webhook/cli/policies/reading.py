@@ -119,7 +119,6 @@ async def _cluster(
 
 
 async def _comparable(client: Client) -> bool:
-    """Return whether the webhook reads its policies from the cluster, by its Deployment."""
     with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
         deployment = await client.get(_DEPLOYMENT)
         return takes_policies_from_cluster({names.WEBHOOK: deployment}, None)
@@ -173,7 +172,6 @@ class PolicyMatcher:
         return LivePod(pod.namespace, pod.name, taken, applying, failed, excepted)
 
     def template(self, template: PodTemplate) -> Template:
-        """Return an object that creates pods, and the policies that apply to some of them."""
         namespace = template.source.namespace
         every = (
             self._evaluate(template.pod(index), namespace, led=template.led)
@@ -192,6 +190,5 @@ class PolicyMatcher:
 
 
 def _applying(found: Evaluation) -> frozenset[str]:
-    """Return the policies that apply to the pod, also those under Audit."""
     audited = found.decision.audited
     return frozenset((*found.decision.policies, *(audited.policies if audited else ())))

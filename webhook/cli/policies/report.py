@@ -36,7 +36,6 @@ _COLUMNS: Final[dict[str, Callable[[Row], object]]] = {
 
 
 def listed(gathered: PoliciesInForce) -> Iterator[str]:
-    """Yield all policies, in their order."""
     found = policy_rows(gathered)
     known = gathered.policies
     if known:
@@ -57,7 +56,6 @@ def listed(gathered: PoliciesInForce) -> Iterator[str]:
 
 
 def never(gathered: PoliciesInForce) -> Iterator[str]:
-    """Yield the policies that nothing ever matched."""
     every = policy_rows(gathered)
     found = [row for row in every if row.never]
     known = known_since(every)
@@ -71,7 +69,6 @@ def never(gathered: PoliciesInForce) -> Iterator[str]:
 
 
 def pods(gathered: PoliciesInForce, found: PodsOf) -> Iterator[str]:
-    """Yield the pods and workloads of one policy."""
     matching = len(found.touches)
     yield (
         click.style(f"policy {found.policy}", bold=True)
@@ -105,7 +102,6 @@ def pods(gathered: PoliciesInForce, found: PodsOf) -> Iterator[str]:
 
 
 def replicas(gathered: PoliciesInForce) -> Iterator[str]:
-    """Yield which set each replica serves, and whether that is one."""
     if gathered.served is None:
         yield "it is unknown what the replicas of the webhook serve"
         return
@@ -131,7 +127,6 @@ def replicas(gathered: PoliciesInForce) -> Iterator[str]:
 
 
 def wrong(gathered: PoliciesInForce) -> Iterator[str]:
-    """Yield why there is no set."""
     yield click.style(f"{gathered.source}: the policies do not compile", fg="red") + (
         "; the webhook keeps the last good set:"
     )
@@ -160,12 +155,10 @@ def _hash(gathered: PoliciesInForce) -> str:
 
 
 def document(gathered: PoliciesInForce, rows: Sequence[Row]) -> dict[str, Any]:
-    """Policies, and what replicas serve."""
     return {**served_document(gathered), "since": known_since(rows), "policies": rows}
 
 
 def served_document(gathered: PoliciesInForce) -> dict[str, Any]:
-    """Return what replicas serve."""
     return {
         "source": gathered.source,
         "set": gathered.policies.hash if gathered.policies else None,
