@@ -101,7 +101,6 @@ def _live(selection: Selection, focus: Focus, output: str) -> bool:
 
 
 def _files(selection: Selection, focus: Focus, output: str) -> bool:
-    from webhook.cli import explanation
     from webhook.cli.decisions import readable, unknown_facts
     from webhook.cli.live.focus import NoSuchPolicy, check_policy
     from webhook.cli.live.report import focused
@@ -112,12 +111,7 @@ def _files(selection: Selection, focus: Focus, output: str) -> bool:
     decided, problems = readable(offline)
     unknown = [*offline.describe_unknown(), *unknown_facts(decided)]
     print_notes(unknown)
-    texts = (
-        focused(each, offline.policies, focus)
-        if focus
-        else explanation.lines(each, offline.policies)
-        for each in decided
-    )
+    texts = (focused(each, offline.policies, focus) for each in decided)
     print_result(
         output,
         json=lambda: {

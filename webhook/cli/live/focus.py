@@ -25,6 +25,7 @@ from webhook.strict import guess
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from webhook.cli.explanation import Row
     from webhook.cli.live.live_pods import Difference, LivePod
     from webhook.cli.live.missing_stamp import Why
     from webhook.evaluation.replicas import Replicas
@@ -39,8 +40,6 @@ _NOBODYS: Final = {
     ]
     for key, seconds in DEFAULT_TOLERATION_SECONDS.items()
 }
-# A word, a policy, and a text.
-Row = tuple[str, str, str]
 _KEYED: Final = frozenset(field.name for field in FIELDS if field.keyed_by)
 # Prefixes of a path: of JSONPath, in a template, and in a pod.
 _PREFIXES: Final = (".", "spec.template.", "spec.", "metadata.")
