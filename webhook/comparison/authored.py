@@ -98,9 +98,9 @@ def without_credits(
                 continue
             held = [setting for setting in settings.get((policy, field), ()) if holds(setting, own)]
             conditions += map(condition_of, held)
-            undone = (
-                _by_settings(held, result) if held else _by_name(field, result, policies.classes)
-            )
+            undone = result if held else _by_name(field, result, policies.classes)
+            for setting in held:
+                undone = undone and _by_setting(setting, undone)
             if field.startswith("capacity[") and not held:
                 # A class that has changed since leaves its old values.
                 doubtful |= _OF_CLASS
@@ -213,12 +213,6 @@ def _replaced(own: PodPlacement, attribute: str, value: object) -> PodPlacement:
     return own._replace(**changed)
 
 
-def _by_settings(settings: Sequence[PlacementSetting], own: PodPlacement) -> PodPlacement:
-    for setting in settings:
-        own = _by_setting(setting, own)
-    return own
-
-
 def _by_setting(setting: PlacementSetting, own: PodPlacement) -> PodPlacement:
     match setting:
         case MemberSetting() | ScalarSetting() | SpreadSetting():
@@ -294,12 +288,10 @@ def _relieved(
 
 def _minus(term: Term, part: Term) -> Term:
     result: Term = {}
-    expressions = _without_part(term.get("matchExpressions"), part.get("matchExpressions"))
-    if expressions:
-        result["matchExpressions"] = expressions
-    fields = _without_part(term.get("matchFields"), part.get("matchFields"))
-    if fields:
-        result["matchFields"] = fields
+    if left := _without_part(term.get("matchExpressions"), part.get("matchExpressions")):
+        result["matchExpressions"] = left
+    if left := _without_part(term.get("matchFields"), part.get("matchFields")):
+        result["matchFields"] = left
     return result
 
 

@@ -13,7 +13,7 @@ from webhook import names
 from webhook.cli.live.live_objects import Discovery, as_object
 from webhook.errors import InvalidRun
 from webhook.evaluation.templates import templates_of
-from webhook.evaluation.world import World, labels_of
+from webhook.evaluation.world import labels_of
 from webhook.identity import identify
 from webhook.run.observation import controller_of
 from webhook.workloads.by_kind import KINDS
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.kube.client import Client
-    from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
 
@@ -47,13 +46,6 @@ class Pods:
     makers: Sequence[PodTemplate]
     notes: Sequence[str] = ()
     live: Sequence[Object] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonInput:
-    old: PolicySet
-    world: World
-    pods: Pods
 
 
 async def read_pods(

@@ -211,16 +211,23 @@ def lines(outcome: Outcome) -> Iterator[str]:
 def _change(change: Change, total: int | None) -> Iterator[str]:
     pods = f"{count_text(change.count, 'pod')} in {_safe_line(change.namespace)}"
     yield from hanging(f"{pods}: {_subjects(change)}", 4, " " * 2)
+    rows = [*_change_rows(change, total, len(change.fields))]
+    fields = [[click.style(row[0], fg=_SIGNS[row[0]]), *row[1:]] for row in rows if row[1]]
+    yield from table(fields, 4)
+    for _, author, text in rows:
+        yield from hanging(text, 4) if not author else ()
+
+
+def _change_rows(change: Change, total: int | None, most: int) -> Iterator[tuple[str, str, str]]:
+    """Yield a sign, the policy and part, and a text, in the form of a diff; `most` fields."""
     if reason := _rejection_reason(change):
-        yield from hanging(reason, 4)
+        yield "-" if change.change == "rejected" else "+", "", reason
     else:
-        rows = [
-            [click.style(sign, fg=_SIGNS[sign]), author, text]
-            for sign, author, text in _field_lines(change.fields)
-        ]
-        yield from table(rows, 4)
+        yield from _field_lines(change.fields[:most])
+        if more := len(change.fields[most:]):
+            yield " ", "", f"and {more} more fields"
     if nodes := _nodes_line(change, total):
-        yield from hanging(nodes, 4)
+        yield "#", "", nodes
 
 
 def markdown(outcome: Outcome) -> str:
@@ -273,22 +280,14 @@ def _markdown_change(change: Change, total: int | None) -> Iterator[str]:
     yield ""
     count = count_text(change.count, "pod")
     yield f"**{title}**, {count} in {_code(change.namespace)}: {_code(_subjects(change))}"
-    if lines := [*_markdown_lines(change, total)]:
+    lines = [
+        # A diff has no third sign; Markdown viewers colour this one.
+        f"{'!' if sign == '~' else sign} {f'{author}: ' if author else ''}{text}"
+        for sign, author, text in _change_rows(change, total, _MOST_FIELDS)
+    ]
+    if lines:
         fence = "`" * max(3, 1 + max(map(_longest_run, lines)))
         yield from ("", f"{fence}diff", *lines, fence)
-
-
-def _markdown_lines(change: Change, total: int | None) -> Iterator[str]:
-    if reason := _rejection_reason(change):
-        yield f"{'-' if change.change == 'rejected' else '+'} {reason}"
-    else:
-        for sign, author, text in _field_lines(change.fields[:_MOST_FIELDS]):
-            # A diff has no third sign; Markdown viewers colour this one.
-            yield f"{'!' if sign == '~' else sign} {author}: {text}"
-        if len(change.fields) > _MOST_FIELDS:
-            yield f"  and {len(change.fields) - _MOST_FIELDS} more fields"
-    if nodes := _nodes_line(change, total):
-        yield f"# {nodes}"
 
 
 def _code(text: str) -> str:
