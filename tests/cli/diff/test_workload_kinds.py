@@ -100,15 +100,3 @@ class Refusing(Discovery):
     async def get(self, path: str) -> Json:
         """Refuse."""
         raise ClusterError(f"GET {path}: forbidden", status=403)
-
-
-@pytest.mark.parametrize(
-    ("kind", "namespace", "path"),
-    [
-        (Kind("v1", "ReplicationController", "rcs", True), "", "/api/v1/rcs"),
-        (Kind("apps/v1", "Deployment", "ds", True), "n", "/apis/apps/v1/namespaces/n/ds"),
-    ],
-)
-def test_paths_are_those_of_the_api(kind: Kind, namespace: str, path: str) -> None:
-    """Of the core group, and of all others."""
-    assert kind.path(namespace) == path
