@@ -11,7 +11,7 @@ from webhook.cli.explanation import audit_entries, credited_to, cure, describe_r
 from webhook.cli.live.value_text import both_fields, field_text
 from webhook.comparison.difference import fields
 from webhook.errors import FairleadError
-from webhook.evaluation.result import FieldResult, answers, result_of
+from webhook.evaluation.result import answers, result_of
 from webhook.placement import pod as pods
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES, REQUIRED_NODES
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from webhook.cli.live.missing_stamp import Why
     from webhook.evaluation.replicas import Replicas
     from webhook.placement.capacity import CapacityClass
-    from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
 # What the DefaultTolerationSeconds admission plugin gives every pod.
@@ -145,11 +144,10 @@ class Focus(NamedTuple):
         policy = f"policy {self.policy}" if self.policy else ""
         return ", ".join(filter(None, (policy, self.field)))
 
-    def entry(self, entry: Entry | FieldResult, policies: PolicySet) -> bool:
-        return self._policy(entry.policy) and self._field(entry.field, policies)
-
-    def credited(self, policy: str, field: str, policies: PolicySet) -> bool:
-        return self._policy(policy) and self._field(field, policies)
+    def selects(self, policy: str, field: str, policies: PolicySet) -> bool:
+        """Return whether a policy's setting of a field is about it."""
+        own = not self.field or touched(field, self.field, policies)
+        return own and self.policy in ("", policy)
 
     def difference(self, difference: Difference) -> bool:
         who = (*difference.then, *difference.now)
@@ -173,15 +171,9 @@ class Focus(NamedTuple):
         found = result_of(replicas)
         if self:
             kept = [each for each in found.policies if self.has_say(each.name, policies)]
-            trace = [each for each in found.trace if self.entry(each, policies)]
+            trace = [e for e in found.trace if self.selects(e.policy, e.field, policies)]
             found = found.model_copy(update={"policies": kept, "trace": trace})
         return found.document()
-
-    def _policy(self, policy: str) -> bool:
-        return self.policy in ("", policy)
-
-    def _field(self, field: str, policies: PolicySet) -> bool:
-        return not self.field or touched(field, self.field, policies)
 
 
 def check_policy(focus: Focus, policies: PolicySet, stamped: Sequence[str]) -> None:
@@ -218,10 +210,11 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
         return
     if not replicas.decision.allowed:
         yield "rejected", "", replicas.decision.reason
-    found = [entry for entry in replicas.decision.trace if focus.entry(entry, policies)]
+    decision = replicas.decision
+    found = [e for e in decision.trace if focus.selects(e.policy, e.field, policies)]
     for entry in found:
         yield entry.outcome, credited_to(entry), f"{entry.field}: {entry.reason}"
-    audited = [e for e in audit_entries(replicas.decision) if focus.entry(e, policies)]
+    audited = [e for e in audit_entries(decision) if focus.selects(e.policy, e.field, policies)]
     for entry in audited:
         text = f"if enforced, {entry.outcome}: {entry.field}: {describe_reason(entry, policies)}"
         yield "audit", credited_to(entry), text
@@ -265,7 +258,7 @@ def _stamp_rows(
         (policy, f"{field}: credited when the pod was created")
         for policy, credited in live.stamp.policies.items()
         for field in credited
-        if focus.credited(policy, field, policies)
+        if focus.selects(policy, field, policies)
     ]
     found += [
         (policy, f"set aside by the exception {name}")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.decisions import decisions, misshapen, unknown_facts
 from webhook.cli.live.live_objects import Discovery, ObjectReference, find
-from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, compare_pod
-from webhook.cli.live.pod_owners import MakerUnreadable, maker_of, pods_of
+from webhook.cli.live.live_pods import Answer, Answers, LivePod, compare_pod
+from webhook.cli.live.pod_owners import maker_of, pods_of
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import (
     Offline,
@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
-
-
-class NotAMaker(FairleadError):
-    """The object is not a pod, and creates none."""
 
 
 async def ask(
@@ -127,35 +123,31 @@ class Reader:
         self.world = world
         self.notes = notes
 
-    async def answer(self, source: Object) -> LivePod | LiveWorkload:
-        """Return the answer for a pod or a workload. Raises NotAMaker."""
+    async def answer(self, source: Object) -> Answer:
+        """Return the answer for a pod or a workload. Raises FairleadError for another object."""
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
             owner = controller_of(source.value)
             await self.read_nodes_for([owner] if owner else [])
-            return self._judged(source, await self._templates_of_owner(source))
+            maker, obstacle = await maker_of(self._discovery, source)
+            self.notes += [obstacle] if obstacle else []
+            made = None if obstacle else made_by(maker, self.world.policies.sources)
+            live = self._judged(source, made)
+            today = live.today
+            return Answer(today.template.source, [today.template], [today], [live], is_pod=True)
         sources = self.world.policies.sources
         templates = templates_of(source, sources=sources)
         if not templates:
             what = "; ".join(unread([source], sources)) or f"{source.title} makes no pods"
-            raise NotAMaker(
+            raise FairleadError(
                 f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
                 "template, such as a job, a deployment or a run"
             )
-        live = await pods_of(self._discovery, source, self.notes)
-        owners = (controller_of(each.value) or {} for each in live)
+        there = await pods_of(self._discovery, source, self.notes)
+        owners = (controller_of(each.value) or {} for each in there)
         await self.read_nodes_for([source.value, *owners])
         replicas = decisions(Offline(self.world, [source], templates))
-        pods = [self._judged(each, templates) for each in live]
-        return LiveWorkload(source, templates, replicas, pods)
-
-    async def _templates_of_owner(self, pod: Object) -> Sequence[PodTemplate] | None:
-        """Return the templates of the owner of a pod; None, with a note, if it may not be read."""
-        try:
-            maker = await maker_of(self._discovery, pod)
-        except MakerUnreadable as error:
-            self.notes.append(str(error))
-            return None
-        return made_by(maker, self.world.policies.sources)
+        pods = [self._judged(each, templates) for each in there]
+        return Answer(source, templates, replicas, pods)
 
     def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
         try:

@@ -10,7 +10,6 @@ from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli import explanation
 from webhook.cli.layout import section, table
 from webhook.cli.live import focus as focusing
-from webhook.cli.live.live_pods import Answers, Difference, LivePod, LiveWorkload, State
 from webhook.cli.live.missing_stamp import Why, why_unstamped
 from webhook.cli.live.value_text import both_fields
 from webhook.run.observation import controller_of
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from webhook.cli.explanation import Row
     from webhook.cli.live.focus import Focus
+    from webhook.cli.live.live_pods import Answer, Answers, Difference, LivePod, State
     from webhook.evaluation.replicas import Replicas
     from webhook.policy.policy_set import PolicySet
 
@@ -38,8 +38,8 @@ def lines(answers: Answers, focus: Focus) -> Iterator[str]:
     for number, each in enumerate(answers.found):
         if number:
             yield ""
-        if isinstance(each, LivePod):
-            yield from _pod(each, answers, focus)
+        if each.is_pod:
+            yield from _pod(each.pods[0], answers, focus)
         else:
             yield from _workload_lines(each, answers, focus)
 
@@ -122,7 +122,7 @@ def _differences(differences: Sequence[Difference]) -> Iterator[Row]:
         yield from (("why", "", why) for why in each.why)
 
 
-def _workload_lines(found: LiveWorkload, answers: Answers, focus: Focus) -> Iterator[str]:
+def _workload_lines(found: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
     for replicas in found.replicas:
         yield from focused(replicas, answers.policies, focus)
         yield ""
@@ -138,7 +138,7 @@ def focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[s
     yield from table(explanation.styled(focusing.of_replicas(replicas, policies, focus)), 2)
 
 
-def _live(found: LiveWorkload, answers: Answers, focus: Focus) -> Iterator[str]:
+def _live(found: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
     title = click.style(f"Live pods of {found.source.title}", bold=True)
     if not found.pods:
         yield f"{title}: none"
@@ -178,15 +178,15 @@ def document(answers: Answers, focus: Focus) -> dict[str, Any]:
         "set": answers.policies.hash,
         "same": answers.same,
         "objects": [
-            _pod_document(each, answers, focus)
-            if isinstance(each, LivePod)
+            _pod_document(each.pods[0], answers, focus)
+            if each.is_pod
             else _workload_document(each, answers, focus)
             for each in answers.found
         ],
     }
 
 
-def _workload_document(found: LiveWorkload, answers: Answers, focus: Focus) -> dict[str, Any]:
+def _workload_document(found: Answer, answers: Answers, focus: Focus) -> dict[str, Any]:
     return {
         "object": found.source.title,
         "namespace": found.source.namespace,

@@ -6,15 +6,15 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.diff.comparison_input import is_live, owner_of, read_pods
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.served_policies import (
-    NotServed,
     ReplicaCounts,
+    another_set,
     ask_replicas,
     count_of,
-    not_served,
 )
 from webhook.cli.offline import policy_files, unknown_values
 from webhook.cli.options import Where, paths_of
@@ -66,10 +66,9 @@ async def gather(
     notes = [answers.note] if answers.note else []
     if not paths and policies is not None and answers.served is None:
         # If replicas answer, the result names the set of each.
-        try:
-            await not_served(client, policies, (), answers)
-        except NotServed as error:
-            notes.append(error.note)
+        own = policies.hash[:HASH_LENGTH]
+        if another := await another_set(client, own, answers):
+            notes.append(f"{another}; this is about the policies in the cluster, set {own}")
     models = {
         each.model.name: each.model
         for each in documents.documents
