@@ -300,7 +300,7 @@ def unknown_values(policies: PolicySet, templates: Iterable[PodTemplate]) -> lis
         for key in find_unknown_labels(pod) & asking.keys():
             unmade.setdefault(key, []).append(title)
     lines = [
-        f"the value of label {key} on pods of {_few(dict.fromkeys(titles))} is known only after "
+        f"the value of label {key} on pods of {_few(titles)} is known only after "
         f"their creation, and {', '.join(asking[key])} compares it: use Exists, or another label"
         for key, titles in sorted(unmade.items())
     ]
@@ -379,4 +379,4 @@ def _has_fixed_kind(own: PodPlacement, sources: SourceTable) -> bool:
 
 
 def _few(titles: Iterable[str]) -> str:
-    return first_few([one_line(each) for each in titles], _NAMED)
+    return first_few([one_line(each) for each in dict.fromkeys(titles)], _NAMED)
