@@ -208,11 +208,6 @@ def _without(members: Mapping[str, str], key: str) -> dict[str, str]:
     return {name: value for name, value in members.items() if name != key}
 
 
-def _replaced(own: PodPlacement, attribute: str, value: object) -> PodPlacement:
-    changed: dict[str, Any] = {attribute: value}
-    return own._replace(**changed)
-
-
 def _by_setting(setting: PlacementSetting, own: PodPlacement) -> PodPlacement:
     match setting:
         case MemberSetting() | ScalarSetting() | SpreadSetting():
@@ -233,14 +228,16 @@ def _by_name(
 ) -> PodPlacement | None:
     """Return the placement without the field's value; None if its name is not specific enough."""
     if field in SCALARS:
-        return _replaced(own, SCALARS[field].attribute, SCALARS[field].silent)
+        changed: dict[str, Any] = {SCALARS[field].attribute: SCALARS[field].silent}
+        return own._replace(**changed)
     found = _MEMBER.fullmatch(field)
     if found is None:
         return None
     holder, key = found.groups()
     if holder in MAPS:
         attribute = MAPS[holder].attribute
-        return _replaced(own, attribute, _without(getattr(own, attribute), key))
+        changed = {attribute: _without(getattr(own, attribute), key)}
+        return own._replace(**changed)
     if holder == "tolerations":
         left = [each for each in own.tolerations if (each.get("key") or "*") != key]
         return own._replace(tolerations=left)
