@@ -1,6 +1,6 @@
 """What `fairlead mutate` prints can be applied: the webhook would change nothing in it.
 
-What else it prints is in golden/commands/mutate.yaml.
+What else it prints is in golden/sessions/mutate.yaml.
 """
 
 from __future__ import annotations

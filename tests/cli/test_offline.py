@@ -1,4 +1,4 @@
-"""What decisions need is read from files; golden/commands/mutate.yaml has what is not known."""
+"""What decisions need is read from files; golden/sessions/mutate.yaml has what is not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Properties of comparisons; golden/commands/diff.yaml has cases."""
+"""Properties of comparisons; golden/sessions/diff.yaml has cases."""
 
 from __future__ import annotations
 

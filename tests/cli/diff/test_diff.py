@@ -1,4 +1,4 @@
-"""How `fairlead diff` ends; golden/commands/diff.yaml has what it prints about files."""
+"""How `fairlead diff` ends; golden/sessions/diff.yaml has what it prints about files."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_cases import CLUSTER, paths_of
+from tests.cli.fake_clusters import CLUSTER, paths_of
 from tests.kube.fake_api import answer_of
 from webhook.cli.live.live_answers import ask
 from webhook.cli.live.live_objects import ObjectReference
