@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.cli.cluster_surroundings import read_world
-from webhook.cli.decisions import decisions, misshapen, unknown_facts
+from webhook.cli.decisions import decisions, depends_on_node, misshapen, unknown_facts
 from webhook.cli.live.live_objects import Discovery, ObjectReference, find
 from webhook.cli.live.live_pods import Answer, Answers, LivePod, compare_pod
 from webhook.cli.live.pod_owners import maker_of, pods_of
@@ -30,12 +31,11 @@ from webhook.errors import (
 )
 from webhook.evaluation.templates import templates_of
 from webhook.placement import nodes as nodes_of
-from webhook.run.observation import controller_of
 from webhook.workloads.template import PodTemplate
 from webhook.workloads.template_search import unread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from webhook.evaluation.world import World
     from webhook.kube.client import Client
@@ -125,16 +125,18 @@ class Reader:
 
     async def answer(self, source: Object) -> Answer:
         """Return the answer for a pod or a workload. Raises FairleadError for another object."""
+        judge = await self._reading(source)
+        answer = judge()
+        today = (*answer.replicas, *(each.today for each in answer.pods))
+        return judge() if any(map(depends_on_node, today)) and await self.read_nodes() else answer
+
+    async def _reading(self, source: Object) -> Callable[[], Answer]:
+        """Read what belongs to an object; return how to judge it in the present world."""
+        sources = self.world.policies.sources
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
-            owner = controller_of(source.value)
-            await self.read_nodes_for([owner] if owner else [])
             maker, obstacle = await maker_of(self._discovery, source)
             self.notes += [obstacle] if obstacle else []
-            made = None if obstacle else made_by(maker, self.world.policies.sources)
-            live = self._judged(source, made)
-            today = live.today
-            return Answer(today.template.source, [today.template], [today], [live], is_pod=True)
-        sources = self.world.policies.sources
+            return partial(self._of_pod, source, None if obstacle else made_by(maker, sources))
         templates = templates_of(source, sources=sources)
         if not templates:
             what = "; ".join(unread([source], sources)) or f"{source.title} makes no pods"
@@ -142,12 +144,19 @@ class Reader:
                 f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
                 "template, such as a job, a deployment or a run"
             )
-        there = await pods_of(self._discovery, source, self.notes)
-        owners = (controller_of(each.value) or {} for each in there)
-        await self.read_nodes_for([source.value, *owners])
+        live = await pods_of(self._discovery, source, self.notes)
+        return partial(self._of_workload, source, templates, live)
+
+    def _of_pod(self, pod: Object, templates: Sequence[PodTemplate] | None) -> Answer:
+        live = self._judged(pod, templates)
+        today = live.today
+        return Answer(today.template.source, [today.template], [today], [live], is_pod=True)
+
+    def _of_workload(
+        self, source: Object, templates: Sequence[PodTemplate], live: Sequence[Object]
+    ) -> Answer:
         replicas = decisions(Offline(self.world, [source], templates))
-        pods = [self._judged(each, templates) for each in there]
-        return Answer(source, templates, replicas, pods)
+        return Answer(source, templates, replicas, [self._judged(pod, templates) for pod in live])
 
     def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
         try:
@@ -155,19 +164,18 @@ class Reader:
         except InvalidPod as error:
             raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
 
-    async def read_nodes_for(self, owners: Iterable[Mapping[str, Any]]) -> None:
-        """Read the nodes if pods of a DaemonSet depend on them, and they are not known.
+    async def read_nodes(self) -> bool:
+        """Read the nodes if they are not known, and return whether they have become known.
 
-        owners: objects, or references to them. Without the right, the nodes stay unknown.
+        For pods of a DaemonSet, which depend on them. Without the right, they stay unknown.
         """
-        of_daemon_set = any(
-            each.get("kind") == "DaemonSet" and str(each.get("apiVersion")).startswith("apps/")
-            for each in owners
-        )
-        if of_daemon_set and self.world.cluster.node is None:
-            with PassOver(HTTPStatus.FORBIDDEN):
-                nodes = await node_list(self._discovery.client, CLUSTER)
-                self.world = with_nodes(self.world, nodes)
+        if self.world.cluster.node is not None:
+            return False
+        with PassOver(HTTPStatus.FORBIDDEN):
+            nodes = await node_list(self._discovery.client, CLUSTER)
+            self.world = with_nodes(self.world, nodes)
+            return True
+        return False
 
 
 def made_by(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]:

@@ -137,8 +137,6 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
     with progress.step(f"Reading the owners of {len(listed):,} pods"):
         direct = [each.owner for each in listed if each.owner]
         owners = await Owners.of(discovery, search.namespace, direct)
-        if "otherwise" in search.kinds:
-            await reader.read_nodes_for(direct)
         within = search.namespace
         where, scope = (f"in {within}", f"-n {within}") if within else ("in all namespaces", "-A")
         found.unknown += [
@@ -146,6 +144,13 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
             f"otherwise is unknown; kubectl auth can-i list {kind.lower()} {scope}"
             for _, kind in owners.unread
         ]
+        # The controller of a DaemonSet has chosen the nodes of its pods.
+        of_daemon_set = any(
+            each.get("kind") == "DaemonSet" and str(each.get("apiVersion")).startswith("apps/")
+            for each in direct
+        )
+        if "otherwise" in search.kinds and of_daemon_set:
+            await reader.read_nodes()
     nothing = nothing_sent(world.configuration)
     with progress.step(f"Deciding on {len(listed):,} pods"):
         hashes, decided = _judge_all(found, reader, owners, listed)

@@ -204,7 +204,7 @@ class PodsOf(NamedTuple):
     touches:  it took part, and matches now
     no_more:  it took part, and does not match any more
     would:    it would take part now
-    excepted: it would take part but for an exception
+    excepted: it matches now, and an exception sets it aside
     """
 
     policy: str
