@@ -9,7 +9,7 @@ shows:
     cluster   objects of a fake API server, by resource; `logs` of its pods, by name; and the status
               of requests that are refused, by path
     paths     what a fake API server has beside the cluster of shared/, by path; a list also has its
-              objects; null: not found. `forbidden` has paths that may not be read
+              objects; null: not found
     run       command lines without `fairlead`, each with its exit code; `< FILE` gives standard
               input
     says      what is printed among the rest, whatever its wording
@@ -88,7 +88,7 @@ def documents_of(policies: dict[str, Any]) -> str:
 
 
 SESSIONS = read_sessions()
-KEYS = {"files", "policies", "cluster", "logs", "refused", "paths", "forbidden", "run", "says"}
+KEYS = {"files", "policies", "cluster", "logs", "refused", "paths", "run", "says"}
 COLLECTIONS = {"runs": RUNS, "pods": PODS, "nodes": "/api/v1/nodes"}
 
 
@@ -125,14 +125,13 @@ def test_commands_print_the_golden_transcript(
         for each in objects:
             within = f"/{each['metadata'].get('namespace', 'default')}/"
             cluster.add(COLLECTIONS[resource].replace("/default/", within), each)
+    if "paths" in session:
+        paths = paths_of(session["paths"])
+        cluster.answers |= dict.fromkeys(paths, answering(paths))
     for path, code in session.get("refused", {}).items():
         cluster.answers[path] = refuse(code)
     for pod, text in session.get("logs", {}).items():
         cluster.answers[f"{PODS}/{pod}/log"] = log(text.encode())
-    if "paths" in session:
-        forbidden = session.get("forbidden", ())
-        paths = paths_of(session["paths"])
-        cluster.answers |= dict.fromkeys((*paths, *forbidden), answering(paths, forbidden))
     with served(cluster, tmp_path) if cluster.objects or cluster.answers else nullcontext():
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
         transcript = "".join(printed(line, code) for line, code in session["run"].items())
