@@ -1,18 +1,25 @@
 """Golden sessions: commands over files, and all that they print.
 
-A file of golden/sessions/ has `files`, and `sessions` by the rule that each shows:
+A file of golden/sessions/ has `files`, else those of shared/, and `sessions` by the rule that each
+shows:
 
-    files   more files, or others in their place; null: there is none
-    cluster objects of a fake API server, by resource; `logs` of its pods, by name; and the status
-            of requests that are refused, by path
-    run     command lines without `fairlead`, each with its exit code; `< FILE` gives standard input
-    says    what is printed among the rest, whatever its wording
+    files     more files, or others in their place: a text, an object, or a file of those with
+              replacements; null: there is none
+    policies  the policies of policies.yaml, by name
+    cluster   objects of a fake API server, by resource; `logs` of its pods, by name; and the status
+              of requests that are refused, by path
+    paths     what a fake API server has beside the cluster of shared/, by path; a list also has its
+              objects; null: not found
+    run       command lines without `fairlead`, each with its exit code; `< FILE` gives standard
+              input
+    says      what is printed among the rest, whatever its wording
 
 The transcript of a session is its golden wording, so `make golden` rewrites it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from contextlib import nullcontext
@@ -22,8 +29,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.cli.fake_clusters import SHARED, paths_of
 from tests.cli.run.scripted_cluster import PODS, RUNS, Cluster, log, refuse, served
 from tests.fast_yaml import load_yaml
+from tests.kube.fake_api import answering
 from tests.wording import Wording, mentions
 from webhook.cli import fairlead
 from webhook.errors import FairleadError
@@ -36,22 +45,50 @@ VOLATILE = {
     r"\b[\ddhm]+ ago": "TIME ago",
     r'"spot":"20[^"]*Z"': '"spot":"TIME"',
     r"ends in \d+ days": "ends in SOME days",
+    r"http://127\.0\.0\.1:\d+": "http://API",
 }
 
 
 def read_sessions() -> dict[str, dict[str, Any]]:
     """Return every session by file and rule; its own files are added to those of its file."""
     found = {}
+    shared = load_yaml((SHARED / "files.yaml").read_text())
     for path in sorted(FOLDER.glob("*.yaml")):
         content = load_yaml(path.read_text())
         for rule, session in content["sessions"].items():
             assert len(rule) < 90, "pytest numbers tests with longer names"
-            files = {**content["files"], **session.get("files", {})}
+            usual = content.get("files", shared)
+            given = {name: text_of(each, usual) for name, each in session.get("files", {}).items()}
+            files = {**usual, **given}
+            if policies := session.get("policies"):
+                files["policies.yaml"] = documents_of(policies)
             found[f"{path.stem}: {rule}"] = {**session, "files": files}
     return found
 
 
+def text_of(content: Any, files: dict[str, str]) -> str | None:
+    """The text of a file: itself, an object, or one of the files with replacements."""
+    if isinstance(content, dict):
+        return json.dumps(content)
+    if not isinstance(content, list):
+        return None if content is None else str(content)
+    name, *replacements = content
+    text = files[name]
+    for old, new in zip(replacements[::2], replacements[1::2], strict=True):
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def documents_of(policies: dict[str, Any]) -> str:
+    """The documents of policies, by name."""
+    head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "PlacementPolicy"}
+    found = [{**head, "metadata": {"name": name}, "spec": spec} for name, spec in policies.items()]
+    return "\n---\n".join(map(json.dumps, found))
+
+
 SESSIONS = read_sessions()
+KEYS = {"files", "policies", "cluster", "logs", "refused", "paths", "run", "says"}
 COLLECTIONS = {"runs": RUNS, "pods": PODS, "nodes": "/api/v1/nodes"}
 
 
@@ -77,7 +114,7 @@ def test_commands_print_the_golden_transcript(
 ) -> None:
     """To the letter."""
     session = SESSIONS[name]
-    assert session.keys() <= {"files", "cluster", "logs", "refused", "run", "says"}
+    assert session.keys() <= KEYS
     monkeypatch.chdir(tmp_path)
     for file, text in session["files"].items():
         if text is not None:
@@ -88,6 +125,9 @@ def test_commands_print_the_golden_transcript(
         for each in objects:
             within = f"/{each['metadata'].get('namespace', 'default')}/"
             cluster.add(COLLECTIONS[resource].replace("/default/", within), each)
+    if "paths" in session:
+        paths = paths_of(session["paths"])
+        cluster.answers |= dict.fromkeys(paths, answering(paths))
     for path, code in session.get("refused", {}).items():
         cluster.answers[path] = refuse(code)
     for pod, text in session.get("logs", {}).items():
