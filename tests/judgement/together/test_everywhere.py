@@ -10,7 +10,6 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.judgement.together.test_warnings import (
-    policies_of,
     policy,
     pool,
     prepared,
@@ -272,11 +271,11 @@ def test_of_very_many_those_that_want_one_key_are_reported() -> None:
 
 def test_the_number_of_comparisons_is_limited() -> None:
     """Each policy is held against all others that require something."""
-    ready = policies_of([A, B, policy("c", requirements=AC)])
+    ready = prepared([A, B, policy("c", requirements=AC)])
     found = {}
     for most in (5, 200):
         effort = Effort(most)
-        found[most] = len(list(rejecting(ready, frozenset(ready), effort))), effort.is_over
+        found[most] = len(list(rejecting(ready, frozenset(ready.policies), effort))), effort.is_over
     assert found == {5: (0, True), 200: (1, False)}
 
 

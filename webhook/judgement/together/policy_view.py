@@ -104,7 +104,6 @@ class Policy:
     contradictory: whether its own requirements reject every pod
     work: the cost of folding it with another policy, relative to a small policy
     work_to_match: the same for testing which pods it matches
-    required_none: classes of which it requires None, by the field of such a setting
     """
 
     document: Document
@@ -112,7 +111,6 @@ class Policy:
     settings: tuple[LocatedSetting, ...]
     hard: tuple[LocatedSetting, ...]
     mind: bytes
-    required_none: frozenset[str]
     match: MatchedPods
     exclude: tuple[MatchedPods, ...]
     rollout: MatchedPods | None
@@ -220,11 +218,6 @@ def policy(
         located,
         tuple(each for each in located if not each.setting.is_default),
         "\n".join(texts).encode(),
-        frozenset(
-            each.setting.field
-            for each in required
-            if isinstance(each.setting, CapacitySetting) and each.setting.mode.does_nothing
-        ),
         MatchedPods(match),
         tuple(MatchedPods(block) for block in spec.exclude),
         MatchedPods(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
