@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.fast_yaml import load_yaml
 from webhook.errors import InvalidDocuments
 from webhook.judgement.set_judgement import judge_set
+from webhook.placement.nodes import Node
+from webhook.policy.findings import Finding
 from webhook.policy.policy_documents import parse
 from webhook.policy_tests import load_tests
 from webhook.run.run_documents import read_runs
@@ -24,15 +27,29 @@ def wrong_tests(files: dict[str, bytes]) -> Sequence[object]:
     return caught.value.findings
 
 
-def judged_sets(files: dict[str, bytes]) -> Sequence[object]:
-    """What is wrong with each set of a file, in which each begins with a comment."""
+def judged_sets(files: dict[str, bytes]) -> Sequence[Finding]:
+    """What is wrong with each set of a file, in which each begins with a comment.
+
+    Further comments have what else is known: `# Nodes:` with name, labels and taints of each,
+    `# RuntimeClasses:` by name, and `# Now:`.
+    """
     ((name, content),) = files.items()
-    found: list[object] = []
+    found: list[Finding] = []
     lines = content.decode().splitlines()
     starts = [at for at, line in enumerate(lines) if line.startswith("# Set: ")]
     for start, end in pairwise([*starts, len(lines)]):
         text = "\n" * start + "\n".join(lines[start:end])
-        found += judge_set(parse({name: text.encode()})).findings
+        known = {
+            each[1]: load_yaml(each[2]) for line in lines[start:end] if (each := KNOWN.match(line))
+        }
+        found += judge_set(
+            parse({name: text.encode()}),
+            nodes=[Node(*each) for each in known["Nodes"]] if "Nodes" in known else None,
+            classes={"RuntimeClass": known["RuntimeClasses"]}
+            if "RuntimeClasses" in known
+            else None,
+            now=known.get("Now"),
+        ).findings
     return found
 
 
@@ -41,8 +58,8 @@ READERS: Mapping[str, Callable[[dict[str, bytes]], Sequence[object]]] = {
     "warnings": lambda files: parse(files).findings,
     "runs": lambda files: read_runs(files).findings,
     "policy-tests": wrong_tests,
-    "sets": judged_sets,
 }
+KNOWN = re.compile("# (Nodes|RuntimeClasses|Now): (.*)")
 EXPECTED = re.compile(r"#! (\d+): (warning: )?(.*)")
 
 
@@ -65,4 +82,5 @@ def test_a_document_is_reported_as_it_announces(path: Path) -> None:
     content = path.read_bytes()
     announced = expected(content.decode(), path.name)
     assert announced
-    assert [str(finding) for finding in READERS[path.stem]({path.name: content})] == announced
+    found = READERS.get(path.stem, judged_sets)({path.name: content})
+    assert [str(finding) for finding in found] == announced
