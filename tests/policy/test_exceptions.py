@@ -9,7 +9,7 @@ import orjson
 
 from tests.objects import an_object
 from tests.policy.test_model import an_exception
-from webhook.policy.exceptions import Exceptions, SetAside
+from webhook.policy.exceptions import Exceptions
 from webhook.policy.load import Loaded, load
 from webhook.policy.model import PlacementException
 from webhook.policy.policy_set import PolicySet
@@ -27,11 +27,6 @@ def exceptions(**specs: dict[str, Any]) -> Exceptions:
         document = {**an_exception(**spec), "metadata": {"name": name}}
         found.append(PlacementException.model_validate(document))
     return Exceptions(found)
-
-
-def told(aside: SetAside) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """What is taken away, and what would have been."""
-    return aside.by_name, {taken.exception.name: taken.policies for taken in aside.ended}
 
 
 def test_a_set_without_exceptions_has_none() -> None:
