@@ -29,7 +29,6 @@ from webhook.shortening import first_few
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject, Toleration
@@ -98,30 +97,8 @@ def feasibility(
     for policy in policies.policies:
         for share, settings in enumerate(policy.variants):
             part = f"split[{share}]" if policy.shares else ""
-            standing = _standing(fold((policy.name,), settings))
-            judging.policy(_PolicySettings(policy.name, settings, part), standing)
+            judging.policy(_PolicySettings(policy.name, settings, part))
     return Feasibility(len(nodes), tuple(judging.reaches), tuple(judging.concerns))
-
-
-def of_policy(
-    name: str,
-    settings: Sequence[PlacementSetting],
-    classes: Iterable[CapacityClass],
-    nodes: Sequence[Node],
-    runtime_classes: Mapping[str, JsonObject],
-) -> tuple[Concern, ...]:
-    """Return the problems of one policy with these nodes; `classes` are all classes of its set, and
-    `runtime_classes` those of `feasibility`."""
-    judging = _Judging(len(nodes), NodeMasks(nodes), Makers(classes, nodes), runtime_classes)
-    judging.policy(_PolicySettings(name, settings), _standing(fold((name,), settings)))
-    return tuple(judging.concerns)
-
-
-def of_class(capacity: CapacityClass, nodes: Sequence[Node]) -> tuple[Concern, ...]:
-    """Return the problems of one class with these nodes."""
-    judging = _Judging(len(nodes), NodeMasks(nodes), Makers((), nodes), {})
-    judging.capacity_class(capacity)
-    return tuple(judging.concerns)
 
 
 class _PolicySettings(NamedTuple):
@@ -132,12 +109,6 @@ class _PolicySettings(NamedTuple):
     def path_of(self, setting: PlacementSetting) -> Path:
         """Return where one of the settings is written in the policy's document."""
         return next(path for each, path in located(self.settings) if each == setting)
-
-
-def _standing(bundle: Bundle) -> list[PlacementSetting]:
-    """Return the settings of one policy that are left after folding; one part may exclude
-    another."""
-    return [*node_settings(bundle), *bundle.tolerations, *bundle.scalars]
 
 
 @dataclass(slots=True)
@@ -164,9 +135,12 @@ class _Judging:
             what = f"none of the {self.total} nodes is of class {capacity.name}"
             self.concerns.append(Concern(kind, capacity.name, ("spec",), what, "warning"))
 
-    def policy(self, policy: _PolicySettings, standing: Sequence[PlacementSetting]) -> None:
-        """Check one policy; `standing` are its settings that are left after folding."""
-        standing = list(with_runtime_class(standing, self.runtime_classes))
+    def policy(self, policy: _PolicySettings) -> None:
+        """Check one policy by those of its settings that folding leaves: a part may exclude
+        another."""
+        bundle = fold((policy.name,), policy.settings)
+        left_over = [*node_settings(bundle), *bundle.tolerations, *bundle.scalars]
+        standing = list(with_runtime_class(left_over, self.runtime_classes))
         tolerations = list(tolerations_of(standing))
         empty = False
         for part in PARTS:

@@ -127,7 +127,7 @@ class _Search:
             pods = _pods_of(one.policy)
             if one in known or not (one.policy in self._chosen or one.tokens & tokens):
                 continue
-            if one.holds_for(pods) and (rivals := self._covering(one)):
+            if one.holds_for(pods) and (rivals := self._covering(one, pods)):
                 yield from self._chosen_one((one, *rivals), [pods.text])
 
     def _concerns_chosen(self, pods: _Pods) -> bool:
@@ -187,8 +187,9 @@ class _Search:
                 group = others
         return tuple(group)
 
-    def _covering(self, one: _Demand) -> Sequence[_Demand]:
-        """Return policies of which one rejects each pod of the policy; none if a pod may pass.
+    def _covering(self, one: _Demand, whole: _Pods) -> Sequence[_Demand]:
+        """Return policies of which each pod of the policy is rejected by one, and none rejects the
+        whole; none if a pod may pass.
 
         For example one for workers, with one for jobs and one for all other kinds.
         """
@@ -197,12 +198,12 @@ class _Search:
             pods = _Pods("", atom, MatchedPods(atom), one.policy)
             if pods.reach.unmet():
                 continue
-            near = (each for each in self._near(pods) if each.tokens & one.tokens)
-            rivals = (each for each in near if self._contradict((one, each)))
-            rival = next((each for each in rivals if each.holds_for(pods)), None)
-            if rival is None:
+            near = [each for each in self._near(pods) if each.tokens & one.tokens]
+            rivals = [e for e in near if self._contradict((one, e)) and e.holds_for(pods)]
+            # A policy that rejects all of its pods is already known.
+            if not rivals or any(each.holds_for(whole) for each in rivals):
                 return ()
-            found[rival] = None
+            found[rivals[0]] = None
         return [*found]
 
     def _contradict(self, some: Sequence[_Demand]) -> bool:
