@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,6 @@ from tests.fast_yaml import load_yaml
 from webhook.errors import InvalidDocuments
 from webhook.judgement.set_judgement import judge_set
 from webhook.placement.nodes import Node
-from webhook.policy.findings import Finding
 from webhook.policy.policy_documents import parse
 from webhook.policy_tests import load_tests
 from webhook.run.run_documents import read_runs
@@ -19,7 +19,7 @@ from webhook.run.run_documents import read_runs
 FOLDER = Path(__file__).parents[1] / "golden" / "documents"
 
 
-def wrong_tests(files: dict[str, bytes]) -> Sequence[object]:
+def wrong_tests(files: dict[str, bytes]) -> Sequence[Any]:
     """What is wrong with the tests of policies in a file."""
     ((name, content),) = files.items()
     with pytest.raises(InvalidDocuments) as caught:
@@ -27,14 +27,14 @@ def wrong_tests(files: dict[str, bytes]) -> Sequence[object]:
     return caught.value.findings
 
 
-def judged_sets(files: dict[str, bytes]) -> Sequence[Finding]:
+def judged_sets(files: dict[str, bytes]) -> Sequence[Any]:
     """What is wrong with each set of a file, in which each begins with a comment.
 
     Further comments have what else is known: `# Nodes:` with name, labels and taints of each,
     `# RuntimeClasses:` by name, and `# Now:`.
     """
     ((name, content),) = files.items()
-    found: list[Finding] = []
+    found: list[Any] = []
     lines = content.decode().splitlines()
     starts = [at for at, line in enumerate(lines) if line.startswith("# Set: ")]
     for start, end in pairwise([*starts, len(lines)]):
@@ -53,7 +53,7 @@ def judged_sets(files: dict[str, bytes]) -> Sequence[Finding]:
     return found
 
 
-READERS: Mapping[str, Callable[[dict[str, bytes]], Sequence[object]]] = {
+READERS: Mapping[str, Callable[[dict[str, bytes]], Sequence[Any]]] = {
     "errors": lambda files: parse(files).findings,
     "warnings": lambda files: parse(files).findings,
     "runs": lambda files: read_runs(files).findings,
@@ -76,9 +76,22 @@ def expected(text: str, file: str) -> list[str]:
     return announced
 
 
+def announced_in(path: Path) -> str:
+    """The text of a file with its findings as they are now, each above its line."""
+    lines = [line for line in path.read_text().splitlines() if not EXPECTED.fullmatch(line)]
+    above: dict[int, list[str]] = {}
+    for each in READERS.get(path.stem, judged_sets)({path.name: "\n".join(lines).encode()}):
+        mark = "warning: " if each.severity == "warning" else ""
+        above.setdefault(each.line, []).append(f"#! {each.column}: {mark}{each.text}")
+    numbered = enumerate(lines, start=1)
+    return "\n".join(text for at, line in numbered for text in (*above.get(at, ()), line)) + "\n"
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
-def test_a_document_is_reported_as_it_announces(path: Path) -> None:
+def test_a_document_is_reported_as_it_announces(path: Path, request: pytest.FixtureRequest) -> None:
     """Every slip has its line, column, path, value and cure; and nothing else is reported."""
+    if request.config.getoption("--update-golden"):
+        path.write_text(announced_in(path))
     content = path.read_bytes()
     announced = expected(content.decode(), path.name)
     assert announced
