@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -93,11 +94,16 @@ def test_a_setting_that_folding_drops_does_not_count_twice() -> None:
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(strategies.policy_lists(most=2), st.lists(strategies.nodes(), min_size=1, max_size=6))
+@given(
+    strategies.policy_lists(most=2),
+    st.lists(strategies.nodes().map(copy.deepcopy), min_size=1, max_size=6),
+)
 def test_every_node_that_a_part_leaves_is_one_that_the_scheduler_would_take(
     policies: list[Json], world: list[Json]
 ) -> None:
     """The count of each part without capacity is that of an independent model."""
+    for at, each in enumerate(world, start=1):
+        each["metadata"]["name"] = f"n{at}"
     found = feasibility(policy_set(policies), [nodes.parse_node(each) for each in world], {})
     for policy in policies:
         for part in ("requirements", "overrides", "defaults"):

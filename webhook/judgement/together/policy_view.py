@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.placement import label_values, node_affinity
-from webhook.placement.bundle import condition_of
+from webhook.placement import node_affinity
 from webhook.placement.fold import fold
 from webhook.placement.settings import (
     PARTS,
     CapacitySetting,
-    MemberSetting,
     PlacementSetting,
 )
 from webhook.policy import compile as compiling
@@ -19,7 +17,7 @@ from webhook.policy import operating_system
 from webhook.policy.findings import Kind
 from webhook.policy.match_model import Match
 from webhook.policy.matched_pods import MatchedPods, shared, unmatchable
-from webhook.policy.node_settings import tolerations_of
+from webhook.policy.node_settings import limits, tolerations_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -247,14 +245,6 @@ def _bound(spec: PolicySpec) -> Match:
 def _work(size: int, small: int) -> int:
     """Return the cost of comparing all pairs, relative to a small number of items."""
     return 1 + (size // small) ** 2
-
-
-def limits(setting: PlacementSetting) -> Sequence[Term]:
-    """Return the terms of which a node must meet one for the setting; none if it allows every
-    node."""
-    if isinstance(setting, MemberSetting) and setting.map == "nodeSelector":
-        return [{"matchExpressions": [label_values.equal(setting.key, str(setting.value))]}]
-    return condition_of(setting) or ()
 
 
 def _keys(terms: Sequence[Term]) -> frozenset[str]:
