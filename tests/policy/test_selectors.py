@@ -132,7 +132,7 @@ def model_of(data: dict[str, Any], labels: dict[str, str]) -> bool:
 
 @settings(deadline=None)
 @given(selectors, label_maps)
-def test_matching_and_failing_agree(data: dict[str, Any], own: dict[str, str]) -> None:
+def test_matching_failing_and_the_index_agree(data: dict[str, Any], own: dict[str, str]) -> None:
     """What matches fails nowhere; and both follow the rules."""
     chosen = selector(data)
 
