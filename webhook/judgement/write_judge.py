@@ -22,6 +22,7 @@ from webhook.policy.feasibility import feasibility
 from webhook.policy.findings import FAULTS, Kind, condensed
 from webhook.policy.load import UNKNOWN_CLASS, judge_documents
 from webhook.policy.model import CapacityClass as CapacityClassDocument
+from webhook.policy.model import PlacementPolicy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.refused_pods import missing_classes
 from webhook.policy.status_model import CALLED
@@ -210,8 +211,10 @@ def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:
     change.
     """
     written = [each for each in of.documents if each.file == write.place]
-    judged = [each.document.model for each in of.ready.policies if each.document in written]
-    policies = PolicySet(judged[:1], of.classes, "")
+    # Without a policy that names an unknown class.
+    ready = {each.document.model.name for each in of.ready.policies}
+    models = [each.model for each in written if isinstance(each.model, PlacementPolicy)]
+    policies = PolicySet([each for each in models if each.name in ready], of.classes, "")
     concerns = feasibility(policies, nodes, of.ready.runtime_classes).concerns
     named = {(each.model.kind, each.model.name) for each in written}
     found = placed((each for each in concerns if (each.kind, each.name) in named), written)
