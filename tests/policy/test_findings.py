@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from webhook.policy.findings import Finding, Kind, Path, condensed, path_text
-from webhook.shortening import first_few
 
 
 @pytest.mark.parametrize(
@@ -21,17 +20,6 @@ from webhook.shortening import first_few
 def test_a_path_is_written_as_kubernetes_writes_it(path: Path, text: str) -> None:
     """Fields with dots, indexes and keys in brackets, nothing that breaks a line."""
     assert path_text(path) == text
-
-
-@pytest.mark.parametrize(
-    ("names", "text"),
-    [(["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c", "d"], "a, b and 2 more"), ([], "")],
-)
-def test_of_many_names_the_first_few_are_shown_with_the_count_of_others(
-    names: list[str], text: str
-) -> None:
-    """A message is for a line; so many are named as are asked for."""
-    assert first_few(names, 2) == text
 
 
 def test_many_of_one_kind_about_one_field_become_one() -> None:
