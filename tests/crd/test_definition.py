@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fast_yaml import load_yaml
 from webhook.crd.definition import Structural
 from webhook.crd.rules import Rule, formed
 
@@ -35,61 +37,11 @@ def nullable(**schema: Any) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("schema", "structural"),
-    [
-        (nullable(type="string"), {"type": "string", "description": "D."}),
-        ({"const": "x", "type": "string"}, {"enum": ["x"], "type": "string"}),
-        (
-            {"type": "integer", "minimum": 0, "exclusiveMaximum": 5},
-            {"type": "integer", "minimum": 0, "maximum": 4},
-        ),
-        ({"type": "integer", "maximum": 2**63 - 1}, {"type": "integer"}),
-        (
-            {"type": "object", "patternProperties": {"^a$": {"type": "string"}}},
-            {"type": "object", "additionalProperties": {"type": "string"}},
-        ),
-        (
-            nullable(type="object", additionalProperties=True),
-            {"description": "D.", "x-kubernetes-preserve-unknown-fields": True},
-        ),
-        (
-            {
-                "anyOf": [
-                    {"type": "integer", "minimum": 1},
-                    {"type": "string", "enum": ["auto", "cpu"]},
-                    {"type": "null"},
-                ],
-                "default": None,
-            },
-            {"x-kubernetes-int-or-string": True, "minimum": 1, "pattern": "^(auto|cpu)$"},
-        ),
-        (
-            nullable(**{"$ref": "#/$defs/Part"}),
-            {
-                "type": "object",
-                "description": "D.",
-                "properties": {"a": {"type": "string"}},
-                "required": ["a"],
-            },
-        ),
-        (
-            {"type": "array", "items": {"$ref": "#/$defs/Part"}, "default": []},
-            {
-                "type": "array",
-                "default": [],
-                "items": {
-                    "type": "object",
-                    "description": "A part.",
-                    "properties": {"a": {"type": "string"}},
-                    "required": ["a"],
-                },
-            },
-        ),
-    ],
+    "case", load_yaml((Path(__file__).parent / "structural.yaml").read_text()), ids=str
 )
-def test_each_form_of_json_schema_has_its_structural_form(schema: Json, structural: Json) -> None:
+def test_each_form_of_json_schema_has_its_structural_form(case: Json) -> None:
     """References are written out, nulls and titles go, and what is open stays open."""
-    assert made(field=schema) == {"field": structural}
+    assert made(field=case["schema"]) == {"field": case["structural"]}
 
 
 def test_what_has_no_structural_form_is_an_error() -> None:

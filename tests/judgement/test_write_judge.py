@@ -82,13 +82,7 @@ MARKS = policy("marks", overrides={"labels": {names.RUN: "mine"}})
     ("there", "new", "facts"),
     [
         ([SPOT], setting("spt"), ("'spt'", "(classes: spot)", "did you mean 'spot'?")),
-        ([], setting("spot"), ("(classes: none is defined)", "create the class")),
-        ([], ON_DEMAND, ("spec.complementOf: ", "capacity class 'spot'")),
-        ([SPOT, ON_DEMAND], stored(names.CLASS_KIND, "x", complementOf="on-demand"), ("itself",)),
-        ([], stored(names.CLASS_KIND, "all", nodes=EVERYTHING), ("every node",)),
-        ([READS], WRITES, ("policy reads (spec.match.podSelector)",)),
         ([WRITES], READS, ("policy 'writes': spec.overrides.labels.team: ", "no policy")),
-        ([], policy("p", spec={"x": 1}), ("spec: ", "at least one of defaults")),
         (
             [SPOT, setting("spot")],
             stored(names.CLASS_KIND, "spot", nodes=EVERYTHING),
@@ -326,16 +320,6 @@ def test_an_exception_is_judged_with_the_time() -> None:
     (line,) = judge([policy("p", defaults={"schedulerName": "x"}), exception], None,
                     policy("p", defaults={"schedulerName": "x"}), now=now).warnings  # fmt: skip
     mentions(line, "exception 'x': spec.policies[0]: ", "no policy 'p'")
-
-
-def test_who_writes_an_exception_that_any_author_can_take_is_warned() -> None:
-    """Its label is the author's word; the warning names what is not."""
-    spec = {"policies": ["*"], "until": "2026-03-01T00:00:00Z", "reason": "debugging"}
-    match: Json = {"podSelector": {"matchLabels": {"debug": "anna"}}}
-    (line,) = judge([], stored(names.EXCEPTION_KIND, "x", match=match, **spec)).warnings
-    mentions(line, "exception 'x': spec.match", "namespaces", "namespaceSelector")
-    match["namespaces"] = ["a"]
-    assert judge([], stored(names.EXCEPTION_KIND, "x", match=match, **spec)) == Judgement()
 
 
 def test_a_set_changed_between_two_writes_is_noticed() -> None:

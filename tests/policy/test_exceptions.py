@@ -6,31 +6,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
-import pytest
 
 from tests.objects import an_object
 from tests.policy.test_model import an_exception
-from tests.wording import Wording, mentions
-from webhook.errors import InvalidDocuments
-from webhook.identity import Identity
-from webhook.policy import policy_documents
-from webhook.policy.exceptions import Exceptions, SetAside, of_time
+from webhook.policy.exceptions import Exceptions
 from webhook.policy.load import Loaded, load
 from webhook.policy.model import PlacementException
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.subject import Subject
 
 END = datetime(2026, 12, 1, 18, tzinfo=UTC)
-BEFORE = END - timedelta(seconds=1)
-WORKER = Subject(
-    "research",
-    {},
-    {"debug": "anna"},
-    Identity("r", "job", None, "worker", 0, coordinator=False, source="fairlead"),
-    frozenset(),
-    frozenset(),
-)
-NOW = datetime(2026, 11, 1, tzinfo=UTC)
 POLICY = an_object(
     "fairlead.dev/v1alpha1", "PlacementPolicy", "spot", {"defaults": {"labels": {"team": "x"}}}
 )
@@ -43,11 +27,6 @@ def exceptions(**specs: dict[str, Any]) -> Exceptions:
         document = {**an_exception(**spec), "metadata": {"name": name}}
         found.append(PlacementException.model_validate(document))
     return Exceptions(found)
-
-
-def told(aside: SetAside) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """What is taken away, and what would have been."""
-    return aside.by_name, {taken.exception.name: taken.policies for taken in aside.ended}
 
 
 def test_a_set_without_exceptions_has_none() -> None:
@@ -97,69 +76,6 @@ def test_an_exception_counts_in_the_hash_and_is_not_a_policy() -> None:
     assert [each.name for each in both.exceptions] == ["debug-anna"]
     assert alone.hash != both.hash != loaded(until="2026-12-02T00:00:00Z").policies.hash
     assert not alone.exceptions
-
-
-def test_a_policy_that_is_not_there_is_warned_of_with_what_may_have_been_meant(
-    wording: Wording,
-) -> None:
-    """It may come later."""
-    assert loaded().warnings == ()
-    assert loaded(policies=["*"]).warnings == ()
-    (warning,) = loaded(policies=["spto"]).warnings
-    mentions(str(warning), "spec.policies[0]:", "no policy 'spto'", "did you mean 'spot'?")
-    wording(str(warning))
-    assert warning.severity == "warning"
-
-
-def test_what_an_exception_selects_by_no_policy_may_write() -> None:
-    """Or a second call on our own output would find another exception."""
-    with pytest.raises(InvalidDocuments) as caught:
-        loaded(match={"podSelector": {"matchLabels": {"team": "x"}}})
-    mentions(str(caught.value), "exception debug-anna", "(spec.match.podSelector)")
-
-
-def test_an_exception_for_every_run_is_warned_of(wording: Wording) -> None:
-    """It is said explicitly, and still seldom meant."""
-    for match in ({"namespaces": ["*"]}, {"namespaces": ["a", "**"], "podSelector": {}}):
-        (warning,) = loaded(match=match).warnings
-        mentions(str(warning), "spec.match", "every run")
-        wording(warning.message)
-
-
-def test_an_exception_that_any_author_can_take_is_warned_of(wording: Wording) -> None:
-    """Labels of pods, of roles and kinds too, are their author's word; namespaces are not."""
-    debug = {"podSelector": {"matchLabels": {"debug": "anna"}}}
-    accounts = {"serviceAccounts": ["trainer"]}
-    for match in (debug, {"roles": ["worker"]}, {"namespaces": ["*"], **debug}, accounts):
-        (warning,) = loaded(match=match).warnings
-        mentions(str(warning), "spec.match", "namespaces", "namespaceSelector")
-        wording(warning.message)
-    for where in ({"namespaces": ["a"]}, {"namespaceSelector": {"matchLabels": {"a": "b"}}}):
-        assert loaded(match={**debug, **where}).warnings == ()
-
-
-@pytest.mark.parametrize(
-    ("until", "says"),
-    [
-        ("2026-10-31T23:59:59Z", "has ended"),
-        ("2026-11-01T00:00:00Z", "has ended"),
-        ("2026-11-01T00:00:01Z", ""),
-        ("2027-01-30T00:00:00Z", ""),
-        ("2027-01-30T00:00:01Z", "90 days"),
-    ],
-)
-def test_what_has_ended_and_what_lasts_long_is_warned_of(
-    until: str, says: str, wording: Wording
-) -> None:
-    """At the time of asking: the set itself knows no time."""
-    documents = policy_documents.parse(
-        {"a.json": orjson.dumps(an_exception(until=until))}
-    ).documents
-    found = [str(finding) for finding in of_time(documents, NOW)]
-    assert len(found) == bool(says)
-    for line in found:
-        mentions(line, "warning: spec.until", says)
-        wording(line)
 
 
 def test_conditions_of_exceptions_are_asked_for() -> None:

@@ -17,7 +17,7 @@ from webhook.placement.schema import Strict
 from webhook.policy.findings import Finding
 from webhook.policy.match_model import VOLUME_SOURCES, Match
 from webhook.policy.model import CapacityClass, PlacementPolicy
-from webhook.policy.policy_documents import KNOWN, parse
+from webhook.policy.policy_documents import parse
 
 SPEC: dict[str, Any] = {
     "policies": ["spot"],
@@ -112,16 +112,6 @@ def test_a_class_may_be_described_by_labels_expressions_and_taints() -> None:
 
     assert model.model_dump(by_alias=True, exclude_none=True)["spec"] == {"nodes": [shape]}
     assert not errors(CapacityClass, capacity_class({"complementOf": "other"}))
-
-
-def test_the_known_kinds_are_the_models() -> None:
-    """The table by which documents find their model is complete."""
-    assert {kind: model.__name__ for kind, model in KNOWN.items()} == {
-        "PlacementPolicy": "PlacementPolicy",
-        "CapacityClass": "CapacityClass",
-        "PlacementException": "PlacementException",
-        "RunSource": "RunSource",
-    }
 
 
 @pytest.mark.parametrize(

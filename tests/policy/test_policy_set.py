@@ -9,74 +9,8 @@ from hypothesis import strategies as st
 
 from tests.laws.strategies import document
 from tests.laws.world import policy_set
-from webhook.identity import Identity
+from tests.policy.test_matched_pods import matches, subjects
 from webhook.policy.subject import Subject
-
-words = st.sampled_from(["a", "b", "ml-a", "ml-b"])
-label_maps = st.dictionaries(words, words, max_size=3)
-
-
-def lists(*choices: Any) -> st.SearchStrategy[list[Any]]:
-    """One or two of the choices."""
-    return st.lists(st.sampled_from(choices), min_size=1, max_size=2, unique=True)
-
-
-selectors = st.fixed_dictionaries(
-    {},
-    optional={
-        "matchLabels": st.dictionaries(words, words, min_size=1, max_size=2),
-        "matchExpressions": st.lists(
-            st.builds(
-                lambda k, o: {"key": k, "operator": o},
-                words,
-                st.sampled_from(["Exists", "DoesNotExist"]),
-            )
-            | st.builds(
-                lambda k, o, v: {"key": k, "operator": o, "values": v},
-                words,
-                st.sampled_from(["In", "NotIn"]),
-                st.lists(words, min_size=1, max_size=2),
-            ),
-            min_size=1,
-            max_size=2,
-        ),
-    },
-)
-matches = st.fixed_dictionaries(
-    {},
-    optional={
-        "namespaces": lists("a", "ml-*", "b", "ml-?"),
-        "namespaceSelector": selectors,
-        "podSelector": selectors,
-        "kinds": lists("job", "experiment"),
-        "frameworks": lists("pytorch", "jax"),
-        "roles": lists("worker", "master"),
-        "replicaIndexes": lists(0, 1),
-        "coordinator": st.booleans(),
-        "resources": lists("nvidia.com/gpu", "cpu"),
-        "volumes": lists("persistentVolumeClaim", "emptyDir"),
-        "serviceAccounts": lists("default", "train*", "a.b", "a?b"),
-    },
-)
-subjects = st.builds(
-    Subject,
-    words,
-    label_maps,
-    label_maps,
-    st.builds(
-        Identity,
-        run=st.just("r"),
-        kind=st.sampled_from(["job", "experiment", "core"]),
-        framework=st.sampled_from(["pytorch", "jax", None]),
-        role=st.sampled_from(["worker", "master", None]),
-        replica_index=st.sampled_from([0, 1, 2, None]),
-        source=st.just("fairlead"),
-        coordinator=st.booleans(),
-    ),
-    st.frozensets(st.sampled_from(["cpu", "nvidia.com/gpu"])),
-    st.frozensets(st.sampled_from(["persistentVolumeClaim", "emptyDir", "secret"])),
-    st.sampled_from(["default", "trainer", "a.b", "a-b"]),
-)
 
 
 @settings(deadline=None)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from tests.policy.test_matched_pods import labels as label_maps
+from tests.policy.test_matched_pods import selectors
 from tests.wording import Wording, mentions
 from webhook.placement.schema import LabelSelector
 from webhook.policy.selectors import Selector, compile_selector
@@ -110,23 +111,6 @@ def test_equal_selectors_are_equal() -> None:
     )
 
 
-KEYS = st.sampled_from(["a", "b", "c"])
-VALUES = st.sampled_from(["", "x", "y"])
-EXPRESSIONS = st.one_of(
-    st.builds(
-        lambda key, operator, values: {"key": key, "operator": operator, "values": values},
-        KEYS,
-        st.sampled_from(["In", "NotIn"]),
-        st.lists(VALUES, min_size=1, max_size=3),
-    ),
-    st.builds(
-        lambda key, operator: {"key": key, "operator": operator},
-        KEYS,
-        st.sampled_from(["Exists", "DoesNotExist"]),
-    ),
-)
-
-
 def model_of(data: dict[str, Any], labels: dict[str, str]) -> bool:
     """The rules once more, as slowly and plainly as can be."""
     for key, value in data["matchLabels"].items():
@@ -147,18 +131,10 @@ def model_of(data: dict[str, Any], labels: dict[str, str]) -> bool:
 
 
 @settings(deadline=None)
-@given(
-    data=st.fixed_dictionaries(
-        {
-            "matchLabels": st.dictionaries(KEYS, VALUES),
-            "matchExpressions": st.lists(EXPRESSIONS, max_size=4),
-        }
-    ),
-    labels=st.dictionaries(KEYS, VALUES),
-)
-def test_matching_failing_and_the_index_agree(data: dict[str, Any], labels: dict[str, str]) -> None:
+@given(selectors, label_maps)
+def test_matching_failing_and_the_index_agree(data: dict[str, Any], own: dict[str, str]) -> None:
     """What matches fails nowhere; and both follow the rules."""
     chosen = selector(data)
 
-    assert chosen.matches(labels) is model_of(data, labels)
-    assert (chosen.failed(labels) is None) is chosen.matches(labels)
+    assert chosen.matches(own) is model_of(data, own)
+    assert (chosen.failed(own) is None) is chosen.matches(own)

@@ -27,14 +27,11 @@ from webhook.exported import (
 from webhook.exported.cel import Check, Piece, text
 from webhook.exported.positioned_settings import positioned_settings, with_parts_apart
 from webhook.placement.fields import PLAIN_MAPS
-from webhook.placement.settings import SpreadSetting, TolerationSetting
-from webhook.placement.tolerations import normal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from webhook.exported.positioned_settings import Placed
-    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import JsonObject
 
 NAME: Final = "fairlead-exported"
@@ -98,7 +95,7 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
         plain_fields_cel.lists(settings, chosen),
         plain_fields_cel.spread(settings),
         Piece(steps.variables, steps.rest),
-        Piece(checks=[_no_request(set_hash), *plain_fields_cel.contradictions(settings, _opposed)]),
+        Piece(checks=[_no_request(set_hash), *plain_fields_cel.contradictions(settings)]),
     ]
     variables = {name: text for piece in pieces for name, text in piece.variables.items()}
     operations = [each for piece in pieces for each in piece.operations]
@@ -163,20 +160,6 @@ def _any_affinity(variables: Collection[str]) -> str:
 def _one(operations: Sequence[str]) -> str:
     """Return one list of the lists, each on a line of its own."""
     return "[" + ",\n ".join(operations) + "].flatten()"
-
-
-def _opposed(one: PlacementSetting, other: PlacementSetting) -> bool:
-    """Return whether two requirements contradict each other in a field where that cannot be seen
-    later."""
-    if isinstance(one, TolerationSetting) and isinstance(other, TolerationSetting):
-        a, b = normal(one.toleration), normal(other.toleration)
-        return a.reach == b.reach and a.seconds != b.seconds
-    return (
-        isinstance(one, SpreadSetting)
-        and isinstance(other, SpreadSetting)
-        and one.pair == other.pair
-        and one.constraint != other.constraint
-    )
 
 
 def _needed(variables: Mapping[str, str], expressions: Sequence[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook import names
 from webhook.exported import cel
@@ -12,7 +12,14 @@ from webhook.placement.fields import PLAIN_MAPS
 from webhook.placement.fold import contradiction
 from webhook.placement.merge_verdict import UNCHECKED, is_about_nodes
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
-from webhook.placement.settings import ListSetting, MemberSetting, ScalarSetting, SpreadSetting
+from webhook.placement.settings import (
+    ListSetting,
+    MemberSetting,
+    ScalarSetting,
+    SpreadSetting,
+    TolerationSetting,
+)
+from webhook.placement.tolerations import normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -239,7 +246,7 @@ def spread(settings: PositionedSettings) -> Piece:
     return Piece(variables, [first, *operations])
 
 
-def contradictions(settings: PositionedSettings, rivals: Any) -> list[Check]:
+def contradictions(settings: PositionedSettings) -> list[Check]:
     """Return requirements of two policies of which no pod can meet both, where both match."""
     mine = [w for w in settings if w.setting.part == "requirements"]
     return [
@@ -249,5 +256,19 @@ def contradictions(settings: PositionedSettings, rivals: Any) -> list[Check]:
         )
         for number, other in enumerate(mine)
         for one in mine[:number]
-        if rivals(one.setting, other.setting)
+        if _opposed(one.setting, other.setting)
     ]
+
+
+def _opposed(one: PlacementSetting, other: PlacementSetting) -> bool:
+    """Return whether two requirements contradict each other in a field where that cannot be seen
+    later."""
+    if isinstance(one, TolerationSetting) and isinstance(other, TolerationSetting):
+        a, b = normal(one.toleration), normal(other.toleration)
+        return a.reach == b.reach and a.seconds != b.seconds
+    return (
+        isinstance(one, SpreadSetting)
+        and isinstance(other, SpreadSetting)
+        and one.pair == other.pair
+        and one.constraint != other.constraint
+    )

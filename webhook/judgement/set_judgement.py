@@ -137,7 +137,7 @@ def load_served(
     """Return the set of the documents. Raises InvalidDocuments, though not for faults."""
     loaded = compiled(documents, compiler)
     ready = (memory or Memory()).prepare(documents.documents, loaded.policies.classes, {})
-    found = [*faults(ready.policies), *_faults_of_documents(documents.documents)]
+    found = [*faults(ready), *_faults_of_documents(documents.documents)]
     return Served(loaded.policies, loaded.warnings, tuple(sorted(found)))
 
 

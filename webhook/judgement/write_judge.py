@@ -16,11 +16,14 @@ from webhook import names
 from webhook.evaluation.plugins import inputs_of
 from webhook.judgement.set_judgement import Objects, placed
 from webhook.judgement.together.warnings import Memory, of_classes, of_policy
-from webhook.policy import exceptions, feasibility
+from webhook.policy import exceptions
 from webhook.policy.added_sources import ship_already
+from webhook.policy.feasibility import feasibility
 from webhook.policy.findings import FAULTS, Kind, condensed
 from webhook.policy.load import UNKNOWN_CLASS, judge_documents
 from webhook.policy.model import CapacityClass as CapacityClassDocument
+from webhook.policy.model import PlacementPolicy
+from webhook.policy.policy_set import PolicySet
 from webhook.policy.refused_pods import missing_classes
 from webhook.policy.status_model import CALLED
 from webhook.shortening import first_few
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
-    from webhook.policy.feasibility import Concern
     from webhook.policy.findings import Finding
     from webhook.policy.policy_documents import Document
 
@@ -208,18 +210,14 @@ def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:
     """Return findings about the written object with these nodes: warnings, because nodes may
     change.
     """
-    name = write.place.partition("/")[2]
-    document = next((each for each in of.documents if each.file == write.place), None)
-    concerns: list[Concern] = []
-    if document and isinstance(document.model, CapacityClassDocument) and name in of.classes:
-        concerns += feasibility.of_class(of.classes[name], nodes)
-    chosen = [each for each in of.ready.policies if document and each.document is document]
-    for each in chosen:
-        settings = [located.setting for located in each.settings]
-        concerns += feasibility.of_policy(
-            name, settings, of.classes.values(), nodes, of.ready.runtime_classes
-        )
-    found = placed(concerns, of.documents)
+    written = [each for each in of.documents if each.file == write.place]
+    # Without a policy that names an unknown class.
+    ready = {each.document.model.name for each in of.ready.policies}
+    models = [each.model for each in written if isinstance(each.model, PlacementPolicy)]
+    policies = PolicySet([each for each in models if each.name in ready], of.classes, "")
+    concerns = feasibility(policies, nodes, of.ready.runtime_classes).concerns
+    named = {(each.model.kind, each.model.name) for each in written}
+    found = placed((each for each in concerns if (each.kind, each.name) in named), written)
     return [replace(each, severity="warning") for each in found]
 
 

@@ -58,8 +58,6 @@ _GENERAL_PREFIXES: Final[Mapping[str, str]] = {
     "helm.sh/": _BY_AUTHORS,
 }
 _NAMED: Final = 3
-# Kinds that create each other in a circle are an error that is reported elsewhere.
-_DEEPEST: Final = 8
 # Groups of pods of one object. Kinds that create others multiply.
 MOST_GROUPS: Final = 256
 
@@ -295,9 +293,10 @@ def _missed_pods(document: Any, table: SourceTable) -> Iterator[Finding]:
     marks = marks_of(model)
     if not marks:
         return
+    known: dict[object, bool] = {}
     for number, kind in enumerate(own_system(document).kinds):
         for position, pods in enumerate(() if kind.reusable else kind.pods):
-            if not pods.unmarked and not _reached(pods, table):
+            if not pods.unmarked and not _reached(pods, table, known):
                 named = first_few(list(map(str, marks)), _NAMED)
                 what = (
                     f"no mark is among the labels that these pods of a {kind.kind} get by adds, so "
@@ -308,8 +307,12 @@ def _missed_pods(document: Any, table: SourceTable) -> Iterator[Finding]:
                 yield document.finding(path, what, "warning", kind=Kind.PODS_WITHOUT_MARK)
 
 
-def _reached(pods: Pods, table: SourceTable, depth: int = 0) -> bool:
-    """Return True if these pods get a mark of any system, or if that is not known."""
+def _reached(pods: Pods, table: SourceTable, known: dict[object, bool]) -> bool:
+    """Return True if these pods get a mark of any system, or if that is not known.
+
+    `known` has the answers for kinds. That kinds create each other in a circle is reported
+    elsewhere.
+    """
     if any(each.labels_from is not None for each in pods.adds):
         return True
     for row in table.rows:
@@ -318,7 +321,11 @@ def _reached(pods: Pods, table: SourceTable, depth: int = 0) -> bool:
                 written = all(isinstance(piece, str) for piece in text)
                 if mark.value is None or not written or "".join(map(str, text)) == mark.value:
                     return True
-    if pods.like is None or depth == _DEEPEST:
-        return pods.like is not None
-    kinds = table.template_kinds.get((pods.like.group, pods.like.kind), ())
-    return not kinds or all(_reached(each, table, depth + 1) for each in kinds[-1].pods)
+    if pods.like is None:
+        return False
+    key = (pods.like.group, pods.like.kind)
+    if key not in known:
+        known[key] = True
+        kinds = table.template_kinds.get(key, ())
+        known[key] = not kinds or all(_reached(each, table, known) for each in kinds[-1].pods)
+    return known[key]

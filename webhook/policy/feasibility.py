@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook.placement import runtime_class
 from webhook.placement.bundle import limits_nodes, node_settings
 from webhook.placement.fold import fold
+from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import taint_text
 from webhook.placement.settings import (
     PARTS,
@@ -23,14 +24,22 @@ from webhook.placement.settings import (
 )
 from webhook.policy.compile import located
 from webhook.policy.findings import Kind
-from webhook.policy.node_settings import Makers, NodeMasks, tolerations_of, with_runtime_class
+from webhook.policy.node_settings import (
+    count,
+    limits,
+    makers,
+    nodes_meeting,
+    tolerations_of,
+    untolerated,
+    with_runtime_class,
+)
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.node_groups import Alike
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject, Toleration
     from webhook.policy.findings import Path, Severity
@@ -91,37 +100,15 @@ def feasibility(
 
     `runtime_classes` are the RuntimeClasses by name, as far as they are known.
     """
-    makers = Makers(policies.classes.values(), nodes)
-    judging = _Judging(len(nodes), NodeMasks(nodes), makers, runtime_classes)
+    classes = tuple(policies.classes.values())
+    judging = _Judging(NodeGroups(nodes), classes, runtime_classes)
     for name in sorted(policies.classes):
         judging.capacity_class(policies.classes[name])
     for policy in policies.policies:
         for share, settings in enumerate(policy.variants):
             part = f"split[{share}]" if policy.shares else ""
-            standing = _standing(fold((policy.name,), settings))
-            judging.policy(_PolicySettings(policy.name, settings, part), standing)
+            judging.policy(_PolicySettings(policy.name, settings, part))
     return Feasibility(len(nodes), tuple(judging.reaches), tuple(judging.concerns))
-
-
-def of_policy(
-    name: str,
-    settings: Sequence[PlacementSetting],
-    classes: Iterable[CapacityClass],
-    nodes: Sequence[Node],
-    runtime_classes: Mapping[str, JsonObject],
-) -> tuple[Concern, ...]:
-    """Return the problems of one policy with these nodes; `classes` are all classes of its set, and
-    `runtime_classes` those of `feasibility`."""
-    judging = _Judging(len(nodes), NodeMasks(nodes), Makers(classes, nodes), runtime_classes)
-    judging.policy(_PolicySettings(name, settings), _standing(fold((name,), settings)))
-    return tuple(judging.concerns)
-
-
-def of_class(capacity: CapacityClass, nodes: Sequence[Node]) -> tuple[Concern, ...]:
-    """Return the problems of one class with these nodes."""
-    judging = _Judging(len(nodes), NodeMasks(nodes), Makers((), nodes), {})
-    judging.capacity_class(capacity)
-    return tuple(judging.concerns)
 
 
 class _PolicySettings(NamedTuple):
@@ -134,58 +121,52 @@ class _PolicySettings(NamedTuple):
         return next(path for each, path in located(self.settings) if each == setting)
 
 
-def _standing(bundle: Bundle) -> list[PlacementSetting]:
-    """Return the settings of one policy that are left after folding; one part may exclude
-    another."""
-    return [*node_settings(bundle), *bundle.tolerations, *bundle.scalars]
-
-
 @dataclass(slots=True)
 class _Judging:
     """The results so far. Local to one call of `feasibility`."""
 
-    total: int
-    nodes: NodeMasks
-    makers: Makers
+    nodes: NodeGroups
+    classes: Sequence[CapacityClass]
     runtime_classes: Mapping[str, JsonObject]
     reaches: list[MatchedNodes] = field(default_factory=list)
     concerns: list[Concern] = field(default_factory=list)
 
     def capacity_class(self, capacity: CapacityClass) -> None:
         """Check one class: whether it has a node."""
-        inside = self.nodes.of_class(capacity)
-        tolerated = self.nodes.tolerated(inside, capacity.tolerations).bit_count()
+        inside = nodes_meeting([capacity.inside], self.nodes)
+        tolerated = _tolerated(inside, capacity.tolerations)
         kind = "CapacityClass"
         made = (capacity.name,) if capacity.autoscaled and not tolerated else ()
-        self.reaches.append(
-            MatchedNodes(kind, capacity.name, "", inside.bit_count(), tolerated, made)
-        )
+        self.reaches.append(MatchedNodes(kind, capacity.name, "", count(inside), tolerated, made))
         if not inside and not made:
-            what = f"none of the {self.total} nodes is of class {capacity.name}"
+            what = f"none of the {len(self.nodes)} nodes is of class {capacity.name}"
             self.concerns.append(Concern(kind, capacity.name, ("spec",), what, "warning"))
 
-    def policy(self, policy: _PolicySettings, standing: Sequence[PlacementSetting]) -> None:
-        """Check one policy; `standing` are its settings that are left after folding."""
-        standing = list(with_runtime_class(standing, self.runtime_classes))
+    def policy(self, policy: _PolicySettings) -> None:
+        """Check one policy by those of its settings that folding leaves: a part may exclude
+        another."""
+        bundle = fold((policy.name,), policy.settings)
+        left_over = [*node_settings(bundle), *bundle.tolerations, *bundle.scalars]
+        standing = list(with_runtime_class(left_over, self.runtime_classes))
         tolerations = list(tolerations_of(standing))
         empty = False
         for part in PARTS:
             settings = [setting for setting in policy.settings if setting.part == part]
             if settings:
-                limits, left, made = self._reach(policy, part, settings, tolerations)
-                if limits and not left and not made:
-                    self.concerns += self._empty(policy, part, limits)
+                limiting, left, made = self._reach(policy, part, settings, tolerations)
+                if limiting and not left and not made:
+                    self.concerns += self._empty(policy, part, limiting)
                     empty = True
-        limits, left, made = self._reach(policy, "", standing, tolerations)
+        limiting, left, made = self._reach(policy, "", standing, tolerations)
         if made:
             return
-        if limits and not left and not empty:
+        if limiting and not left and not empty:
             name = _runtime_class(policy.settings)
             beside = f" and RuntimeClass {name}" if name in self.runtime_classes else ""
-            what = f"its parts{beside} together leave none of the {self.total} nodes"
+            what = f"its parts{beside} together leave none of the {len(self.nodes)} nodes"
             self.concerns.append(_concern(policy, ("spec",), what))
-        elif limits:
-            self.concerns += self._tainted(policy, limits, left, tolerations)
+        elif limiting:
+            self.concerns += self._tainted(policy, limiting, left, tolerations)
         self.concerns += self._closed(policy, tolerations)
 
     def _reach(
@@ -194,30 +175,30 @@ class _Judging:
         part: str,
         settings: Sequence[PlacementSetting],
         tolerations: Sequence[Toleration],
-    ) -> tuple[list[PlacementSetting], int, tuple[str, ...]]:
+    ) -> tuple[list[PlacementSetting], list[Alike], tuple[str, ...]]:
         """Return the settings that restrict nodes, the nodes that they leave, and classes that
         create such.
         """
-        limits = [setting for setting in settings if limits_nodes(setting)]
-        left = self.nodes.mask_for(limits)
-        tolerated = self.nodes.tolerated(left, tolerations).bit_count()
-        count = left.bit_count() if limits else None
-        made = () if tolerated else self.makers.makers_for(limits, tolerations)
+        limiting = [setting for setting in settings if limits_nodes(setting)]
+        left = nodes_meeting([*map(limits, limiting)], self.nodes)
+        tolerated = _tolerated(left, tolerations)
+        chosen = count(left) if limiting else None
+        made = () if tolerated else makers(self.classes, self.nodes, limiting, tolerations)
         named = _runtime_class(policy.settings)
         unread = named if left and named not in self.runtime_classes else ""
         of_taints = None if unread else tolerated
         which = f"{part} {policy.share}".strip()
         self.reaches.append(
-            MatchedNodes("PlacementPolicy", policy.name, which, count, of_taints, made, unread)
+            MatchedNodes("PlacementPolicy", policy.name, which, chosen, of_taints, made, unread)
         )
-        return limits, left, made
+        return limiting, left, made
 
     def _empty(
-        self, policy: _PolicySettings, part: str, limits: Sequence[PlacementSetting]
+        self, policy: _PolicySettings, part: str, limiting: Sequence[PlacementSetting]
     ) -> Iterator[Concern]:
         """Report a part that leaves no node: by single settings, or by all of them together."""
-        none = f"none of the {self.total} nodes"
-        alone = [setting for setting in limits if not self.nodes.mask_for([setting])]
+        none = f"none of the {len(self.nodes)} nodes"
+        alone = [each for each in limiting if not nodes_meeting([limits(each)], self.nodes)]
         for setting in alone:
             yield _concern(
                 policy, policy.path_of(setting), f"{_describe_setting(setting)} leaves {none}"
@@ -228,17 +209,17 @@ class _Judging:
     def _tainted(
         self,
         policy: _PolicySettings,
-        limits: Sequence[PlacementSetting],
-        left: int,
+        limiting: Sequence[PlacementSetting],
+        left: Sequence[Alike],
         tolerations: Sequence[Toleration],
     ) -> Iterator[Concern]:
         """Report that every node that the policy chooses has a taint that it does not tolerate."""
-        taints = self._blocking_taints(left, tolerations)
+        taints = _blocking_taints(left, tolerations)
         if taints:
-            alone = len(limits) == 1 and limits[0] in policy.settings
-            path = policy.path_of(limits[0]) if alone else ("spec",)
+            alone = len(limiting) == 1 and limiting[0] in policy.settings
+            path = policy.path_of(limiting[0]) if alone else ("spec",)
             what = (
-                f"tolerates none of the chosen nodes' taints ({left.bit_count()} of {self.total} "
+                f"tolerates none of the chosen nodes' taints ({count(left)} of {len(self.nodes)} "
                 f"nodes chosen): {taints}; only pods with tolerations of their own can run there"
             )
             yield _concern(policy, path, what, about=Kind.TAINTS_NOT_TOLERATED)
@@ -253,27 +234,32 @@ class _Judging:
                 and setting.mode.tolerates
                 and not setting.mode.requires
             ):
-                inside = self.nodes.of_class(setting.capacity)
-                taints = self._blocking_taints(inside, tolerations)
+                inside = nodes_meeting([setting.capacity.inside], self.nodes)
+                taints = _blocking_taints(inside, tolerations)
                 if taints:
                     what = (
-                        f"{setting.mode} opens none of the {inside.bit_count()} nodes of class "
+                        f"{setting.mode} opens none of the {count(inside)} nodes of class "
                         f"{setting.capacity.name}: the policy does not tolerate {taints}"
                     )
                     about = Kind.TAINTS_NOT_TOLERATED
                     yield _concern(policy, policy.path_of(setting), what, "warning", about)
 
-    def _blocking_taints(self, nodes: int, tolerations: Sequence[Toleration]) -> str:
-        """Return the taints that are not tolerated, if every node has one; else none."""
-        found = list(self.nodes.taints(nodes, tolerations))
-        if not all(taints for taints, _ in found):
-            return ""
-        counts: Counter[str] = Counter()
-        for taints, on in found:
-            for taint in taints:
-                counts[taint_text(taint)] += on
-        named = [f"{text} (on {count})" for text, count in counts.most_common()]
-        return first_few(named, _MOST_TAINTS)
+
+def _tolerated(nodes: Iterable[Alike], tolerations: Sequence[Toleration]) -> int:
+    return count(each for each in nodes if not untolerated(each.node, tolerations))
+
+
+def _blocking_taints(nodes: Iterable[Alike], tolerations: Sequence[Toleration]) -> str:
+    """Return the taints that are not tolerated, if every node has one; else none."""
+    found = [(untolerated(each.node, tolerations), each.count) for each in nodes]
+    if not all(taints for taints, _ in found):
+        return ""
+    counts: Counter[str] = Counter()
+    for taints, on in found:
+        for taint in taints:
+            counts[taint_text(taint)] += on
+    named = [f"{text} (on {number})" for text, number in counts.most_common()]
+    return first_few(named, _MOST_TAINTS)
 
 
 def _runtime_class(settings: Iterable[PlacementSetting]) -> str:

@@ -111,44 +111,12 @@ class MatchedPods:
         return {"namespaces": _Names(left)}
 
     @property
-    def spaces(self) -> frozenset[str] | None:
-        """Names and globs, of one of which a pod's namespace is; None: of any."""
-        within = self._within.get("namespaces")
-        return within.all if within else None
-
-    @property
     def _leads(self) -> bool | None:
         """Whether all of its pods lead their run; None if the block has no such condition."""
         roles = self._words.get("roles")
         if self._coordinator is None and roles and roles <= names.COORDINATOR_ROLES:
             return True
         return self._coordinator
-
-    @property
-    def conditions(self) -> frozenset[str]:
-        """The conditions of the block. It covers only blocks that guarantee all of them."""
-        found = {*self._sets, *self._label_keys}
-        if self._coordinator is not None:
-            found.add("coordinator")
-        return frozenset(found | {name for name, listed in self._names.items() if not listed.any})
-
-    @property
-    def guarantees(self) -> frozenset[str]:
-        """What the block guarantees about its pods, in the form of `asked`."""
-        found = {*self._words, *self._label_keys, *self._within}
-        if self._leads is not None:
-            found.add("coordinator")
-        return frozenset(found)
-
-    @property
-    def _label_keys(self) -> set[str]:
-        return {f"{name}/{key}" for name, labels in self._labels.items() for key in labels}
-
-    @property
-    def starts(self) -> frozenset[str]:
-        """What each name of a namespace that the block asks for begins with one of."""
-        spaces = self._names.get("namespaces")
-        return frozenset(map(literal, spaces.all)) if spaces else frozenset()
 
     def covers(self, other: MatchedPods) -> bool:
         """Return whether every pod that meets the other block meets this one."""

@@ -42,20 +42,6 @@ def test_what_was_counted_before_this_leader_is_in_the_status() -> None:
     assert total(ledger, "uid-p", "p")[0] == NOW
 
 
-def test_a_replica_that_comes_later_counts_whole() -> None:
-    """It had counted nothing when this process began to lead."""
-    ledger = looked(met(Ledger(), [policy("p")], NOW), a=report(p=(5, 0)))
-    ledger = looked(ledger, a=report(p=(5, 0)), b=report(p=(4, 1)))
-    assert count(ledger, "p") == (4, 1)
-    assert total(ledger, "uid-p", "p")[0] == NOW
-
-
-def test_a_replica_that_did_not_answer_at_first_is_not_a_new_one() -> None:
-    """What it had counted may be in the status."""
-    ledger = counted(met(Ledger(), [policy("p")], NOW), {"a"}, {})
-    assert count(looked(ledger, a=report(p=(5, 0))), "p") == (0, 0)
-
-
 def test_another_process_in_the_pod_counts_whole() -> None:
     """Even if it has counted more than the one before."""
     ledger = looked(met(Ledger(), [policy("p")], NOW), a=report("1", p=(5, 0)))

@@ -41,7 +41,7 @@ def test_a_large_policy_is_held_against_few_others(large: Json) -> None:
         for at in range(600)
     ]
     found = of_policy(prepared([*others, large]), "large", None)
-    assert [each.kind for each in found] == [Kind.NOT_CHECKED]
+    assert Kind.NOT_CHECKED in {each.kind for each in found}
 
 
 def test_of_a_thousand_small_policies_all_is_checked() -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from tests.fast_yaml import load_yaml
 from tests.judgement.together.test_warnings import policies_of, policy, thorough
 from tests.laws.world import CLUSTER, policy_set
 from tests.policy.test_matched_pods import matches
-from webhook import names
 from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide
 from webhook.judgement.together.witness import Witness, find
@@ -43,70 +44,12 @@ def expression(key: str, operator: str, *values: str) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("specs", "text"),
-    [
-        ([{}, {}], "in namespace default"),
-        ([{"match": {"namespaces": ["ml-*"]}}, {"match": {"namespaces": ["*-prod"]}}],
-         "in namespace ml--prod"),
-        ([{"match": {"namespaces": ["m?"]}, "exclude": [{"namespaces": ["mx", "m1"]}]},
-          {"match": {"namespaces": ["m1", "m2"]}}], "in namespace m2"),
-        ([{"match": {"namespaceSelector": labelled(team="a")}},
-          {"match": {"namespaceSelector": expression("tier", "Exists")}}],
-         "in namespace default (team=a, tier=any)"),
-        ([{"match": {"namespaceSelector": labelled(**{"kubernetes.io/metadata.name": "ml"})}}],
-         "in namespace ml"),
-        ([{"match": {"podSelector": expression("a", "In", "1", "2")}},
-          {"match": {"podSelector": expression("a", "NotIn", "1")}}],
-         "in namespace default, with a=2"),
-        ([{"match": {"kinds": ["job", "service"]}, "exclude": [{"kinds": ["job"]}]}],
-         "in namespace default, with fairlead.dev/kind=service"),
-        ([{"match": {"coordinator": True, "roles": ["worker"], "frameworks": ["jax", "mpi"]}}],
-         ("in namespace default, with fairlead.dev/framework=jax, fairlead.dev/replica-index=0, "
-          "fairlead.dev/role=worker")),
-        ([{"match": {"roles": ["worker"], "frameworks": ["jax"], "replicaIndexes": [0, 3]},
-           "exclude": [{"coordinator": True}]}],
-         ("in namespace default, with fairlead.dev/framework=jax, fairlead.dev/replica-index=3, "
-          "fairlead.dev/role=worker")),
-        ([{"match": {"resources": ["cpu", "nvidia.com/gpu"], "volumes": ["nfs"]},
-           "exclude": [{"resources": ["cpu"]}]}],
-         "in namespace default, requesting nvidia.com/gpu, with volumes nfs"),
-        ([{"match": {"serviceAccounts": ["train*", "a.b"]},
-           "exclude": [{"serviceAccounts": ["*.b"]}]}],
-         "in namespace default, with service account train"),
-        ([{"exclude": [{"serviceAccounts": ["d*"]}]}],
-         "in namespace default, with service account example"),
-        ([{"match": {"serviceAccounts": ["default"]}}], "in namespace default"),
-        ([{"exclude": [{"namespaces": ["default"], "roles": ["ps"]}]},
-          {"match": {"roles": ["ps"]}}],
-         "in namespace example, with fairlead.dev/role=ps"),
-        ([{"overrides": {"nodeSelector": {"kubernetes.io/os": "windows"}}}],
-         "in namespace default, for windows"),
-    ],
-)  # fmt: skip
-def test_a_pod_is_found_for_what_people_write(specs: list[Json], text: str) -> None:
-    """By each condition, and around what is excluded."""
-    assert str(found(*specs)) == text
-
-
-@pytest.mark.parametrize(
-    "specs",
-    [
-        [{"match": {"namespaces": ["ml"]}}, {"match": {"namespaces": ["web"]}}],
-        [{"match": {"namespaces": ["kube-system"]}}],
-        [{"match": {"roles": ["worker"]}, "exclude": [{"roles": ["worker"]}]}],
-        [{"match": {"coordinator": True}}, {"match": {"coordinator": False}}],
-        [{"match": {"podSelector": labelled(a="1")}},
-         {"match": {"podSelector": expression("a", "DoesNotExist")}}],
-        [{"match": {"volumes": ["nfs"]}}, {"exclude": [{"volumes": ["nfs"]}]}],
-        [{"exclude": [{"kinds": list(names.KINDS)}]}],
-        [{"match": {"serviceAccounts": ["a"]}}, {"match": {"serviceAccounts": ["b*"]}}],
-        [{"overrides": {"nodeSelector": {"kubernetes.io/os": "windows"}}},
-         {"overrides": {"nodeSelector": {"kubernetes.io/os": "linux"}}}],
-    ],
-)  # fmt: skip
-def test_where_there_is_none_none_is_found(specs: list[Json]) -> None:
-    """Nor one that never comes to Fairlead."""
-    assert found(*specs) is None
+    "case", load_yaml((Path(__file__).parent / "witnesses.yaml").read_text()), ids=str
+)
+def test_a_pod_is_found_for_what_people_write(case: Json) -> None:
+    """By each condition, and around what is excluded; none that never comes to Fairlead."""
+    pod = found(*case["policies"])
+    assert (pod and str(pod)) == case["pod"]
 
 
 def test_of_many_labels_a_few_are_named() -> None:

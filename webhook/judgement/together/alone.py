@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from webhook.judgement.together.policy_view import limits
 from webhook.placement.fold import fold
 from webhook.placement.label_values import int64
 from webhook.placement.settings import CapacitySetting
 from webhook.policy.findings import Kind
 from webhook.policy.load import later_marks_written
+from webhook.policy.node_settings import limits
 from webhook.policy.refused_pods import refused_settings
 from webhook.shortening import first_few
 

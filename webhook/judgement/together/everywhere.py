@@ -1,17 +1,16 @@
 """Requirements that together reject every pod of a policy, kind, role or namespace.
 
-A requirement rejects a pod if an enforced one contradicts it. `contradicting` reports two policies
-that may match one pod. Here it is proved that each pod of a set matches all of the policies. A set
-is the pods that a policy matches, or all pods with a value that a match block names.
+A requirement rejects a pod if an enforced one contradicts it. A trial reports policies that reject
+some pod. Here it is proved that each pod of a set is rejected. A set is the pods that a policy
+matches, or all pods with a value that a match block names.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.judgement.together.witness import find_subject
 from webhook.placement.fold import fold
 from webhook.placement.settings import CapacitySetting, TolerationSetting
 from webhook.placement.tolerations import covers, normal
@@ -25,39 +24,44 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from webhook.judgement.together.policy_view import Effort, LocatedSetting, Policy
+    from webhook.judgement.together.warnings import Prepared
     from webhook.placement.bundle import Bundle
     from webhook.placement.settings import PlacementSetting
     from webhook.policy.findings import Finding
 
-_ByAsked: TypeAlias = "dict[frozenset[str], list[_Demand]]"
 _NAMED: Final = 3
-# Above this number, only requirements for the same key are checked against each other.
+# Above this number, only requirements for the same node label or field are checked together.
 _MOST: Final = 20
-# The cost of folding one policy with others.
-_STEPS_OF_A_FOLD: Final = 10
-# Up to this number, each is evaluated first.
+# Up to this number, each of the chosen policies is evaluated first.
 _FEW: Final = 8
+# The cost of folding one policy with others, and of finding a pod.
+_STEPS_OF_A_FOLD: Final = 10
+_STEPS_OF_A_SEARCH: Final = 12
 
 
 class _Pods(NamedTuple):
     """A set of pods. `text` follows "every pod"; `of` is the policy that matches them, if one."""
 
     text: str
+    match: Match
     reach: MatchedPods
     of: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Demand:
-    """A policy with the requirements that no other policy can make yield.
+    """An enforced policy with the requirements that no other policy can make yield.
 
-    A requirement of a class yields if another policy requires None of it, and a toleration if a
-    wider one comes before it. `tokens` are the node labels and fields that they restrict.
+    `tokens` are the node labels and fields that they restrict.
     """
 
     policy: Policy
     settings: tuple[LocatedSetting, ...]
     tokens: frozenset[str]
+
+    def holds_for(self, pods: _Pods) -> bool:
+        """Return whether the policy is enforced for all of these pods."""
+        return self.policy.enforced_for(pods.reach, pods.of, required=True)
 
 
 class Rejecting(NamedTuple):
@@ -88,104 +92,133 @@ class Rejecting(NamedTuple):
         )
 
 
-def rejecting(
-    policies: Sequence[Policy], chosen: Collection[Policy], effort: Effort
-) -> Iterator[Rejecting]:
+def rejecting(given: Prepared, chosen: Collection[Policy], effort: Effort) -> Iterator[Rejecting]:
     """Yield groups of policies that reject whole sets of pods, each with one of the chosen.
 
-    The policies are given in their order. One test whether a policy is enforced for a whole set
-    costs a step, or more for a large policy.
+    A policy that contradicts itself is left out: it rejects all of its pods without any other.
     """
-    unsure = _Unsure(policies)
-    sure = [_sure(each, unsure) for each in policies if each.enforced]
-    index = _Index(sure)
-    cores = _Cores(effort)
-    found: dict[tuple[_Demand, ...], list[str]] = {}
-    for pods in _sets_of_pods(policies):
-        if len(chosen) < _FEW:
-            if not effort.spend(sum(each.work_to_match for each in chosen)):
-                break
-            if not any(_requires_of(each, pods) for each in chosen):
-                continue
-        near = index.possibly_overlapping(pods.reach)
-        larger = pods.of.work_to_match - 1 if pods.of else 0
-        if not effort.spend(sum(each.policy.work_to_match + larger for each in near)):
-            break
-        group = [each for each in near if _requires_of(each.policy, pods)]
-        # By name: of several that contradict, a change of priority shall not choose others.
-        for core in cores.cores(sorted(group, key=lambda each: each.policy.name)):
-            if any(each.policy in chosen for each in core):
+    return _Search(given, chosen, effort).groups()
+
+
+class _Search:
+    def __init__(self, given: Prepared, chosen: Collection[Policy], effort: Effort) -> None:
+        self._policies = [each for each in given.policies if not each.contradictory]
+        self._whole = given.whole
+        self._chosen = chosen
+        self._effort = effort
+        self._demands = _demands(self._policies)
+        self._known: dict[tuple[_Demand, ...], bool] = {}
+
+    def groups(self) -> Iterator[Rejecting]:
+        """Yield groups that reject a set, then those each of which rejects a part of one."""
+        found: dict[tuple[_Demand, ...], list[str]] = {}
+        for pods in filter(self._concerns_chosen, _sets_of_pods(self._policies)):
+            for core in self._cores([each for each in self._near(pods) if each.holds_for(pods)]):
                 found.setdefault(core, []).append(pods.text)
-    for core, texts in found.items():
-        # A policy's own pods are named only if they are not the pods of a listed set.
-        words = [each for each in texts if not each.startswith("that policy")]
-        yield Rejecting(
-            _in_order(core), (texts[0],) if texts[0] == _EVERY.text else tuple(words or texts)
+        for core, texts in found.items():
+            # A policy's own pods are named only if they are not the pods of a listed set.
+            words = [each for each in texts if not each.startswith("that policy")]
+            listed = texts[:1] if texts[0] == _EVERY.text else words or texts
+            yield from self._chosen_one(core, listed)
+        known = {each for core in found for each in core}
+        some = (self._demands[each.name] for each in self._chosen if each.name in self._demands)
+        tokens = frozenset[str]().union(*(each.tokens for each in some))
+        for one in self._demands.values():
+            pods = _pods_of(one.policy)
+            if one in known or not (one.policy in self._chosen or one.tokens & tokens):
+                continue
+            if one.holds_for(pods) and (rivals := self._covering(one, pods)):
+                yield from self._chosen_one((one, *rivals), [pods.text])
+
+    def _concerns_chosen(self, pods: _Pods) -> bool:
+        """Return whether one of the chosen holds for the pods; of many, each is evaluated later."""
+        if len(self._chosen) >= _FEW:
+            return True
+        return self._effort.spend(sum(each.work_to_match for each in self._chosen)) and any(
+            each.name in self._demands and self._demands[each.name].holds_for(pods)
+            for each in self._chosen
         )
-    known = {each.policy for core in found for each in core}
-    yield from _by_several([each for each in sure if each.policy not in known], chosen, cores)
 
+    def _chosen_one(self, core: Sequence[_Demand], texts: Sequence[str]) -> Iterator[Rejecting]:
+        if any(each.policy in self._chosen for each in core):
+            yield Rejecting(_in_order(core), tuple(texts))
 
-def _requires_of(policy: Policy, pods: _Pods) -> bool:
-    return policy.enforced_for(pods.reach, pods.of, required=True)
+    def _near(self, pods: _Pods) -> Sequence[_Demand]:
+        """Return the policies that may hold for all of these pods, by name: those that match one.
 
+        By name: of several that contradict, a change of priority shall not choose others.
+        """
+        size = pods.of.work_to_match if pods.of else 1
+        if not self._effort.spend(_STEPS_OF_A_SEARCH * size) or pods.reach.unmet():
+            return ()
+        pod = find_subject([pods.match], pods.of.model.spec.exclude if pods.of else ())
+        found = [*self._demands.values()]
+        if pod is not None:
+            names = (self._whole.policies[at].name for at in self._whole.matching(pod))
+            found = [self._demands[name] for name in sorted(names) if name in self._demands]
+        if not self._effort.spend(sum(each.policy.work_to_match + size - 1 for each in found)):
+            return ()
+        return found
 
-def _by_several(
-    sure: Sequence[_Demand], chosen: Collection[Policy], cores: _Cores
-) -> Iterator[Rejecting]:
-    """Policies all of whose pods are rejected, some by one other policy and some by another.
-
-    For example one for workers, with one for jobs and one for all other kinds.
-    """
-    by_token: dict[str, list[_Demand]] = defaultdict(list)
-    for each in sure:
-        for token in each.tokens:
-            by_token[token].append(each)
-    for one in sure:
-        near = list(dict.fromkeys(other for token in one.tokens for other in by_token[token]))
-        if not one.policy.matches_something or len(near) < 2:
-            continue
-        if one.policy not in chosen and all(each.policy not in chosen for each in near):
-            continue
-        if not cores.effort.spend(sum(each.policy.work_to_match for each in near)):
+    def _cores(self, group: Sequence[_Demand]) -> Iterator[tuple[_Demand, ...]]:
+        """Yield a minimal group for each policy that contradicts those before it: a pair, if
+        possible. Of many policies, each is compared with the first for one of its tokens."""
+        few = len(group) <= _MOST
+        if len(group) < 2 or (few and not self._contradict(group)):
             return
-        rivals = [
-            each
-            for each in near
-            if each is not one
-            and not each.policy.match.apart(one.policy.match)
-            and cores.contradict((one, each))
-        ]
-        pods = _pods_of(one.policy)
-        if not _requires_of(one.policy, pods):
-            continue
-        # A policy that matches all of its pods is already known.
-        if any(_requires_of(each.policy, pods) for each in rivals):
-            continue
-        members = rivals and _covering(one.policy, rivals, cores.effort)
-        if members and (one.policy in chosen or any(each.policy in chosen for each in members)):
-            yield Rejecting(_in_order((one, *members)), (pods.text,))
+        kept: list[_Demand] = []
+        first: dict[str, _Demand] = {}
+        for each in group:
+            rivals = kept if few else dict.fromkeys(first[t] for t in each.tokens if t in first)
+            pairs = [(one, each) for one in rivals]
+            core: tuple[_Demand, ...] | None = next(filter(self._contradict, pairs), None)
+            if core is None and few and self._contradict([*kept, each]):
+                core = self._least([*kept, each])
+            if core:
+                yield core
+                continue
+            kept.append(each)
+            first = {**dict.fromkeys(each.tokens, each), **first}
 
+    def _least(self, group: list[_Demand]) -> tuple[_Demand, ...]:
+        for each in [*group]:
+            others = [other for other in group if other is not each]
+            if self._contradict(others):
+                group = others
+        return tuple(group)
 
-def _covering(policy: Policy, rivals: Sequence[_Demand], effort: Effort) -> list[_Demand]:
-    """Return the rivals of which each pod of the policy matches one; none if a pod may match
-    none."""
-    found: dict[_Demand, None] = {}
-    for atom in atoms(policy.bound):
-        pods = _Pods("", MatchedPods(atom), policy)
-        if pods.reach.unmet():
-            continue
-        if not effort.spend(sum(each.policy.work_to_match for each in rivals)):
-            return []
-        rival = next((each for each in rivals if _requires_of(each.policy, pods)), None)
-        if rival is None:
-            return []
-        found[rival] = None
-    return list(found)
+    def _covering(self, one: _Demand, whole: _Pods) -> Sequence[_Demand]:
+        """Return policies of which each pod of the policy is rejected by one, and none rejects the
+        whole; none if a pod may pass.
+
+        For example one for workers, with one for jobs and one for all other kinds.
+        """
+        found: dict[_Demand, None] = {}
+        for atom in atoms(one.policy.bound):
+            pods = _Pods("", atom, MatchedPods(atom), one.policy)
+            if pods.reach.unmet():
+                continue
+            near = [each for each in self._near(pods) if each.tokens & one.tokens]
+            rivals = [e for e in near if self._contradict((one, e)) and e.holds_for(pods)]
+            # A policy that rejects all of its pods is already known.
+            if not rivals or any(each.holds_for(whole) for each in rivals):
+                return ()
+            found[rivals[0]] = None
+        return [*found]
+
+    def _contradict(self, some: Sequence[_Demand]) -> bool:
+        """Return whether the requirements of these contradict each other."""
+        some = _in_order(some)
+        found = self._known.get(some)
+        if found is None:
+            if not self._effort.spend(_STEPS_OF_A_FOLD * sum(each.policy.work for each in some)):
+                return False
+            found = self._known[some] = bool(_folded(some).contradictions)
+        return found
 
 
 _EMPTY: Final = Match()
-_EVERY: Final = _Pods("of every run", MatchedPods(_EMPTY))
+_EVERY: Final = _Pods("of every run", _EMPTY, MatchedPods(_EMPTY))
 
 
 def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
@@ -193,7 +226,7 @@ def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
     checked: set[tuple[str, object]] = set()
     for policy in policies:
         spec = policy.model.spec
-        match = spec.match or Match()
+        match = spec.match or _EMPTY
         for field in FIELDS:
             values = list(getattr(match, field.name) or ()) if field.noun else []
             if field.name == "namespaces" and spec.rollout:
@@ -201,12 +234,13 @@ def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
             for value in values:
                 if (field.name, value) not in checked:
                     checked.add((field.name, value))
-                    one = MatchedPods(_EMPTY.model_copy(update={field.name: [value]}))
-                    yield _Pods(f"of {field.noun} {value}", one)
+                    one = _EMPTY.model_copy(update={field.name: [value]})
+                    yield _Pods(f"of {field.noun} {value}", one, MatchedPods(one))
         if match.coordinator is not None and ("coordinator", match.coordinator) not in checked:
             checked.add(("coordinator", match.coordinator))
             who = "that leads its run" if match.coordinator else "that does not lead its run"
-            yield _Pods(who, MatchedPods(Match(coordinator=match.coordinator)))
+            one = Match(coordinator=match.coordinator)
+            yield _Pods(who, one, MatchedPods(one))
     matches: set[bytes] = set()
     for policy in policies:
         spec = policy.model.spec
@@ -222,106 +256,42 @@ def _pods_of(policy: Policy) -> _Pods:
     """Return the pods that a policy matches, or for which its rollout enforces it."""
     verb = "is enforced for" if policy.rollout else "matches"
     reach = MatchedPods(policy.bound) if policy.rollout else policy.match
-    return _Pods(f"that policy {policy.name!r} {verb}", reach, policy)
+    return _Pods(f"that policy {policy.name!r} {verb}", policy.bound, reach, policy)
 
 
-class _Index:
-    """Policies by the conditions of their matches: of a thousand, few can match a whole set."""
+def _demands(policies: Sequence[Policy]) -> dict[str, _Demand]:
+    """Return the enforced policies by name, without requirements that may yield to another's.
 
-    def __init__(self, policies: Iterable[_Demand]) -> None:
-        self._by_start: dict[str, _ByAsked] = defaultdict(lambda: defaultdict(list))
-        self._anywhere: _ByAsked = defaultdict(list)
-        for each in policies:
-            reach = each.policy.match
-            if not each.settings:
-                continue
-            asked = reach.conditions
-            if "namespaces" in asked:
-                for start in reach.starts:
-                    self._by_start[start][asked].append(each)
-            else:
-                self._anywhere[asked].append(each)
+    A requirement of a class yields if another policy requires None of it, and a toleration if a
+    wider one comes before it.
+    """
+    required = [located.setting for each in policies for located in each.of_parts("requirements")]
+    capacity = [each for each in required if isinstance(each, CapacitySetting)]
+    none = {each.field for each in capacity if each.mode.does_nothing}
+    broad = {
+        normal(each.toleration).reach: each.toleration
+        for each in required
+        if isinstance(each, TolerationSetting)
+    }
 
-    def possibly_overlapping(self, reach: MatchedPods) -> list[_Demand]:
-        """Policies that may match all of these pods, and some others."""
-        guaranteed = reach.guarantees
-        tables = [self._anywhere]
-        # A policy that matches all of its namespaces matches the first.
-        for first in sorted(reach.spaces or ())[:1]:
-            starts = (first[:end] for end in range(len(first) + 1))
-            tables += [self._by_start[each] for each in starts if each in self._by_start]
-        found = (
-            policies for table in tables for asked, policies in table.items() if asked <= guaranteed
-        )
-        return list(dict.fromkeys(itertools.chain.from_iterable(found)))
-
-
-class _Unsure:
-    """The requirements that may yield to one of another policy."""
-
-    def __init__(self, policies: Sequence[Policy]) -> None:
-        self._classes = frozenset[str]().union(*(each.required_none for each in policies))
-        settings = (
-            located.setting for each in policies for located in each.of_parts("requirements")
-        )
-        self._tolerations = {
-            normal(setting.toleration).reach: setting.toleration
-            for setting in settings
-            if isinstance(setting, TolerationSetting)
-        }
-
-    def has(self, setting: PlacementSetting) -> bool:
-        """Return whether this one may."""
+    def is_sure(setting: PlacementSetting) -> bool:
         if isinstance(setting, CapacitySetting):
-            return setting.field in self._classes
-        return isinstance(setting, TolerationSetting) and any(
-            covers(broad, setting.toleration)
-            for reach, broad in self._tolerations.items()
+            return setting.field not in none
+        return not isinstance(setting, TolerationSetting) or not any(
+            covers(wider, setting.toleration)
+            for reach, wider in broad.items()
             if reach != normal(setting.toleration).reach
         )
 
-
-def _sure(policy: Policy, unsure: _Unsure) -> _Demand:
-    located = [each for each in policy.of_parts("requirements") if not unsure.has(each.setting)]
-    tokens = {token for each in located for token in each.rivals or {each.setting.field}}
-    # Prefer and Prevent contradict each other, though Prefer limits no nodes.
-    tokens |= {each.setting.field for each in located if isinstance(each.setting, CapacitySetting)}
-    return _Demand(policy, tuple(located), frozenset(tokens))
-
-
-class _Cores:
-    """Finds, among policies that are all enforced for the same pods, those that reject them."""
-
-    def __init__(self, effort: Effort) -> None:
-        self.effort = effort
-        self._known: dict[tuple[_Demand, ...], bool] = {}
-
-    def cores(self, group: Sequence[_Demand]) -> Iterator[tuple[_Demand, ...]]:
-        """Minimal groups: pairs, each with another second policy; else a larger group."""
-        for connected in _connected(group) if len(group) > 1 else ():
-            spared = set[_Demand]()
-            for pair in _pairs(connected):
-                # A policy that must change anyway is reported once.
-                if spared.isdisjoint(pair) and self.contradict(pair):
-                    spared.add(pair[1])
-                    yield pair
-            rest = [each for each in connected if each not in spared]
-            if 2 < len(rest) <= _MOST and self.contradict(rest):
-                for each in list(rest):
-                    others = [other for other in rest if other is not each]
-                    if self.contradict(others):
-                        rest = others
-                yield tuple(rest)
-
-    def contradict(self, some: Sequence[_Demand]) -> bool:
-        """Return whether these contradict each other."""
-        some = _in_order(some)
-        found = self._known.get(some)
-        if found is None:
-            if not self.effort.spend(_STEPS_OF_A_FOLD * sum(each.policy.work for each in some)):
-                return False
-            found = self._known[some] = bool(_folded(some).contradictions)
-        return found
+    found = {}
+    for policy in sorted(policies, key=lambda each: each.name):
+        sure = [each for each in policy.of_parts("requirements") if is_sure(each.setting)]
+        # Prefer and Prevent contradict each other, though Prefer limits no nodes.
+        classes = {each.setting.field for each in sure if isinstance(each.setting, CapacitySetting)}
+        tokens = {token for each in sure for token in each.rivals or {each.setting.field}}
+        if policy.enforced and sure:
+            found[policy.name] = _Demand(policy, tuple(sure), frozenset(tokens | classes))
+    return found
 
 
 def _in_order(some: Iterable[_Demand]) -> tuple[_Demand, ...]:
@@ -331,35 +301,3 @@ def _in_order(some: Iterable[_Demand]) -> tuple[_Demand, ...]:
 def _folded(some: Sequence[_Demand]) -> Bundle:
     names = [each.policy.name for each in some]
     return fold(names, [located.setting for each in some for located in each.settings])
-
-
-def _connected(group: Sequence[_Demand]) -> list[list[_Demand]]:
-    """Return the policies in groups without a common node label or field, each in order."""
-    above: dict[str, str] = {}
-
-    def top(token: str) -> str:
-        while (higher := above.setdefault(token, token)) != token:
-            token = higher
-        return token
-
-    for each in group:
-        first, *others = sorted(each.tokens)
-        for token in others:
-            above[top(token)] = top(first)
-    parts: dict[str, list[_Demand]] = {}
-    for each in group:
-        parts.setdefault(top(min(each.tokens)), []).append(each)
-    return [members for members in parts.values() if len(members) > 1]
-
-
-def _pairs(group: Sequence[_Demand]) -> Iterator[tuple[_Demand, _Demand]]:
-    """Yield all pairs; of many policies, the first for a field with each other one."""
-    if len(group) <= _MOST:
-        yield from itertools.combinations(group, 2)
-        return
-    first: dict[str, _Demand] = {}
-    for each in group:
-        rivals = {id(other): other for token in each.tokens if (other := first.get(token))}
-        yield from ((other, each) for other in rivals.values())
-        for token in each.tokens:
-            first.setdefault(token, each)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.placement import label_values, node_affinity
-from webhook.placement.bundle import condition_of
+from webhook.placement import node_affinity
 from webhook.placement.fold import fold
 from webhook.placement.settings import (
     PARTS,
     CapacitySetting,
-    MemberSetting,
     PlacementSetting,
 )
 from webhook.policy import compile as compiling
@@ -19,7 +17,7 @@ from webhook.policy import operating_system
 from webhook.policy.findings import Kind
 from webhook.policy.match_model import Match
 from webhook.policy.matched_pods import MatchedPods, shared, unmatchable
-from webhook.policy.node_settings import tolerations_of
+from webhook.policy.node_settings import limits, tolerations_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,7 +102,6 @@ class Policy:
     contradictory: whether its own requirements reject every pod
     work: the cost of folding it with another policy, relative to a small policy
     work_to_match: the same for testing which pods it matches
-    required_none: classes of which it requires None, by the field of such a setting
     """
 
     document: Document
@@ -112,7 +109,6 @@ class Policy:
     settings: tuple[LocatedSetting, ...]
     hard: tuple[LocatedSetting, ...]
     mind: bytes
-    required_none: frozenset[str]
     match: MatchedPods
     exclude: tuple[MatchedPods, ...]
     rollout: MatchedPods | None
@@ -220,11 +216,6 @@ def policy(
         located,
         tuple(each for each in located if not each.setting.is_default),
         "\n".join(texts).encode(),
-        frozenset(
-            each.setting.field
-            for each in required
-            if isinstance(each.setting, CapacitySetting) and each.setting.mode.does_nothing
-        ),
         MatchedPods(match),
         tuple(MatchedPods(block) for block in spec.exclude),
         MatchedPods(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
@@ -254,14 +245,6 @@ def _bound(spec: PolicySpec) -> Match:
 def _work(size: int, small: int) -> int:
     """Return the cost of comparing all pairs, relative to a small number of items."""
     return 1 + (size // small) ** 2
-
-
-def limits(setting: PlacementSetting) -> Sequence[Term]:
-    """Return the terms of which a node must meet one for the setting; none if it allows every
-    node."""
-    if isinstance(setting, MemberSetting) and setting.map == "nodeSelector":
-        return [{"matchExpressions": [label_values.equal(setting.key, str(setting.value))]}]
-    return condition_of(setting) or ()
 
 
 def _keys(terms: Sequence[Term]) -> frozenset[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from webhook.judgement.together.policy_view import LocatedSetting, Policy, limits, rank
+from webhook.judgement.together.policy_view import LocatedSetting, Policy, rank
 from webhook.placement import node_affinity
 from webhook.placement.settings import (
     CapacitySetting,
@@ -26,6 +26,7 @@ from webhook.placement.settings import (
 )
 from webhook.placement.tolerations import normal
 from webhook.policy.findings import Kind
+from webhook.policy.node_settings import limits
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence

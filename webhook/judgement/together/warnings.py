@@ -93,12 +93,11 @@ def warnings(given: Prepared, nodes: Sequence[Node] | None) -> list[Finding]:
     return _findings(given, given.policies, nodes)
 
 
-def faults(policies: Sequence[Policy]) -> list[Finding]:
+def faults(given: Prepared) -> list[Finding]:
     """Return only the errors with which a stored set still serves."""
-    found = [each for policy in policies for each in alone.findings(policy)]
-    sound = [each for each in policies if not each.contradictory]
-    effort = Effort(MOST_LOOKS_OF_ALL)
-    found += [each.finding() for each in rejecting(sound, frozenset(policies), effort)]
+    found = [each for policy in given.policies for each in alone.findings(policy)]
+    groups = rejecting(given, frozenset(given.policies), Effort(MOST_LOOKS_OF_ALL))
+    found += [each.finding() for each in groups]
     return sorted(each for each in found if each.is_fault)
 
 
@@ -136,7 +135,7 @@ def _findings(
     found = _of_all_shares(policies, pairs)
     # A setting that reaches no pod has no further findings.
     dead = {(each.file, each.path) for each in found}
-    reported, everywhere = _rejected(policies, chosen)
+    reported, everywhere = _rejected(given, chosen)
     effort = Effort(MOST_TRIED if others else MOST_TRIED_OF_ALL)
     tried = Trial(given, nodes, effort).findings(chosen, reported=reported)
     refused = {each.file for each in found if each.kind is Kind.REFUSED_PODS}
@@ -167,16 +166,12 @@ def _of_all_shares(
 
 
 def _rejected(
-    policies: Sequence[Policy], chosen: Sequence[Policy]
+    given: Prepared, chosen: Sequence[Policy]
 ) -> tuple[set[frozenset[Policy]], list[Finding]]:
-    """Return groups of policies that reject all pods of a set, and the findings about them.
-
-    A policy that contradicts itself is left out: it rejects all of its pods without any other.
-    """
-    sound = [each for each in policies if not each.contradictory]
+    """Return groups of policies that reject all pods of a set, and the findings about them."""
     some = frozenset(chosen)
-    effort = Effort(MOST_LOOKS if len(some) < len(policies) else MOST_LOOKS_OF_ALL)
-    everywhere = list(rejecting(sound, some, effort))
+    effort = Effort(MOST_LOOKS if len(some) < len(given.policies) else MOST_LOOKS_OF_ALL)
+    everywhere = list(rejecting(given, some, effort))
     reported = {each.policies for each in everywhere}
     reported |= {frozenset(two) for each in everywhere for two in combinations(each.policies, 2)}
     found = [each.finding() for each in everywhere]

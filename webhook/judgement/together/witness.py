@@ -108,17 +108,22 @@ def _want_label(key: str, operator: str, values: Iterable[object]) -> _Condition
 
 def find(policies: Sequence[Policy]) -> Witness | None:
     """Return a pod of a run that all of the policies match, and none of them excludes; None: not
-    found.
-
-    A pod that is found is proved: the policies' conditions were tested on it. There may be such a
-    pod even if none is found.
-    """
+    found."""
     systems = {each.system[1] for each in policies if each.system}
     if len(systems) > 1:
         return None
     specs = [each.model.spec for each in policies]
     matches = [spec.match or Match() for spec in specs]
-    excludes = [block for spec in specs for block in spec.exclude]
+    pod = find_subject(matches, [block for spec in specs for block in spec.exclude])
+    return None if pod is None else Witness(pod, next(iter(systems), ""))
+
+
+def find_subject(matches: Sequence[Match], excludes: Sequence[Match]) -> Subject | None:
+    """Return a pod of a run that meets all of `matches` and none of `excludes`; None: not found.
+
+    A pod that is found is proved: the conditions were tested on it. There may be such a pod even
+    if none is found.
+    """
     left = [_collect_conditions(matches)]
     for _ in range(_MOST_PODS):
         if not left:
@@ -134,7 +139,7 @@ def find(policies: Sequence[Policy]) -> Witness | None:
             continue
         shut = next((each for each in excludes if conditions.block(each).holds(pod)), None)
         if shut is None:
-            return Witness(pod, next(iter(systems), ""))
+            return pod
         left += reversed([wanted.beside(way) for way in _list_ways_around(shut)])
     return None
 
