@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.fast_yaml import load_yaml
+from tests.marked_pods import shown
 from webhook.identity import identify
 from webhook.policy.findings import path_text
 from webhook.sources.kind_model import UNKNOWN
@@ -54,7 +55,7 @@ def replica(template: PodTemplate, index: int) -> Json:
         "unknown": sorted(find_unknown_labels(pod)),
         "annotations": {key: text for key, text in annotations.items() if text != UNKNOWN},
         "owner": (metadata.get("ownerReferences") or [{}])[0],
-        "identity": {k: v for k, v in identity._asdict().items() if v} if identity else {},
+        "identity": shown(identity) if identity else {},
         "spec": pod["spec"],
     }
 
