@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wording import Wording, mentions
-from webhook.placement.schema import LabelSelector
+from webhook.placement.schema.selectors import LabelSelector
 from webhook.policy.selectors import Selector, compile_selector
 
 
