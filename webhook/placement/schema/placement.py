@@ -81,15 +81,17 @@ class Fallback(Strict):
         ge=1,
         le=MOST_DISRUPTIONS,
     )
-    within: span("1m", "24h") | None = optional("The time in which they are lost. Default: 24h.")
-    after_pending: span("1s", "24h") | None = optional(
+    within: span("1m", "24h") | None = optional(  # type: ignore[valid-type]
+        "The time in which they are lost. Default: 24h."
+    )
+    after_pending: span("1s", "24h") | None = optional(  # type: ignore[valid-type]
         "How long such replicas wait for a node of the class."
     )
     then: Literal["Allow", "Prevent"] = Field(
         default="Allow",
         description="The mode after that. Allow: any node. Prevent: none of the class.",
     )
-    return_after: span("1s", "24h") | None = optional(
+    return_after: span("1s", "24h") | None = optional(  # type: ignore[valid-type]
         "How long until replicas that start again require the class again. It doubles "
         "each time, up to a day. Default: 2h."
     )
@@ -282,7 +284,9 @@ class PolicyPlacement(PlacementModel):
     """The placement fields of one part of a policy."""
 
     # Narrower than in the base, which mypy rejects of a list: models are never changed.
-    capacity: _Capacities | None = optional(_CAPACITY)
+    capacity: _Capacities | None = optional(  # type: ignore[assignment]
+        _CAPACITY
+    )
 
     split: Annotated[list[SplitShare], Field(min_length=1, max_length=16)] | None = optional(
         "Capacity by share of each role's replicas, in the order of their indexes: "
