@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from webhook.placement.bundle import Bundle
     from webhook.placement.fields import Field
-    from webhook.placement.merge_nodes import Settled
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import ListSetting, MemberSetting
+    from webhook.placement.settings import CapacitySetting, ListSetting, MemberSetting
     from webhook.placement.shapes import Json, JsonObject
     from webhook.placement.trace import Ledger
 
@@ -117,7 +116,7 @@ def _lowers(field: Field, setting: ScalarSetting, own: int, value: int, ledger: 
 
 
 def lists(
-    bundle: Bundle, pod: PodPlacement, capacity: Sequence[Settled], ledger: Ledger
+    bundle: Bundle, pod: PodPlacement, capacity: Sequence[CapacitySetting], ledger: Ledger
 ) -> dict[str, list[JsonObject]]:
     """Preferred node affinity, pod affinity and anti-affinity; capacity's preferences too."""
     result = pod.lists
