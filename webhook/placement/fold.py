@@ -78,7 +78,6 @@ class _Folding:
                 self.ahead.append(setting)
 
     def withdraw(self) -> None:
-        """Remove them again."""
         self.standing = [w for w in self.standing if not self._is_ahead(w)]
         self.ahead = []
 
@@ -86,7 +85,6 @@ class _Folding:
         return any(setting is other for other in self.ahead)
 
     def take(self, setting: PlacementSetting) -> None:
-        """Accept one setting, or record why not."""
         rival = next((each for each in self.standing if _rivals(each, setting)), None)
         if rival is not None and not (self._is_ahead(rival) and _agree(setting, rival)):
             self._lose(setting, rival)
@@ -175,7 +173,6 @@ class _Folding:
         self.ledger.warnings.append(warning(f"policy {setting.policy}: {setting.field}{what}"))
 
     def bundle(self, policies: tuple[str, ...], settings: tuple[PlacementSetting, ...]) -> Bundle:
-        """Return the result, grouped by field."""
         members: dict[str, tuple[MemberSetting, ...]] = {}
         for setting in self.standing:
             if isinstance(setting, MemberSetting):
@@ -282,7 +279,6 @@ def _contradicts(one: PlacementSetting, other: PlacementSetting) -> bool:
 
 
 def _demand(settings: Sequence[PlacementSetting]) -> Demand:
-    """Return the nodeSelector and the conjunction of the terms that the settings make together."""
     selector = {
         w.key: w.value for w in settings if isinstance(w, MemberSetting) and w.map == "nodeSelector"
     }
@@ -303,7 +299,6 @@ def _obstacle(settings: Sequence[PlacementSetting]) -> str:
 
 
 def _selector_keys(settings: Sequence[PlacementSetting]) -> frozenset[str]:
-    """Return the node labels that the settings restrict."""
     members = [w for w in settings if isinstance(w, MemberSetting) and w.map == "nodeSelector"]
     return _term_keys(settings).union(w.key for w in members)
 

@@ -98,7 +98,6 @@ def _with_nodes(
     context: MergeContext,
     ledger: Ledger,
 ) -> PodPlacement:
-    """`plain` with the fields that choose a node."""
     asked = merge_nodes.settle(bundle, requests, context.classes, ledger)
     if context.kept:
         # Before the verdict: a request without effect must not excuse anything.

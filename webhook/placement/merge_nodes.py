@@ -246,7 +246,6 @@ def settle(
 
 
 def _opposed(asked: CapacitySetting, of_class: Sequence[CapacitySetting]) -> CapacitySetting | None:
-    """Return a requirement on the class that contradicts the request."""
     for setting in of_class:
         if setting.part == "requirements" and not setting.mode.compatible(asked.mode):
             return setting

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 def merge(
     bundle: Bundle, pod: PodPlacement, default_priority_class: str, ledger: Ledger
 ) -> PodPlacement:
-    """Return the pod with the independent fields of the bundle."""
     changes: dict[str, Any] = {}
     for field in PLAIN_MAPS:
         if settings := bundle.members.get(field.name):

@@ -66,7 +66,6 @@ class Ledger:
     rejections: list[str]
 
     def note(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
-        """Record the outcome of a setting."""
         self.trace.append(Entry(setting.field, setting.policy, setting.part, outcome, reason))
 
     def warn(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:

@@ -123,7 +123,6 @@ def _put(value: JsonObject, path: Path, new: Any) -> None:
 
 
 def _first(view: ObjectView, fields: Sequence[Field]) -> Any:
-    """Return the first value that is not empty."""
     return next((value for each in fields if (value := view.value(each))), None)
 
 
@@ -137,7 +136,6 @@ def _sum(one: Any, other: Any) -> Any:
 
 
 def _difference(old: Any, new: Any) -> Any:
-    """Return the keys or items of `new` that `old` does not have."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {key: value for key, value in new.items() if old.get(key) != value}
     if isinstance(old, list) and isinstance(new, list):
@@ -174,11 +172,9 @@ class ObjectView:
         return (*start, *rest)
 
     def value(self, field: Field) -> Any:
-        """Return the value of a field; None if it is absent."""
         return at(self.source.value, self.path(field))
 
     def number(self, fields: Sequence[Field], default: int = 1) -> int:
-        """Return the first number in these fields, else the default."""
         for field in reversed(fields):
             default = count_at(self.source.value, self.path(field), default)
         return default

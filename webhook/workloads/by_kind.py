@@ -61,7 +61,6 @@ def claim_names(source: Object, sources: SourceTable) -> Iterator[str]:
 
 
 def _claims(view: ObjectView, kind: PodKind) -> Iterator[JsonObject]:
-    """Yield the claims and volumes of a kind."""
     for field in kind.claims:
         for claim in _flattened(view.source.value, view.path(field)):
             if isinstance(claim, dict):
@@ -69,7 +68,6 @@ def _claims(view: ObjectView, kind: PodKind) -> Iterator[JsonObject]:
 
 
 def _claim_name(claim: JsonObject) -> str:
-    """Return the name of a claim's volume; empty if it has none."""
     name = claim.get("name") or at(claim, ("metadata", "name"))
     return name if isinstance(name, str) else ""
 
@@ -87,7 +85,6 @@ def fields_not_read(source: Object, sources: SourceTable) -> Iterator[Path]:
 
 
 def _kind_in(value: Any, sources: SourceTable) -> PodKind | None:
-    """Return the description of an object's kind and version."""
     group, _, version = str(at(value, ("apiVersion",)) or "").rpartition("/")
     kinds = sources.template_kinds.get((group, str(at(value, ("kind",)))), ())
     return next((each for each in kinds if not each.versions or version in each.versions), None)
@@ -134,7 +131,6 @@ def _by_kind(
 def _of_pods(
     view: ObjectView, kind: PodKind, pods: Pods, outer: Sequence[tuple[ObjectView, Addition]]
 ) -> Iterator[PodTemplate]:
-    """Yield a template for each entry."""
     entries = list(_entries(view, pods))
     parts = ["".join(each.fill(pods.part, facts)) for each, facts in entries]
     groups = [each.number(pods.count, pods.default) for each, _ in entries]
@@ -187,7 +183,6 @@ def _product(view: ObjectView, fields: Sequence[Field]) -> int:
 
 
 def _place(entry: ObjectView, pods: Pods) -> Path:
-    """Return the path at which messages find the template."""
     if pods.build is None:
         return entry.path(pods.template) if pods.template else ()
     start = pods.build.template or pods.build.spec
@@ -195,7 +190,6 @@ def _place(entry: ObjectView, pods: Pods) -> Path:
 
 
 def _mounted(template: Any) -> set[Any]:
-    """Return the names of the volumes that a template's containers mount."""
     return {
         at(mount, ("name",))
         for containers in ("containers", "initContainers")
@@ -277,7 +271,6 @@ class _Added:
     annotations: dict[str, Sequence[Any]] = dataclass_field(default_factory=dict)
 
     def add(self, view: ObjectView, addition: Addition, facts: Mapping[str, Any]) -> None:
-        """Merge an addition, which replaces existing values."""
         facts = {**facts, "name": view.name}
         self.labels |= {key: view.fill(text, facts) for key, text in addition.labels.items()}
         self.annotations |= {
@@ -288,7 +281,6 @@ class _Added:
 
     @property
     def varies(self) -> bool:
-        """True if the additions may differ between replicas."""
         texts = (*self.labels.values(), *self.annotations.values())
         return self.indexes is not None or any(len(pieces) > 1 for pieces in texts)
 
@@ -324,7 +316,6 @@ def _maker(
 
 
 def _numbers(members: int, first: int, groups_before: int, index: int) -> Mapping[str, int]:
-    """Return the facts of BY_INDEX."""
     group, member = divmod(index, max(members, 1))
     return {
         "index": index,

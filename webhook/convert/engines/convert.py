@@ -226,7 +226,6 @@ def _check_runtime(job: Item, runtime: Item | None, notes: Notes) -> None:
 
 
 def _check_kind(item: Item, notes: Notes) -> None:
-    """Note an error unless the kind is known in this version."""
     version, kind = item.find(_API_VERSION), item.find("kind")
     known = [each for each, name in CONVERTIBLE if name == kind.as_text]
     if version.as_text in known:
@@ -292,7 +291,6 @@ def _compare_defaults(run: Run, item: Item) -> str:
 
 
 def _compare_entry(run: Run) -> str:
-    """Return how the launcher of a Run reaches its workers, and that of the older MPIJob."""
     text = (
         "the launcher of a Run enters the workers by SSH (MPIJob v1: kubectl exec), so the images "
         "need ssh and sshd"

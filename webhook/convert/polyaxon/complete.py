@@ -174,7 +174,6 @@ class Judgement(NamedTuple):
 
     @property
     def errors(self) -> Iterator[Wrong | Fault]:
-        """All that is an error."""
         yield from self.lines
         yield from (fault for fault in self.faults if fault.severity == "error")
 
@@ -300,5 +299,4 @@ def run_name(text: str, longest_suffix: int) -> str:
 
 
 def file_name(path: str) -> str:
-    """Return the name of a file without its folder and its suffix."""
     return path.replace("\\", "/").rpartition("/")[2].partition(".")[0]

@@ -75,12 +75,10 @@ class Converted:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that are errors."""
         return tuple(each for each in self.findings if each.severity == "error")
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings that are warnings."""
         return tuple(each for each in self.findings if each.severity == "warning")
 
 

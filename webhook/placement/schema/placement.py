@@ -67,7 +67,6 @@ class CapacitySetting(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Reject a weight beside a mode that is not a preference."""
         mode = given.get("mode")
         if given.get("weight") is not None and mode in MODES and not Mode(mode).prefers:
             yield Problem(("weight",), f"is valid with mode {Mode.PREFER} only; the mode is {mode}")
@@ -98,7 +97,6 @@ class Fallback(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Require a reason to fall back."""
         counted = given.get("afterDisruptions") is not None
         if not counted and given.get("afterPending") is None:
             yield Problem(
@@ -117,7 +115,6 @@ class PolicyCapacity(CapacitySetting):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Check the weight, and reject a fallback where no nodes are required."""
         yield from super().cross_check(given)
         mode = given.get("mode")
         if given.get("fallback") is not None and mode in MODES and not Mode(mode).requires:
@@ -147,19 +144,16 @@ class SplitShare(PolicyCapacity):
 
     @property
     def position(self) -> int:
-        """Its position in the split that was written."""
         return self._position
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Reject a weight beside a mode that is not a preference, and two sizes."""
         yield from super().cross_check({"mode": Mode.CONSTRAIN.value, **given})
         if given.get("count") is not None and given.get("percent") is not None:
             yield Problem(("percent",), "count is given too: keep one of the two")
 
 
 def _split_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with the sizes and classes of a raw part's split."""
     split, capacity = (
         [each if isinstance(each, dict) else {} for each in given.get(name) or ()]
         if isinstance(given.get(name), list)
@@ -295,7 +289,6 @@ class PolicyPlacement(PlacementModel):
     )
 
     def of_share(self, at: int) -> Self:
-        """Return the part with only the share at this position."""
         if not self.split:
             return self
         share = self.split[at].model_copy()
@@ -304,7 +297,6 @@ class PolicyPlacement(PlacementModel):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Check the sizes of a split, and that its classes are in it alone."""
         yield from _split_problems(given)
 
 

@@ -19,7 +19,6 @@ class _Profile(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Check that the file goes with Localhost, and Localhost with a file."""
         kind, profile = given.get("type"), given.get("localhostProfile")
         if kind == "Localhost" and not profile:
             yield Problem((), "type Localhost needs a localhostProfile")

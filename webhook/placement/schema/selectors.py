@@ -20,7 +20,6 @@ class _Expression(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Check whether `values` are as `operator` wants them."""
         operator, values = given.get("operator"), given.get("values")
         count = len(values) if isinstance(values, list) else 0
         if operator in LIST_OPERATORS and (values is None or values == []):
@@ -63,7 +62,6 @@ class LabelSelector(Strict):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it selects everything."""
         return not self.match_labels and not self.match_expressions
 
 
