@@ -14,7 +14,8 @@ import pytest
 
 from tests.fast_yaml import load_yaml
 from webhook.cli.yaml_out import yaml_text
-from webhook.convert.polyaxon.convert import ConversionOptions, Converted, convert
+from webhook.convert.polyaxon.complete import Converted
+from webhook.convert.polyaxon.convert import ConversionOptions, convert
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.plan import plan
 
