@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.laws.strategies import document
-from tests.laws.world import decided, patched, policy_set
-from tests.objects import required_affinity
+from tests.laws.world import decided, policy_set
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.placement import pod as pods
@@ -76,50 +75,6 @@ def test_the_namespace_says_whether_it_is_kept(labels: dict[str, str], kept: boo
     flavor = flavor_of(pods.parse_pod(manifest), frozenset(), labels)
     assert flavor is not None
     assert flavor.kept is kept
-
-
-def required(*expressions: Json) -> Json:
-    """Overrides of required node affinity, of one term."""
-    terms = [{"matchExpressions": list(expressions)}]
-    return {"affinity": required_affinity(*terms)}
-
-
-def test_what_only_everything_before_leaves_no_node_names_kueue_too(wording: Wording) -> None:
-    """No single one of them is to blame."""
-    first = required({"key": "zone", "operator": "In", "values": ["a"]})
-    either = {
-        "affinity": required_affinity(
-            *[
-                {"matchExpressions": [{"key": key, "operator": "In", "values": ["b"]}]}
-                for key in ("zone", "pool")
-            ]
-        )
-    }
-    policies = policy_set(
-        [
-            document("PlacementPolicy", "first", {"priority": 1, "overrides": first}),
-            document("PlacementPolicy", "second", {"overrides": either}),
-        ]
-    )
-    decision = decided(pod(), policies, kueue=True)
-    (warning,) = decision.warnings
-    mentions(warning, "policy second: affinity.nodeAffinity.required", "dropped")
-    mentions(warning, "policy first", "Kueue")
-    wording(warning)
-
-
-def test_an_override_that_removes_a_key_is_named_with_kueue(wording: Wording) -> None:
-    """Where nothing is kept: a mode of a class removes what it cannot be met beside."""
-    setting = {"capacity": [{"class": "spot", "mode": "Prevent"}]}
-    policies = policy_set([document("PlacementPolicy", "stable", {"overrides": setting})])
-    manifest = pod(nodeSelector={"spot": "true"})
-    decision = decided(manifest, policies)
-    (warning,) = (each for each in decision.warnings if "Kueue" in each)
-    mentions(warning, "nodeSelector[spot]: ", "policy stable removed", "Kueue", "'true'")
-    wording(warning)
-    assert patched(manifest, decision)["spec"]["nodeSelector"] == {}
-    kept = decided(manifest, policies, kueue=True)
-    assert patched(manifest, kept)["spec"]["nodeSelector"] == {"spot": "true"}
 
 
 def test_what_no_policy_speaks_of_costs_nothing(wording: Wording) -> None:

@@ -232,7 +232,7 @@ def nodes(value: Any, path: Steps = ()) -> list[Steps]:
 @st.composite
 def changed_objects(draw: st.DrawFn) -> list[Json]:
     """Objects in which some values are another one, missing, or new."""
-    documents = copy.deepcopy(draw(st.sampled_from(OBJECTS)))
+    documents: list[Json] = copy.deepcopy(draw(st.sampled_from(OBJECTS)))
     for _ in range(draw(st.integers(1, 4))):
         document = draw(st.sampled_from(documents))
         paths = nodes(document["spec"])
