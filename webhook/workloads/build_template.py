@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from webhook.sources.kind_model import BY_INDEX, UNKNOWN
+from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.template import BuiltTemplate, at, count_at, count_problem
 
 if TYPE_CHECKING:
@@ -185,20 +185,11 @@ class ObjectView:
             if message := count_problem(self.value(field)):
                 yield self.path(field), message
 
-    def fill(self, text: Text, facts: Mapping[str, Any]) -> list[str]:
-        """Return a text in pieces that alternate: text common to all replicas, a fact of BY_INDEX.
-
-        There is one piece if all replicas have the same text.
-        """
-        pieces = [""]
-        for piece in text:
-            if isinstance(piece, str):
-                pieces[-1] += piece
-            elif piece[0] in BY_INDEX:
-                pieces += [str(piece[0]), ""]
-            else:
-                pieces[-1] += self._choose(piece, facts)
-        return pieces
+    def fill(self, text: Text, facts: Mapping[str, Any]) -> str:
+        """Return a text with its placeholders replaced."""
+        return "".join(
+            piece if isinstance(piece, str) else self._choose(piece, facts) for piece in text
+        )
 
     def _choose(self, choices: Sequence[Choice], facts: Mapping[str, Any]) -> str:
         found: Any = None
