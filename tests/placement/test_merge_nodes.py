@@ -8,6 +8,7 @@ from tests.laws.strategies import document
 from tests.laws.world import decided, patched, policy_set
 from tests.objects import required_affinity
 from webhook import names
+from webhook.placement.node_affinity import MOST_AVOIDED
 
 Json = dict[str, Any]
 
@@ -81,3 +82,19 @@ def test_conditions_of_policies_that_would_explode_drop_with_the_reason() -> Non
     (entry,) = dropped
     assert (entry.policy, entry.field) == ("b", "affinity.nodeAffinity.required")
     assert "1600 terms, over 1024" in entry.reason
+
+
+def test_the_number_of_nodes_to_avoid_is_bounded() -> None:
+    """What would be too large is left out, with a warning; the pod is placed."""
+    none = policy_set([])
+    many = ",".join(f"n{number}" for number in range(3 * MOST_AVOIDED))
+    for terms, left in ((0, MOST_AVOIDED), (500, 0)):
+        what = pod(*(one_of(**{f"k{at}": "x"}) for at in range(terms)))
+        what["metadata"]["annotations"] = {names.AVOID_NODES: many}
+        found = decided(what, none)
+        assert found.placement is not None
+        avoided = [
+            each for term in found.placement.required or () for each in term.get("matchFields", ())
+        ]
+        assert (found.allowed, len(avoided)) == (True, left)
+        assert any(names.AVOID_NODES in each for each in found.warnings)
