@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from tests.fast_yaml import load_yaml
 from webhook.identity import Identity, identify
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# Pods as each system really labels them, with the identity that they are read as.
+PODS: list[dict[str, Any]] = load_yaml(
+    (Path(__file__).parent / "golden" / "marks" / "pods.yaml").read_text()
+)
 RUN = {"fairlead.dev/run": "mnist"}
 
 
@@ -52,24 +58,12 @@ def jobset(job: str, *, replicas: int = 1, job_index: int = 0, pod: int | None) 
     return labels
 
 
-def polyaxon(component: str) -> dict[str, str]:
+def shown(identity: Identity) -> dict[str, Any]:
+    """The fields of an identity that say something, as golden cases have them."""
     return {
-        "app.kubernetes.io/name": "mnist-search",
-        "app.kubernetes.io/instance": "8aac02e3a62a4f0aaa257c59da5eab80",
-        "app.kubernetes.io/version": "2.18.0",
-        "app.kubernetes.io/part-of": "polyaxon-runs",
-        "app.kubernetes.io/component": component,
-        "app.kubernetes.io/managed-by": "polyaxon",
-        "operation.polyaxon.com/uuid": "8aac02e3a62a4f0aaa257c59da5eab80",
-    }
-
-
-def polyaxon_annotations(kind: str) -> dict[str, str]:
-    return {
-        "operation.polyaxon.com/name": "mnist-search",
-        "operation.polyaxon.com/owner": "acme",
-        "operation.polyaxon.com/project": "vision",
-        "operation.polyaxon.com/kind": kind,
+        key: value
+        for key, value in identity._asdict().items()
+        if value is not None and value is not False
     }
 
 

@@ -1,4 +1,4 @@
-"""Golden cases: what policies make of pods, one file a case.
+"""Golden cases: what policies make of pods, one file a case; those in `merging` are lists of them.
 
 A file gives `rule`, the sentence that it shows; `classes`, `policies` and `exceptions` by name,
 each with its spec; perhaps `cluster`, with the labels of its nodes by name, and `now`, when pods
@@ -13,6 +13,7 @@ come that do not say it themselves; and `pods`, each as it comes and with what b
     setAside   the policies that take no part, by exception; left out, none
     unmatched  policies that are not for it, each with the very condition that fails
     audited    what policies under Audit would have done
+    trace      policy, field, outcome and reason of each entry of the trace
 """
 
 from __future__ import annotations
@@ -39,25 +40,17 @@ from webhook.policy.load import Loaded, load
 from webhook.policy.policy_set import PolicySet
 
 Json = dict[str, Any]
-CASES = sorted((Path(__file__).parent / "golden").glob("*.yaml"))
+FOLDER = Path(__file__).parent / "golden"
+PARTS = {"rule", "classes", "policies", "cluster", "pods", "findings", "exceptions", "now"}
+CASES: list[Json] = [
+    *(load_yaml(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))),
+    *(
+        case
+        for path in sorted(FOLDER.glob("merging/*.yaml"))
+        for case in load_yaml(path.read_text())
+    ),
+]
 METADATA = ("labels", "annotations")
-
-
-def read(path: Path) -> Json:
-    """A case, with none of its parts misspelt."""
-    case: Json = load_yaml(path.read_text())
-    assert set(case) <= {
-        "rule",
-        "classes",
-        "policies",
-        "cluster",
-        "pods",
-        "findings",
-        "exceptions",
-        "now",
-    }
-    assert case["rule"].endswith(".")
-    return case
 
 
 def loaded(case: Json, *, backwards: bool = False) -> Loaded:
@@ -136,6 +129,9 @@ def check(given: Json, decision: Decision, policies: PolicySet) -> None:
             assert stamp.get("policies") == given["stamp"]
         assert stamp.get("exceptions", {}) == given.get("setAside", {})
     assert list(decision.warnings) == given.get("warnings", [])
+    if "trace" in given:
+        lines = [f"{e.policy} {e.field} {e.outcome}: {e.reason}" for e in decision.trace]
+        assert lines == given["trace"]
     if "audited" in given:
         assert decision.audited is not None
         seen = json.loads(json.dumps(report(decision.audited)))
@@ -149,10 +145,9 @@ def check(given: Json, decision: Decision, policies: PolicySet) -> None:
         assert policy.failed(subject) == condition
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_a_golden_case_comes_out_as_written(path: Path) -> None:
+@pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
+def test_a_golden_case_comes_out_as_written(case: Json) -> None:
     """Each pod; and again, over its own outcome, and with the documents in the other order."""
-    case = read(path)
     policies, warnings = loaded(case)
     turned = loaded(case, backwards=True).policies
     findings = [str(finding).split(": ", 1)[1] for finding in warnings]
@@ -176,5 +171,7 @@ def test_a_golden_case_comes_out_as_written(path: Path) -> None:
 
 def test_every_golden_case_has_a_rule_of_its_own() -> None:
     """Two files that show the same are one too many."""
-    rules = [read(path)["rule"] for path in CASES]
-    assert len(set(rules)) == len(rules) >= 25
+    rules = [case["rule"] for case in CASES]
+    assert len(set(rules)) == len(rules)
+    assert all(rule.endswith(".") for rule in rules)
+    assert all(set(case) <= PARTS for case in CASES)

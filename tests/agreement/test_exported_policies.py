@@ -30,9 +30,9 @@ from tests.fuzz.pods import added, whole_pods
 from tests.fuzz.policies import policy_documents, without_faults
 from tests.fuzz.world import POLICIES, PROVIDER
 from tests.laws.strategies import CLASSES, document
+from tests.marked_pods import PODS as MARKED
 from tests.marked_pods import training
 from tests.objects import required_affinity
-from tests.test_sources import PODS as MARKED
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
@@ -262,7 +262,7 @@ def test_the_pods_of_every_system_are_read_as_the_webhook_reads_them(plane: Cont
     export.apply(plane, export.exported(READ, EXPORTED, DEFAULT_CLASS), PROBES)
     zeros = [training(operator, "worker", 0) for operator in ("paddlejob", "xgboostjob")]
     marked = [
-        *((labels, own) for labels, own, _ in MARKED.values()),
+        *((each["labels"], each.get("annotations", {})) for each in MARKED),
         *((each, {}) for each in zeros),
     ]
     pods: list[Json] = [

@@ -13,7 +13,7 @@ from tests.examples import examples
 from tests.fast_yaml import load_all_yaml
 from tests.policy.examples import EVERYTHING, GONE, changed, places
 from webhook import names
-from webhook.placement.schema import PlacementModel
+from webhook.placement.schema.placement import PlacementModel
 
 if TYPE_CHECKING:
     from webhook.sandbox.control_plane import ControlPlane

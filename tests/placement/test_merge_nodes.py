@@ -1,16 +1,15 @@
-"""Merging of node fields: the corners that no random pod comes to often."""
+"""Merging of node fields: what an author or a policy may multiply has a limit."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from tests.laws.strategies import REQUIRED, document
+from tests.laws.strategies import document
 from tests.laws.world import decided, patched, policy_set
 from tests.objects import required_affinity
 from tests.wording import mentions
 from webhook import names
+from webhook.placement.node_affinity import MOST_AVOIDED
 
 Json = dict[str, Any]
 
@@ -35,64 +34,6 @@ def one_of(**values: str) -> Json:
 def policy(**spec: Any) -> Json:
     """The policy p."""
     return document("PlacementPolicy", "p", spec)
-
-
-def test_a_required_key_of_another_value_rejects_a_pod_that_was_lost_before() -> None:
-    """It is neither changed, which would widen the pod, nor kept."""
-    lost = pod(one_of(pool="b"), pool="a")
-    decision = decided(lost, policy_set([policy(requirements={"nodeSelector": {"pool": "b"}})]))
-    assert not decision.allowed
-    mentions(decision.reason, "nodeSelector[pool]", "'b'", "'a'")
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {"nodeSelector": {"zone": "b"}},
-        {"capacity": [{"class": "zone-b", "mode": "Constrain"}]},
-    ],
-)
-def test_an_override_does_not_set_a_pod_free_that_contradicts_itself(overrides: Json) -> None:
-    """It changes the word by which the pod contradicts itself: the requirement must hold then."""
-    zone_b = document("CapacityClass", "zone-b", {"nodes": [{"labels": {"zone": "b"}}]})
-    spec = {"overrides": overrides, "requirements": {"nodeSelector": {"pool": "a"}}}
-    compiled = policy_set([policy(**spec)], [zone_b])
-    decision = decided(pod(one_of(zone="b"), zone="a", pool="b"), compiled)
-    assert not decision.allowed
-    mentions(decision.reason, "nodeSelector[pool]", "'a'", "'b'")
-
-
-def test_the_reason_of_a_rejection_is_reported_once() -> None:
-    """By the requirement that rejects it."""
-    compiled = policy_set([policy(requirements={"nodeSelector": {"pool": "b"}})])
-    decision = decided(pod(pool="a"), compiled)
-    (entry,) = decision.trace
-    assert (decision.allowed, entry.outcome) == (False, "rejected")
-
-
-def test_a_default_looks_at_the_terms_that_pruning_leaves() -> None:
-    """The second call sees only those, and has to decide the same."""
-    a_and_b = [*one_of(pool="a")["matchExpressions"], *one_of(pool="b")["matchExpressions"]]
-    what = pod(one_of(zone="a"), {"matchExpressions": a_and_b})
-    compiled = policy_set([policy(defaults={"nodeSelector": {"pool": "a", "gen": "1"}})])
-    decision = decided(what, compiled)
-    after = patched(what, decision)
-    assert after["spec"]["nodeSelector"] == {"pool": "a", "gen": "1"}
-    terms = after["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
-    assert terms == [one_of(zone="a")]
-    assert not decided(after, compiled).patch
-
-
-def test_a_default_that_leaves_no_node_stands_back_and_the_next_one_is_tried() -> None:
-    """Each by itself, in the order of the fold."""
-    what = pod(one_of(zone="c", spot="true"))
-    settings = [{"class": "pool-b", "mode": "Constrain"}]
-    compiled = policy_set([policy(defaults={"capacity": settings, "nodeSelector": {"pool": "a"}})])
-    decision = decided(what, compiled)
-    after = patched(what, decision)
-    assert after["spec"]["nodeSelector"] == {"pool": "a"}
-    assert not any(w for w in decision.warnings if "nodeSelector" in w)
-    assert not decided(after, compiled).patch
 
 
 def test_a_pod_with_more_terms_than_can_be_computed_is_refused_with_the_count() -> None:
@@ -126,3 +67,47 @@ def test_a_default_with_which_there_would_be_too_many_terms_stands_back() -> Non
     assert after["spec"]["nodeSelector"] == {"rack": "r1"}
     assert any("capacity[pool-b]: yields" in warning for warning in decision.warnings)
     assert not decided(after, compiled).patch
+
+
+def test_conditions_of_policies_that_would_explode_drop_with_the_reason() -> None:
+    """Rather than being computed."""
+    settings = [
+        {"affinity": required_affinity(*(one_of(**{f"{key}{at}": "x"}) for at in range(40)))}
+        for key in "ab"
+    ]
+    compiled = policy_set(
+        document("PlacementPolicy", name, {"overrides": each})
+        for name, each in zip("ab", settings, strict=True)
+    )
+    dropped = [each for each in compiled.bundle((0, 1)).trace if each.outcome == "dropped"]
+    (entry,) = dropped
+    assert (entry.policy, entry.field) == ("b", "affinity.nodeAffinity.required")
+    assert "1600 terms, over 1024" in entry.reason
+
+
+def test_the_number_of_nodes_to_avoid_is_bounded() -> None:
+    """What would be too large is left out, with a warning; the pod is placed."""
+    none = policy_set([])
+    many = ",".join(f"n{number}" for number in range(3 * MOST_AVOIDED))
+    for terms, left in ((0, MOST_AVOIDED), (500, 0)):
+        what = pod(*(one_of(**{f"k{at}": "x"}) for at in range(terms)))
+        what["metadata"]["annotations"] = {names.AVOID_NODES: many}
+        found = decided(what, none)
+        assert found.placement is not None
+        avoided = [
+            each for term in found.placement.required or () for each in term.get("matchFields", ())
+        ]
+        assert (found.allowed, len(avoided)) == (True, left)
+        assert any(names.AVOID_NODES in each for each in found.warnings)
+
+
+def test_keys_of_a_flavor_that_no_policy_names_cost_nothing() -> None:
+    """A pod's author may write as many keys as a request holds: each would cost more than the last.
+
+    Before, this took hours.
+    """
+    what = pod(pool="a", **{f"key-{at}": "a" for at in range(20_000)})
+    what["metadata"]["labels"][names.KUEUE_PODSET] = "main"
+    compiled = policy_set([policy(overrides={"nodeSelector": {"pool": "b"}})])
+    (warning,) = decided(what, compiled, kueue=True).warnings
+    mentions(warning, "policy p: nodeSelector[pool]: ", "wants 'b'", "kept 'a'", "Kueue")

@@ -6,13 +6,10 @@ from pydantic import ValidationError
 from tests.run.whole_runs import an_environment
 from tests.wording import Wording, mentions
 from webhook.placement.capacity import Mode
-from webhook.placement.schema import (
-    CapacitySetting,
-    PlacementModel,
-    PodSecurityContext,
-    Strict,
-    Toleration,
-)
+from webhook.placement.schema.placement import CapacitySetting, PlacementModel
+from webhook.placement.schema.scheduling import Toleration
+from webhook.placement.schema.security import PodSecurityContext
+from webhook.strict import Strict
 
 
 def errors(model: type[Strict], data: object) -> list[tuple[str, str]]:

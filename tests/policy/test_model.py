@@ -13,11 +13,11 @@ from tests.cluster.run_rule_cases import Case
 from tests.objects import an_object
 from webhook import names
 from webhook.frameworks.table import FRAMEWORKS
-from webhook.placement.schema import Strict
 from webhook.policy.findings import Finding
 from webhook.policy.match_model import VOLUME_SOURCES, Match
 from webhook.policy.model import CapacityClass, PlacementPolicy
 from webhook.policy.policy_documents import parse
+from webhook.strict import Strict
 
 SPEC: dict[str, Any] = {
     "policies": ["spot"],

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from tests.policy.test_matched_pods import labels as label_maps
 from tests.policy.test_matched_pods import selectors
 from tests.wording import Wording, mentions
-from webhook.placement.schema import LabelSelector
+from webhook.placement.schema.selectors import LabelSelector
 from webhook.policy.selectors import Selector, compile_selector
 
 

@@ -36,7 +36,6 @@ class Demand(NamedTuple):
 
     @property
     def possible(self) -> bool:
-        """Whether a node could meet it."""
         return node_affinity.satisfiable(self.terms, self.selector)
 
 
@@ -85,14 +84,12 @@ def condition_of(setting: PlacementSetting) -> tuple[Term, ...] | None:
 
 
 def limits_nodes(setting: PlacementSetting) -> bool:
-    """Return whether the setting restricts a node's labels."""
     if isinstance(setting, MemberSetting):
         return setting.map == "nodeSelector"
     return condition_of(setting) is not None
 
 
 def keys_of(setting: NodeSetting) -> frozenset[str]:
-    """Return the label keys that the setting restricts."""
     match setting:
         case MemberSetting():
             return frozenset({setting.key})
@@ -112,7 +109,6 @@ def conjoined(
 
 
 def with_settings(base: Demand, settings: Sequence[NodeSetting]) -> Demand:
-    """Return `base` with the conditions of more settings."""
     if not settings:
         return base
     members = {w.key: w.value for w in settings if isinstance(w, MemberSetting)}

@@ -28,7 +28,7 @@ from webhook.placement.settings import (
     TolerationSetting,
 )
 from webhook.placement.tolerations import NO_EXECUTE, covers, normal
-from webhook.placement.trace import Entry, Outcome, entry, quoted, quoted_both, warning
+from webhook.placement.trace import Ledger, Outcome, quoted, quoted_both, warning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,19 +67,17 @@ class _Folding:
     def __init__(self) -> None:
         self.standing: list[PlacementSetting] = []
         self.ahead: list[MemberSetting] = []
-        self.trace: list[Entry] = []
-        self.warnings: list[str] = []
-        self.contradictions: list[str] = []
+        self.ledger = Ledger([], [], [])
 
     def add_with_node(self, ahead: Sequence[MemberSetting]) -> None:
         """Accept for now those with which requirements leave a node; do not record the others."""
         for setting in ahead:
-            if self._rival_key(setting) is None and not _obstacle([*self.standing, setting]):
+            rival = any(_rivals(each, setting) for each in self.standing)
+            if not rival and not _obstacle([*self.standing, setting]):
                 self.standing.append(setting)
                 self.ahead.append(setting)
 
     def withdraw(self) -> None:
-        """Remove them again."""
         self.standing = [w for w in self.standing if not self._is_ahead(w)]
         self.ahead = []
 
@@ -87,14 +85,7 @@ class _Folding:
         return any(setting is other for other in self.ahead)
 
     def take(self, setting: PlacementSetting) -> None:
-        """Accept one setting, or record why not."""
-        match setting:
-            case TolerationSetting():
-                rival = self._rival_toleration(setting)
-            case CapacitySetting():
-                rival = self._rival_capacity(setting)
-            case _:
-                rival = self._rival_key(setting)
+        rival = next((each for each in self.standing if _rivals(each, setting)), None)
         if rival is not None and not (self._is_ahead(rival) and _agree(setting, rival)):
             self._lose(setting, rival)
         elif self._can_be_met(setting):
@@ -110,12 +101,12 @@ class _Folding:
             and self._is_ahead(rival)
         ):
             wants, has = quoted_both(setting.value, rival.value)
-            self.trace.append(entry(setting, "kept", f"{rival.policy} set {has}"))
-            self._warn(setting, f"wants {wants}; kept {has}, which {rival.policy} set")
+            self.ledger.note(setting, "kept", f"{rival.policy} set {has}")
+            self._warn(setting, f": wants {wants}; kept {has}, which {rival.policy} set")
             return
         outcome: Outcome = "kept" if _agree(setting, rival) else "lost"
         says = "sets the same value" if outcome == "kept" else "sets it"
-        self.trace.append(entry(setting, outcome, f"policy {rival.policy} ({rival.part}) {says}"))
+        self.ledger.note(setting, outcome, f"policy {rival.policy} ({rival.part}) {says}")
 
     def _contradict(
         self, setting: PlacementSetting, others: Sequence[PlacementSetting], reason: str = ""
@@ -124,48 +115,8 @@ class _Folding:
         pairs = zip(others, theirs, strict=True)
         beside = " and ".join(_required(each, wanted) for each, wanted in pairs)
         what = f"wants {own}; {beside}" if beside else f"wants {own}"
-        self.trace.append(entry(setting, "rejected", f"{what}: {reason}" if reason else what))
-        self.contradictions.append(contradiction([*others, setting], reason))
-
-    def _rival_key(self, setting: PlacementSetting) -> PlacementSetting | None:
-        """Return the accepted setting for the same key of the same field."""
-        if isinstance(setting, RequiredSetting | ListSetting) and not setting.is_default:
-            return None  # these are ANDed or appended, in any number
-        for other in self.standing:
-            if type(other) is type(setting) and _key(other) == _key(setting):
-                if isinstance(setting, RequiredSetting | ListSetting) and not other.is_default:
-                    continue
-                if _leaves_room(other, setting):
-                    continue
-                return other
-        return None
-
-    def _rival_toleration(self, setting: TolerationSetting) -> PlacementSetting | None:
-        return next(
-            (
-                other
-                for other in self.standing
-                if isinstance(other, TolerationSetting)
-                and covers(other.toleration, setting.toleration)
-            ),
-            None,
-        )
-
-    def _rival_capacity(self, setting: CapacitySetting) -> PlacementSetting | None:
-        same = [
-            other
-            for other in self.standing
-            if isinstance(other, CapacitySetting) and other.capacity.name == setting.capacity.name
-        ]
-        for other in same:
-            if other.part == setting.part != "requirements" or setting.is_default:
-                return other
-            # None conflicts with every other mode, although no node contradicts it.
-            gives_way = other.mode.does_nothing or setting.mode.does_nothing
-            joins = other.mode.compatible(setting.mode) and not gives_way
-            if _agree(other, setting) or not joins:
-                return other
-        return None
+        self.ledger.note(setting, "rejected", f"{what}: {reason}" if reason else what)
+        self.ledger.rejections.append(contradiction([*others, setting], reason))
 
     def _can_be_met(self, setting: PlacementSetting) -> bool:
         """Return whether a node can meet the setting and the accepted ones; if not, record it."""
@@ -181,12 +132,12 @@ class _Folding:
         if others:
             against = self._against(others)
             why = f"conflicts with {against}: {reason}"
-            text = f"dropped: it conflicts with {against}"
+            text = f" dropped: it conflicts with {against}"
         else:
             why = f"{reason}: {setting.describe_value}"
-            text = f"dropped, {why}"
-        self.trace.append(entry(setting, "dropped", why))
-        self.warnings.append(warning(f"policy {setting.policy}: {setting.field} {text}"))
+            text = f" dropped, {why}"
+        self.ledger.note(setting, "dropped", why)
+        self._warn(setting, text)
         return False
 
     def _obstructing(self, setting: PlacementSetting) -> list[PlacementSetting]:
@@ -219,10 +170,9 @@ class _Folding:
         return f"policy {one.policy} ({one.field})"
 
     def _warn(self, setting: PlacementSetting, what: str) -> None:
-        self.warnings.append(warning(f"policy {setting.policy}: {setting.field}: {what}"))
+        self.ledger.warnings.append(warning(f"policy {setting.policy}: {setting.field}{what}"))
 
     def bundle(self, policies: tuple[str, ...], settings: tuple[PlacementSetting, ...]) -> Bundle:
-        """Return the result, grouped by field."""
         members: dict[str, tuple[MemberSetting, ...]] = {}
         for setting in self.standing:
             if isinstance(setting, MemberSetting):
@@ -246,18 +196,35 @@ class _Folding:
             hard=_demand([w for w in self.standing if not w.is_default]),
             demanded=_demand([w for w in self.standing if w.part == "requirements"]),
             term_keys=_term_keys(self.standing),
-            contradictions=tuple(self.contradictions),
-            trace=tuple(self.trace),
-            warnings=tuple(self.warnings),
+            contradictions=tuple(self.ledger.rejections),
+            trace=tuple(self.ledger.trace),
+            warnings=tuple(self.ledger.warnings),
         )
 
 
-def _key(setting: PlacementSetting) -> object:
-    match setting:
-        case SpreadSetting():
-            return setting.pair
-        case _:
-            return setting.field
+def _rivals(one: PlacementSetting, other: PlacementSetting) -> bool:
+    """Return whether an accepted setting leaves no room for another one."""
+    match one, other:
+        case TolerationSetting(), TolerationSetting():
+            return covers(one.toleration, other.toleration)
+        case CapacitySetting(), CapacitySetting():
+            if one.capacity.name != other.capacity.name:
+                return False
+            if one.part == other.part != "requirements" or other.is_default:
+                return True
+            # None conflicts with every other mode, although no node contradicts it.
+            gives_way = one.mode.does_nothing or other.mode.does_nothing
+            return _agree(one, other) or gives_way or not one.mode.compatible(other.mode)
+        case RequiredSetting(), RequiredSetting():
+            return one.is_default and other.is_default  # others are ANDed, in any number
+        case ListSetting(), ListSetting():
+            same = one.is_default and other.is_default  # others are appended, in any number
+            return same and one.name == other.name
+        case ScalarSetting(), ScalarSetting():
+            return one.name == other.name and not one.leaves_room(other)
+        case SpreadSetting(), SpreadSetting():
+            return one.pair == other.pair
+    return type(one) is type(other) and one.field == other.field
 
 
 def _required(setting: PlacementSetting, wanted: str) -> str:
@@ -288,14 +255,6 @@ def contradiction(settings: Sequence[PlacementSetting], reason: str = "") -> str
     return f"{what}; change one of them or narrow its match"
 
 
-def _leaves_room(one: PlacementSetting, other: PlacementSetting) -> bool:
-    return (
-        isinstance(one, ScalarSetting)
-        and isinstance(other, ScalarSetting)
-        and one.leaves_room(other)
-    )
-
-
 def _agree(one: PlacementSetting, other: PlacementSetting) -> bool:
     match one, other:
         case MemberSetting(), MemberSetting():
@@ -320,7 +279,6 @@ def _contradicts(one: PlacementSetting, other: PlacementSetting) -> bool:
 
 
 def _demand(settings: Sequence[PlacementSetting]) -> Demand:
-    """Return the nodeSelector and the conjunction of the terms that the settings make together."""
     selector = {
         w.key: w.value for w in settings if isinstance(w, MemberSetting) and w.map == "nodeSelector"
     }
@@ -341,7 +299,6 @@ def _obstacle(settings: Sequence[PlacementSetting]) -> str:
 
 
 def _selector_keys(settings: Sequence[PlacementSetting]) -> frozenset[str]:
-    """Return the node labels that the settings restrict."""
     members = [w for w in settings if isinstance(w, MemberSetting) and w.map == "nodeSelector"]
     return _term_keys(settings).union(w.key for w in members)
 

@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.capacity_request import Request
     from webhook.placement.kueue import Flavor
-    from webhook.placement.merge_nodes import Settled
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import TolerationSetting
+    from webhook.placement.settings import CapacitySetting, TolerationSetting
     from webhook.placement.shapes import Requirement, Term, Toleration
 
 # The most requirements that are added because of nodes to avoid.
@@ -99,7 +98,6 @@ def _with_nodes(
     context: MergeContext,
     ledger: Ledger,
 ) -> PodPlacement:
-    """`plain` with the fields that choose a node."""
     asked = merge_nodes.settle(bundle, requests, context.classes, ledger)
     if context.kept:
         # Before the verdict: a request without effect must not excuse anything.
@@ -164,7 +162,7 @@ def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) ->
 def _merge_tolerations(
     bundle: Bundle,
     pod: PodPlacement,
-    capacity: Sequence[Settled],
+    capacity: Sequence[CapacitySetting],
     context: MergeContext,
     ledger: Ledger,
 ) -> list[Toleration]:
@@ -194,7 +192,7 @@ def _filled_in(toleration: Toleration, seconds: Mapping[str, int]) -> bool:
 def _without_prevented(
     bundle: Bundle,
     tolerations: list[Toleration],
-    capacity: Sequence[Settled],
+    capacity: Sequence[CapacitySetting],
     context: MergeContext,
     ledger: Ledger,
 ) -> list[Toleration]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from webhook.placement.bundle import Bundle
-    from webhook.placement.capacity import CapacityClass, Mode
+    from webhook.placement.capacity import CapacityClass
     from webhook.placement.capacity_request import Request
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Term
@@ -36,13 +36,13 @@ class NodeChoice(NamedTuple):
 
     selector: dict[str, str]
     required: list[Term] | None
-    capacity: list[Settled]
+    capacity: list[CapacitySetting]
 
 
 def choose(
     bundle: Bundle,
     pod: PodPlacement,
-    asked: Sequence[Settled],
+    asked: Sequence[CapacitySetting],
     requested: Collection[str],
     ledger: Ledger,
 ) -> NodeChoice:
@@ -79,9 +79,8 @@ def choose(
         judge_result(bundle, pod, asked, selector, ledger)
     for setting in (*(w for w in node_settings(bundle) if not w.is_default), *defaults):
         _note(setting, pod, ledger)
-    settled = [settled_capacity(w) for w in bundle.capacity if not w.is_default]
-    settled += asked
-    settled += [settled_capacity(w) for w in defaults if isinstance(w, CapacitySetting)]
+    hard = [w for w in bundle.capacity if not w.is_default]
+    settled = [*hard, *asked, *(w for w in defaults if isinstance(w, CapacitySetting))]
     return NodeChoice(
         pod.node_selector if result.selector == pod.node_selector else result.selector,
         pod.required if result.terms == pod.required else result.terms,
@@ -212,34 +211,22 @@ def _note(setting: NodeSetting, pod: PodPlacement, ledger: Ledger) -> None:
             ledger.note(setting, "set", setting.describe_value)
 
 
-class Settled(NamedTuple):
-    """One mode that applies to the pod, from a policy or from the author."""
-
-    capacity: CapacityClass
-    mode: Mode
-    weight: int
-
-    @property
-    def condition(self) -> tuple[Term, ...] | None:
-        """The condition on a node's labels, or None."""
-        return self.mode.condition(self.capacity)
-
-
-def settled_capacity(setting: CapacitySetting) -> Settled:
-    """Return a policy's setting as a mode that applies."""
-    return Settled(setting.capacity, setting.mode, setting.weight)
-
-
 def settle(
     bundle: Bundle,
     requests: Sequence[Request],
     classes: Mapping[str, CapacityClass],
     ledger: Ledger,
-) -> list[Settled]:
+) -> list[CapacitySetting]:
     """Return the author's requests that apply. An override on the same class wins."""
     result = []
     for request in requests:
-        asked = Settled(classes[request.class_name], request.mode, request.weight)
+        asked = CapacitySetting(
+            policy="",
+            part="overrides",
+            capacity=classes[request.class_name],
+            mode=request.mode,
+            weight=request.weight,
+        )
         requested = f"{request.class_name}={request.mode}"
         of_class = [w for w in bundle.capacity if w.capacity is asked.capacity]
         required = _opposed(asked, of_class)
@@ -258,15 +245,14 @@ def settle(
     return result
 
 
-def _opposed(asked: Settled, of_class: Sequence[CapacitySetting]) -> CapacitySetting | None:
-    """Return a requirement on the class that contradicts the request."""
+def _opposed(asked: CapacitySetting, of_class: Sequence[CapacitySetting]) -> CapacitySetting | None:
     for setting in of_class:
         if setting.part == "requirements" and not setting.mode.compatible(asked.mode):
             return setting
     return None
 
 
-def _overruled(asked: Settled, bundle: Bundle) -> bool:
+def _overruled(asked: CapacitySetting, bundle: Bundle) -> bool:
     """Return whether overrides leave no node for the request; `judge` handles requirements."""
     terms = asked.condition
     return (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.placement.fields import PLAIN_MAPS, SCALARS
 from webhook.placement.pod import PREFERRED_NODES
-from webhook.placement.settings import spread_pair
+from webhook.placement.settings import ScalarSetting, spread_pair
 from webhook.placement.trace import quoted, quoted_both
 
 if TYPE_CHECKING:
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from webhook.placement.bundle import Bundle
     from webhook.placement.fields import Field
-    from webhook.placement.merge_nodes import Settled
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import ListSetting, MemberSetting, ScalarSetting
+    from webhook.placement.settings import CapacitySetting, ListSetting, MemberSetting
     from webhook.placement.shapes import Json, JsonObject
     from webhook.placement.trace import Ledger
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 def merge(
     bundle: Bundle, pod: PodPlacement, default_priority_class: str, ledger: Ledger
 ) -> PodPlacement:
-    """Return the pod with the independent fields of the bundle."""
     changes: dict[str, Any] = {}
     for field in PLAIN_MAPS:
         if settings := bundle.members.get(field.name):
@@ -36,9 +34,11 @@ def merge(
     maxima: list[ScalarSetting] = []
     for setting in bundle.scalars:
         field = SCALARS[setting.name]
+        value: str | int = getattr(pod, field.attribute)
+        unset = value in field.unwritten(default_priority_class)
         if setting.is_maximum:
             maxima.append(setting)
-        elif _applies(field, setting, pod, default_priority_class, ledger):
+        elif _applies(field, setting, value, f"has {quoted(value)}", ledger, unset=unset):
             changes[field.attribute] = setting.value
     # After settings that may lower the value; the lowest maximum first, because it meets the
     # others.
@@ -60,51 +60,42 @@ def _members(
         if pod.operating_system and field.system_of(setting.key) not in ("", pod.operating_system):
             reason = f"the API server refuses it for os.name {quoted(pod.operating_system)}"
             ledger.note(setting, "skipped", reason)
-        elif value == setting.value:
-            ledger.note(setting, "kept", "the pod already has this value")
-        elif value is None and not (setting.if_null and own):
+            continue
+        unset = value is None and not (setting.if_null and own)
+        has = "has others" if value is None else f"has {quoted(value)}"
+        if _applies(field, setting, value, has, ledger, unset=unset):
             result[setting.key] = setting.value
-            ledger.note(setting, "set", quoted(setting.value))
-        elif setting.part == "requirements":
-            wanted, pod_value = quoted_both(setting.value, value)
-            ledger.reject(setting, f"must be {wanted}; the pod has {pod_value}")
-        elif setting.is_default:
-            says = "has others" if value is None else f"has {quoted(value)}"
-            ledger.note(setting, "kept", f"the pod {says}")
-        elif field.overrides == "keep":
-            ledger.note(setting, "kept", f"{field.why}: {quoted(value)}")
-        else:
-            result[setting.key] = setting.value
-            wanted, pod_value = quoted_both(setting.value, value)
-            ledger.note(setting, "set", f"{wanted} instead of {pod_value}")
     return result if result != own else own
 
 
 def _applies(
     field: Field,
-    setting: ScalarSetting,
-    pod: PodPlacement,
-    default_priority_class: str,
+    setting: MemberSetting | ScalarSetting,
+    value: Json,
+    has: str,
     ledger: Ledger,
+    *,
+    unset: bool,
 ) -> bool:
-    """Return whether the pod's field is set to the setting's value."""
-    value: str | int = getattr(pod, field.attribute)
+    """Return whether the setting replaces the pod's value; `has` describes that value."""
     if value == setting.value:
         ledger.note(setting, "kept", "the pod already has this value")
-    elif value in field.unwritten(default_priority_class):
-        ledger.note(setting, "set", str(setting.value))
+        return False
+    if unset:
+        scalar = isinstance(setting, ScalarSetting)
+        ledger.note(setting, "set", str(setting.value) if scalar else quoted(setting.value))
         return True
-    elif setting.part == "requirements":
-        wanted, pod_value = quoted_both(setting.value, value)
+    if setting.is_default:
+        ledger.note(setting, "kept", f"the pod {has}")
+        return False
+    wanted, pod_value = quoted_both(setting.value, value)
+    if setting.part == "requirements":
         ledger.reject(setting, f"must be {wanted}; the pod has {pod_value}")
-    elif setting.is_default:
-        ledger.note(setting, "kept", f"the pod has {quoted(value)}")
     elif field.overrides == "reject":
-        wanted, pod_value = quoted_both(setting.value, value)
-        what = f"wants {wanted}; the pod has {pod_value}"
-        ledger.reject(setting, f"{what}, {field.why}")
+        ledger.reject(setting, f"wants {wanted}; the pod has {pod_value}, {field.why}")
+    elif field.overrides == "keep":
+        ledger.note(setting, "kept", f"{field.why}: {pod_value}")
     else:
-        wanted, pod_value = quoted_both(setting.value, value)
         ledger.note(setting, "set", f"{wanted} instead of {pod_value}")
         return True
     return False
@@ -124,7 +115,7 @@ def _lowers(field: Field, setting: ScalarSetting, own: int, value: int, ledger: 
 
 
 def lists(
-    bundle: Bundle, pod: PodPlacement, capacity: Sequence[Settled], ledger: Ledger
+    bundle: Bundle, pod: PodPlacement, capacity: Sequence[CapacitySetting], ledger: Ledger
 ) -> dict[str, list[JsonObject]]:
     """Preferred node affinity, pod affinity and anti-affinity; capacity's preferences too."""
     result = pod.lists

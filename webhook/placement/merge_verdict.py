@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from webhook.placement.bundle import Bundle
-    from webhook.placement.merge_nodes import Settled
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.settings import CapacitySetting, PlacementSetting
     from webhook.placement.shapes import Term
     from webhook.placement.trace import Ledger
 
@@ -38,7 +37,9 @@ _WORDS = 4
 UNCHECKED: Final = "cannot be checked for a pod with nodeName; remove nodeName"
 
 
-def judge(bundle: Bundle, pod: PodPlacement, asked: Sequence[Settled], ledger: Ledger) -> None:
+def judge(
+    bundle: Bundle, pod: PodPlacement, asked: Sequence[CapacitySetting], ledger: Ledger
+) -> None:
     """Reject a pod whose own fields, as they were sent, contradict a requirement.
 
     A pod that contradicts itself had no node before: its terms are not checked. A nodeSelector key
@@ -122,7 +123,7 @@ def _labels(node: Node, terms: Sequence[Term]) -> str:
 def judge_result(
     bundle: Bundle,
     pod: PodPlacement,
-    asked: Sequence[Settled],
+    asked: Sequence[CapacitySetting],
     selector: dict[str, str],
     ledger: Ledger,
 ) -> None:
@@ -144,7 +145,7 @@ def judge_result(
         ledger.reject(setting, f"{what}; {_own_word(pod, asked, keys_of(setting))}")
 
 
-def _own_word(pod: PodPlacement, asked: Sequence[Settled], keys: Collection[str]) -> str:
+def _own_word(pod: PodPlacement, asked: Sequence[CapacitySetting], keys: Collection[str]) -> str:
     """Return the pod's own conditions on the label keys, for a message; the first few are
     enough."""
     words = [f"nodeSelector {k}={quoted(v)}" for k, v in pod.node_selector.items() if k in keys]

@@ -121,7 +121,6 @@ def implies(term: Term, condition: Sequence[Term]) -> bool:
 
 
 def implied(terms: Sequence[Term], condition: Sequence[Term]) -> list[bool]:
-    """For each term, whether it implies the condition."""
     if len(terms) * len(condition) <= _FEW:
         return [implies(term, condition) for term in terms]
     # Each part is looked for where its rarest requirement is: all pairs would take a second.
@@ -182,7 +181,6 @@ def narrowed(terms: Sequence[Term], condition: Sequence[Term]) -> list[Term]:
 
 
 def _different(terms: list[Term]) -> list[Term]:
-    """Return the terms in their order, without duplicates."""
     if len(terms) ** 2 <= _FEW:
         return [term for at, term in enumerate(terms) if term not in terms[:at]]
     found: dict[Hashable, Term] = {}
@@ -276,7 +274,6 @@ def pruned(terms: Sequence[Term], selector: Mapping[str, str]) -> list[Term]:
 
 
 def keys(terms: Iterable[Term]) -> frozenset[str]:
-    """Return every label key that the terms name."""
     return frozenset(
         requirement.get("key", "")
         for term in terms

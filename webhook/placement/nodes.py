@@ -76,7 +76,6 @@ class Survey(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many nodes there are."""
         return len(self.admitted) + sum(len(shut.nodes) for shut in self.shut)
 
 
@@ -250,7 +249,6 @@ def _failure(term: Term, node: Node) -> Obstacle | None:
 
 
 def _terms(by_condition: Mapping[str, Sequence[int]]) -> str:
-    """Return the conditions that fail, each with the numbers of its terms if they differ."""
     if len(by_condition) == 1:
         ((condition, numbers),) = by_condition.items()
         return condition if len(numbers) == 1 else f"{condition} (in each of {len(numbers)} terms)"
@@ -293,7 +291,6 @@ def stay(pod: PodPlacement, node: Node) -> int | None:
 
 
 def is_cordon(taint: Taint) -> bool:
-    """Return whether the taint is the taint of a cordon."""
     return taint.get("key") == CORDON["key"]
 
 

@@ -44,7 +44,6 @@ def credits_of(
 
 
 def holds(setting: PlacementSetting, final: PodPlacement) -> bool:
-    """Return whether the pod has what the setting sets."""
     match setting:
         case MemberSetting():
             members = getattr(final, MAPS[setting.map].attribute)

@@ -44,7 +44,6 @@ class PlacementSetting:
 
     @cached_property
     def row(self) -> Field:
-        """The row of its field in placement.fields."""
         return BY_NAME[_NAME.findall(self.field)[0]]
 
     @property
@@ -73,7 +72,6 @@ class MemberSetting(PlacementSetting):
 
     @property
     def describe_value(self) -> str:
-        """The key's value, quoted."""
         return quoted(self.value)
 
 
@@ -86,17 +84,14 @@ class ScalarSetting(PlacementSetting):
 
     @cached_property
     def field(self) -> str:
-        """The scalar's name."""
         return self.name
 
     @property
     def is_maximum(self) -> bool:
-        """Whether the value is a maximum."""
         return self.part == "requirements" and self.row.requirement == "maximum"
 
     @property
     def describe_value(self) -> str:
-        """The scalar's value, quoted."""
         return f"at most {self.value}" if self.is_maximum else quoted(self.value)
 
     def leaves_room(self, later: ScalarSetting) -> bool:
@@ -117,7 +112,6 @@ class TolerationSetting(PlacementSetting):
 
     @property
     def describe_value(self) -> str:
-        """The whole toleration."""
         return quoted(self.toleration)
 
 
@@ -129,7 +123,6 @@ class RequiredSetting(PlacementSetting):
 
     @cached_property
     def field(self) -> str:
-        """The same for every such setting."""
         return REQUIRED_NODES
 
     @property
@@ -147,12 +140,10 @@ class ListSetting(PlacementSetting):
 
     @cached_property
     def field(self) -> str:
-        """The list's short name."""
         return self.name
 
     @property
     def describe_value(self) -> str:
-        """All entries."""
         return quoted(list(self.entries))
 
 
@@ -174,7 +165,6 @@ class SpreadSetting(PlacementSetting):
 
     @property
     def describe_value(self) -> str:
-        """The whole constraint."""
         return quoted(self.constraint)
 
 
@@ -200,7 +190,6 @@ class CapacitySetting(PlacementSetting):
 
     @property
     def describe_value(self) -> str:
-        """The mode."""
         if self.fallback and self.given_up:
             return f"{self.mode} instead of Constrain, {self.fallback.words}"
         return self.mode.value
@@ -211,7 +200,6 @@ class CapacitySetting(PlacementSetting):
         return rule is not None and rule.lasts_until(self.capacity.name, history) is not None
 
     def give_up(self) -> CapacitySetting:
-        """Return it with the mode of its fallback."""
         return replace(self, mode=self.fallback.then, given_up=True) if self.fallback else self
 
     @property

@@ -45,7 +45,6 @@ class Condition(NamedTuple):
         )
 
     def holds(self, node: Node) -> bool:
-        """Return whether the node meets it."""
         return node_affinity.holds(self.terms, node.labels, node.name)
 
 
@@ -131,7 +130,6 @@ def _join_conditions(named: Sequence[Condition], total: int) -> str:
 def _apart(
     conditions: Sequence[Condition], met: Sequence[set[int]], numbers: Sequence[int]
 ) -> Shortfall:
-    """No node meets all conditions."""
     unmet = [c for c, number in zip(conditions, numbers, strict=True) if not number]
     if unmet:
         named = _rarest(unmet, [0] * len(unmet))

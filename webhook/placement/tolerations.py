@@ -59,7 +59,6 @@ def normal(toleration: Toleration) -> Normal:
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Return whether the toleration tolerates the taint."""
     key, operator, value, effect, _ = normal(toleration)
     if effect and effect != taint.get("effect"):
         return False
@@ -90,7 +89,6 @@ def within(narrow: Toleration, broad: Toleration) -> bool:
 
 
 def overlaps(one: Toleration, other: Toleration) -> bool:
-    """Return whether both tolerate a common taint."""
     a, b = normal(one), normal(other)
     if a.reach == b.reach:
         return True
@@ -129,7 +127,6 @@ def meeting_points(toleration: Toleration) -> tuple[list[MeetingPoint], list[Mee
 
 
 def covered(toleration: Toleration, by: Iterable[Toleration]) -> bool:
-    """Return whether one of `by` alone covers the toleration."""
     return any(map(covers, by, repeat(toleration)))
 
 

@@ -37,11 +37,6 @@ class Entry(NamedTuple):
     reason: str
 
 
-def entry(setting: PlacementSetting, outcome: Outcome, reason: str) -> Entry:
-    """Return a line about one setting."""
-    return Entry(setting.field, setting.policy, setting.part, outcome, reason)
-
-
 QUOTE_LIMIT = 80
 
 
@@ -71,12 +66,11 @@ class Ledger:
     rejections: list[str]
 
     def note(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
-        """Record the outcome of a setting."""
         self.trace.append(Entry(setting.field, setting.policy, setting.part, outcome, reason))
 
     def warn(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
         """Record the outcome of a setting, and warn the client."""
-        self.trace.append(entry(setting, outcome, reason))
+        self.note(setting, outcome, reason)
         self.warnings.append(warning(f"policy {setting.policy}: {setting.field}: {reason}"))
 
     def warn_pod(self, field: str, outcome: Outcome, reason: str) -> None:
@@ -86,7 +80,7 @@ class Ledger:
 
     def reject(self, setting: PlacementSetting, reason: str) -> None:
         """Record that the pod cannot be admitted because of a setting."""
-        self.trace.append(entry(setting, "rejected", reason))
+        self.note(setting, "rejected", reason)
         self.rejections.append(f"policy {setting.policy}: {setting.part}.{setting.field}: {reason}")
 
     def skip_node_fields(self, bundle: Bundle, reason: str) -> None:

@@ -52,13 +52,11 @@ class Schema(NamedTuple):
 
 @cache
 def schema() -> Schema:
-    """Return the schema in this package."""
     found = json.loads(files(__package__).joinpath("kubernetes.json").read_text("utf-8"))
     return Schema(found["kubernetes"], found["types"])
 
 
 def fields_of(kind: str) -> dict[str, str]:
-    """Return the fields of a type with their kinds."""
     return {name.rstrip("!"): of for name, of in schema().types[kind].items()}
 
 

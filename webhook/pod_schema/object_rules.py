@@ -84,7 +84,6 @@ def _pod(spec: _Given) -> Iterator[Fault]:
 
 
 def _of_context(spec: _Given) -> Iterator[Fault]:
-    """Yield faults of the pod's securityContext beside its other fields."""
     context = spec.get("securityContext")
     if not isinstance(context, dict):
         return
@@ -223,7 +222,6 @@ def below(text: str) -> str:
 
 
 def _profile(given: _Given, fault: Callable[[str], str]) -> Iterator[Fault]:
-    """Check a profile of a securityContext of a pod or a container."""
     profile = given.get("localhostProfile")
     if given.get("type") == "Localhost":
         if not profile:

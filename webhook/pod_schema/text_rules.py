@@ -36,7 +36,6 @@ _APP_ARMOR_WORDS: Final = ("", "runtime/default", "unconfined")
 
 
 def name_faults(metadata: Any) -> Iterator[Fault]:
-    """Check an object's name, or its generateName."""
     given = metadata if isinstance(metadata, dict) else {}
     own, prefix = given.get("name"), given.get("generateName")
     if isinstance(own, str) and own:

@@ -133,7 +133,6 @@ def _field(value: Any, field: tuple[str, str]) -> Iterator[Fault]:
 
 
 def _object(value: Mapping[str, Any], kind: str) -> Iterator[Fault]:
-    """Yield the faults of an object of this type, paths relative to it."""
     for name in _NEEDED.get(kind, ()):
         # field_checks reports a missing field that the schema requires.
         absent = value.get(name) is None

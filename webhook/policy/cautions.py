@@ -17,13 +17,9 @@ from webhook.strict import guess, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.placement.schema import (
-        Affinity,
-        LabelSelectorRequirement,
-        NodeSelectorRequirement,
-        PlacementModel,
-        Toleration,
-    )
+    from webhook.placement.schema.placement import PlacementModel
+    from webhook.placement.schema.scheduling import Affinity, Toleration
+    from webhook.placement.schema.selectors import LabelSelectorRequirement, NodeSelectorRequirement
     from webhook.policy.findings import Path
     from webhook.policy.model import PolicySpec
     from webhook.policy.policy_documents import PolicyDocument

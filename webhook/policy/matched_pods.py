@@ -22,7 +22,7 @@ from webhook.policy.selectors import compile_selector
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.placement.schema import LabelSelector
+    from webhook.placement.schema.selectors import LabelSelector
     from webhook.placement.shapes import Requirement
     from webhook.policy.findings import Path
     from webhook.policy.match_model import Match

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.schema import PlacementModel
+    from webhook.placement.schema.placement import PlacementModel
     from webhook.policy.findings import Finding
     from webhook.policy.policy_documents import Document
 

@@ -188,7 +188,6 @@ class PodKind:
 
 
 def pod_kind(raw: Mapping[str, Any]) -> PodKind:
-    """Return a kind from the plain values of a file."""
     kind: PodKind = _object(PodKind, raw)
     return kind
 
@@ -258,7 +257,6 @@ _PARSERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
 
 @cache
 def _maker(wanted: Any) -> Callable[[Any], Any]:
-    """Return what makes a value of this type from the plain values of a file."""
     if wanted in _PARSERS:
         return _PARSERS[wanted]
     inner, origin = get_args(wanted), get_origin(wanted)

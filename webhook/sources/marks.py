@@ -212,7 +212,6 @@ def completion_index(labels: Labels, annotations: Labels) -> int | None:
 
 
 def source(name: str, spec: Mapping[str, Any]) -> Source:
-    """Return the row of a file, from its name and the plain values of its spec."""
     identity = spec["identity"]
     kind, kind_always = _clauses("kind", identity)
     framework, framework_always = _clauses("framework", identity)
@@ -304,7 +303,6 @@ def _condition(raw: Mapping[str, Any]) -> Condition:
 
 
 def _joined(host: tuple[str, ...], labels: Labels, annotations: Labels) -> str | None:
-    """Return the values of these labels, joined; None if one of them is absent."""
     parts = [
         completion_index(labels, annotations) if name == COMPLETION_INDEX else labels.get(name)
         for name in host

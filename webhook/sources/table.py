@@ -26,7 +26,6 @@ class System:
 
 
 def system(name: str, spec: Mapping[str, Any]) -> System:
-    """Return the system of a file, from its name and the plain values of its spec."""
     identity = spec.get("identity")
     return System(
         name,
@@ -83,12 +82,10 @@ class SourceTable:
             object.__setattr__(self, name, value)
 
     def with_systems(self, added: Iterable[System]) -> SourceTable:
-        """Return a table with more systems."""
         more = tuple(added)
         return SourceTable((*self.systems, *more)) if more else self
 
     def with_those_of(self, other: SourceTable) -> SourceTable:
-        """Return the table of all systems of both."""
         return self.with_systems(each for each in other.systems if each not in self.systems)
 
 

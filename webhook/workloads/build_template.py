@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from webhook.sources.kind_model import BY_INDEX, UNKNOWN
+from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.template import BuiltTemplate, at, count_at, count_problem
 
 if TYPE_CHECKING:
@@ -123,7 +123,6 @@ def _put(value: JsonObject, path: Path, new: Any) -> None:
 
 
 def _first(view: ObjectView, fields: Sequence[Field]) -> Any:
-    """Return the first value that is not empty."""
     return next((value for each in fields if (value := view.value(each))), None)
 
 
@@ -137,7 +136,6 @@ def _sum(one: Any, other: Any) -> Any:
 
 
 def _difference(old: Any, new: Any) -> Any:
-    """Return the keys or items of `new` that `old` does not have."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {key: value for key, value in new.items() if old.get(key) != value}
     if isinstance(old, list) and isinstance(new, list):
@@ -174,11 +172,9 @@ class ObjectView:
         return (*start, *rest)
 
     def value(self, field: Field) -> Any:
-        """Return the value of a field; None if it is absent."""
         return at(self.source.value, self.path(field))
 
     def number(self, fields: Sequence[Field], default: int = 1) -> int:
-        """Return the first number in these fields, else the default."""
         for field in reversed(fields):
             default = count_at(self.source.value, self.path(field), default)
         return default
@@ -189,20 +185,11 @@ class ObjectView:
             if message := count_problem(self.value(field)):
                 yield self.path(field), message
 
-    def fill(self, text: Text, facts: Mapping[str, Any]) -> list[str]:
-        """Return a text in pieces that alternate: text common to all replicas, a fact of BY_INDEX.
-
-        There is one piece if all replicas have the same text.
-        """
-        pieces = [""]
-        for piece in text:
-            if isinstance(piece, str):
-                pieces[-1] += piece
-            elif piece[0] in BY_INDEX:
-                pieces += [str(piece[0]), ""]
-            else:
-                pieces[-1] += self._choose(piece, facts)
-        return pieces
+    def fill(self, text: Text, facts: Mapping[str, Any]) -> str:
+        """Return a text with its placeholders replaced."""
+        return "".join(
+            piece if isinstance(piece, str) else self._choose(piece, facts) for piece in text
+        )
 
     def _choose(self, choices: Sequence[Choice], facts: Mapping[str, Any]) -> str:
         found: Any = None

@@ -5,13 +5,13 @@ Each comes with what the object's controller adds to its pods.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from dataclasses import field as dataclass_field
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.sources import SHIPPED
+from webhook.sources.kind_model import BY_INDEX
 from webhook.workloads.build_template import ObjectView, built_template
 from webhook.workloads.template import PodTemplate, ReplicaAdditions, at
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from webhook.sources.kind_model import Addition, Condition, Field, PodKind, Pods
     from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
-    from webhook.workloads.template import Maker
 
 # No object has a field of this name.
 _ABSENT: Final[Path] = ("",)
@@ -61,7 +60,6 @@ def claim_names(source: Object, sources: SourceTable) -> Iterator[str]:
 
 
 def _claims(view: ObjectView, kind: PodKind) -> Iterator[JsonObject]:
-    """Yield the claims and volumes of a kind."""
     for field in kind.claims:
         for claim in _flattened(view.source.value, view.path(field)):
             if isinstance(claim, dict):
@@ -69,7 +67,6 @@ def _claims(view: ObjectView, kind: PodKind) -> Iterator[JsonObject]:
 
 
 def _claim_name(claim: JsonObject) -> str:
-    """Return the name of a claim's volume; empty if it has none."""
     name = claim.get("name") or at(claim, ("metadata", "name"))
     return name if isinstance(name, str) else ""
 
@@ -87,7 +84,6 @@ def fields_not_read(source: Object, sources: SourceTable) -> Iterator[Path]:
 
 
 def _kind_in(value: Any, sources: SourceTable) -> PodKind | None:
-    """Return the description of an object's kind and version."""
     group, _, version = str(at(value, ("apiVersion",)) or "").rpartition("/")
     kinds = sources.template_kinds.get((group, str(at(value, ("kind",)))), ())
     return next((each for each in kinds if not each.versions or version in each.versions), None)
@@ -98,7 +94,7 @@ def _like(view: ObjectView, pods: Pods) -> tuple[ObjectView, PodKind] | None:
     if pods.like is None:
         return None
     like = pods.like
-    (name,) = view.fill(like.name, {"name": view.name})
+    name = view.fill(like.name, {"name": view.name})
     if like.object is not None:
         root = view.path(like.object)
         known = _kind_in(at(view.source.value, root), view.sources)
@@ -134,9 +130,8 @@ def _by_kind(
 def _of_pods(
     view: ObjectView, kind: PodKind, pods: Pods, outer: Sequence[tuple[ObjectView, Addition]]
 ) -> Iterator[PodTemplate]:
-    """Yield a template for each entry."""
     entries = list(_entries(view, pods))
-    parts = ["".join(each.fill(pods.part, facts)) for each, facts in entries]
+    parts = [each.fill(pods.part, facts) for each, facts in entries]
     groups = [each.number(pods.count, pods.default) for each, _ in entries]
     for position, (entry, about) in enumerate(entries):
         members = _product(entry, pods.times) // max(_product(entry, pods.over), 1) - pods.less
@@ -152,30 +147,33 @@ def _of_pods(
             "groups": groups[position],
             "allGroups": sum(groups),
         }
-        added: list[_Added] = []
-        for adds_to, addition in [*((entry, each) for each in pods.adds), *outer]:
-            if _holds(addition.when, adds_to, facts, parts):
-                indexes = next((each.among for each in addition.when if each.fact == "index"), None)
-                if not added or added[-1].indexes is not None or indexes is not None:
-                    added.append(_Added(indexes))
-                added[-1].add(adds_to, addition, facts)
+        added = [
+            each
+            for each in (*((entry, addition) for addition in pods.adds), *outer)
+            if _holds(each[1].when, each[0], facts, parts)
+        ]
         first = entry.number([pods.first], 0) if pods.first else 0
         place, claims = _place(entry, pods), list(_claims(view, kind))
         if kind.only_mounted:
             mounted = _mounted(built.value if built else at(view.source.value, place))
             claims = [each for each in claims if _claim_name(each) in mounted]
+        made = partial(
+            _additions,
+            added,
+            facts,
+            partial(_numbers, members, first, sum(groups[:position])),
+            _owner(view.source) if pods.owned else None,
+            pods.bare,
+            partial(_volumes, claims, view.name),
+        )
+        # Of a thousand replicas that are alike, one is made.
+        varied = any(_varies(addition) for _, addition in added)
         yield PodTemplate(
             view.source,
             place,
             parts[position],
             None if pods.per_node else groups[position] * max(members, 0),
-            _maker(
-                added,
-                partial(_numbers, members, first, sum(groups[:position])),
-                _owner(view.source) if pods.owned else None,
-                pods.bare,
-                partial(_volumes, claims, view.name),
-            ),
+            made if varied else partial(_alike, made(0)),
             built,
             unmarked=pods.unmarked,
             miscounted=miscounted,
@@ -187,7 +185,6 @@ def _product(view: ObjectView, fields: Sequence[Field]) -> int:
 
 
 def _place(entry: ObjectView, pods: Pods) -> Path:
-    """Return the path at which messages find the template."""
     if pods.build is None:
         return entry.path(pods.template) if pods.template else ()
     start = pods.build.template or pods.build.spec
@@ -195,7 +192,6 @@ def _place(entry: ObjectView, pods: Pods) -> Path:
 
 
 def _mounted(template: Any) -> set[Any]:
-    """Return the names of the volumes that a template's containers mount."""
     return {
         at(mount, ("name",))
         for containers in ("containers", "initContainers")
@@ -268,63 +264,42 @@ def _holds(
     return True
 
 
-@dataclass(slots=True)
-class _Added:
-    """Additions to replicas, all or those at some indexes: pieces of texts, as ObjectView fills."""
-
-    indexes: Sequence[Any] | None
-    labels: dict[str, Sequence[Any]] = dataclass_field(default_factory=dict)
-    annotations: dict[str, Sequence[Any]] = dataclass_field(default_factory=dict)
-
-    def add(self, view: ObjectView, addition: Addition, facts: Mapping[str, Any]) -> None:
-        """Merge an addition, which replaces existing values."""
-        facts = {**facts, "name": view.name}
-        self.labels |= {key: view.fill(text, facts) for key, text in addition.labels.items()}
-        self.annotations |= {
-            key: view.fill(text, facts) for key, text in addition.annotations.items()
-        }
-        copied = view.value(addition.labels_from) if addition.labels_from else None
-        self.labels |= {key: [copied[key]] for key in copied} if isinstance(copied, dict) else {}
-
-    @property
-    def varies(self) -> bool:
-        """True if the additions may differ between replicas."""
-        texts = (*self.labels.values(), *self.annotations.values())
-        return self.indexes is not None or any(len(pieces) > 1 for pieces in texts)
+def _alike(additions: ReplicaAdditions, _index: int) -> ReplicaAdditions:
+    return additions
 
 
-def _joined(pieces: Sequence[Any], facts: Mapping[str, int]) -> Any:
-    """Return a text in pieces, of which every second one is a fact of BY_INDEX."""
-    if len(pieces) == 1:
-        return pieces[0]
-    return "".join(str(facts[each]) if at % 2 else each for at, each in enumerate(pieces))
+def _varies(addition: Addition) -> bool:
+    """Return True if replicas of one template get different texts, or some get none."""
+    texts = (*addition.labels.values(), *addition.annotations.values())
+    named = {choice for text in texts for piece in text for choice in piece}
+    return not BY_INDEX.isdisjoint(named) or any(each.fact == "index" for each in addition.when)
 
 
-def _maker(
-    added: Sequence[_Added],
+def _additions(
+    added: Sequence[tuple[ObjectView, Addition]],
+    facts: Mapping[str, Any],
     numbers: Callable[[int], Mapping[str, int]],
     owner: JsonObject | None,
     bare: bool,
     volumes: Callable[[Mapping[str, str]], list[JsonObject]],
-) -> Maker:
-    def made(index: int) -> ReplicaAdditions:
-        facts = numbers(index)
-        labels: dict[str, Any] = {}
-        annotations: dict[str, Any] = {}
-        for each in added:
-            if each.indexes is None or index in each.indexes:
-                labels |= {key: _joined(text, facts) for key, text in each.labels.items()}
-                annotations |= {key: _joined(text, facts) for key, text in each.annotations.items()}
-        return ReplicaAdditions(labels, annotations, owner, bare, volumes(labels))
-
-    if any(each.varies for each in added):
-        return made
-    alike = made(0)
-    return lambda _index: alike
+    index: int,
+) -> ReplicaAdditions:
+    """Return what a controller adds to one replica; later additions replace earlier ones."""
+    labels: dict[str, Any] = {}
+    annotations: dict[str, Any] = {}
+    known = {**facts, **numbers(index)}
+    for view, addition in added:
+        if any(each.fact == "index" and index not in (each.among or ()) for each in addition.when):
+            continue
+        known["name"] = view.name
+        labels |= {key: view.fill(text, known) for key, text in addition.labels.items()}
+        annotations |= {key: view.fill(text, known) for key, text in addition.annotations.items()}
+        copied = view.value(addition.labels_from) if addition.labels_from else None
+        labels |= copied if isinstance(copied, dict) else {}
+    return ReplicaAdditions(labels, annotations, owner, bare, volumes(labels))
 
 
 def _numbers(members: int, first: int, groups_before: int, index: int) -> Mapping[str, int]:
-    """Return the facts of BY_INDEX."""
     group, member = divmod(index, max(members, 1))
     return {
         "index": index,

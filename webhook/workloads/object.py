@@ -30,7 +30,6 @@ class Object:
 
     @property
     def kind(self) -> str:
-        """Its kind: Job."""
         return str(self.value["kind"])
 
     @property
@@ -61,13 +60,11 @@ class Object:
 
     @property
     def namespace(self) -> str:
-        """Its namespace; the default one if absent."""
         found = self.metadata.get("namespace")
         return found if isinstance(found, str) and found else self.default_namespace
 
     @property
     def title(self) -> str:
-        """Kind and name: Job/train."""
         return f"{self.kind}/{self.name}"
 
     def place(self, path: Path = (), *, at_key: bool = False) -> str:

@@ -126,7 +126,6 @@ def normal(value: Any) -> Any:
 
 
 def _spec_of(managed: Any) -> JsonObject:
-    """Return the fields of the spec in an entry of managedFields."""
     fields = managed.get("fieldsV1") if isinstance(managed, dict) else None
     spec = fields.get("f:spec") if isinstance(fields, dict) else None
     return spec if isinstance(spec, dict) else {}

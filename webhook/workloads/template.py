@@ -98,7 +98,6 @@ class PodTemplate:
 
     @property
     def is_pod(self) -> bool:
-        """True if the object itself is the pod."""
         return not self.path and self.built is None
 
     @property
@@ -149,7 +148,6 @@ class PodTemplate:
             yield index, count - MAX_REPLICAS if index == MAX_REPLICAS - 1 else 0
 
     def numbers_of(self, indexes: Sequence[int]) -> Sequence[int]:
-        """Return the numbers of these replicas."""
         return indexes if self.numbers is None else [self.numbers[index] for index in indexes]
 
     def mutated(self, index: int, pod: JsonObject) -> JsonObject:
@@ -218,7 +216,6 @@ class PodTemplate:
 
 
 def find_unknown_labels(pod: JsonObject) -> frozenset[str]:
-    """Return the labels of a pod whose values only its controller knows."""
     labels = at(pod, ("metadata", "labels"))
     return frozenset(_unknown(labels)) if isinstance(labels, dict) else frozenset()
 

@@ -67,7 +67,6 @@ def pod_templates(
 
 
 def _leads(template: PodTemplate, sources: SourceTable) -> bool:
-    """Return True if the template's role leads."""
     labels, annotations = _keys(template)
     identity = identify(labels, annotations, {}, sources)
     return identity is not None and identity.role in names.COORDINATOR_ROLES
@@ -131,7 +130,6 @@ def _part(source: Object, path: Path) -> str:
 
 
 def _count(source: Object, path: Path) -> int:
-    """Return the replicas next to the template, or in it."""
     beside = count_at(source.value, (*path[:-1], "replicas"))
     return count_at(source.value, (*path, "replicas"), beside)
 
@@ -169,7 +167,6 @@ def _not_read(objects: Iterable[Object], sources: SourceTable) -> Iterator[str]:
 
 
 def _unmarked(objects: Sequence[Object], sources: SourceTable) -> Iterator[str]:
-    """Yield a line per object with pods that no mark shows."""
     for each in objects:
         for template in pod_templates(each, objects, sources):
             labels, annotations = _keys(template)

@@ -32,12 +32,10 @@ _LABELS_AT: Final = ("spec", "podTemplateOverrides", 0, "metadata", "labels")
 
 
 def is_train_job(source: Object) -> bool:
-    """Return True for a TrainJob."""
     return (group_of(source), source.kind) == (_GROUP, "TrainJob")
 
 
 def runtime_title(source: Object) -> str:
-    """Return the kind and name of its runtime."""
     kind, name = _reference(source)
     return f"{kind}/{name}"
 
@@ -154,7 +152,6 @@ def _set_resources(job: JsonObject, train_job: JsonObject) -> None:
 
 
 def _patches(train_job: JsonObject, job: Any) -> Iterator[JsonObject]:
-    """Yield the patches of a job's pod template, in order."""
     for each in _items(train_job, ("spec", "podTemplateOverrides")):
         if any(at(target, ("name",)) == job for target in _items(each, ("targetJobs",))):
             yield each

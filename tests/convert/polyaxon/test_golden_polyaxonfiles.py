@@ -1,8 +1,8 @@
-"""Golden cases: what becomes of Polyaxonfiles, one file a case.
+"""Golden cases: what becomes of Polyaxonfiles, one file a case; those in `short` are lists of them.
 
-A file gives `rule`, the sentence that it shows; `files` by name, each as text; perhaps `image`,
+A case gives `rule`, the sentence that it shows; `files` by name, each as text; perhaps `image`,
 `name` and `params`, as the command's options; `findings`, all errors and warnings as they are
-printed; and `run`, the whole Run, unless there are errors.
+printed; the `note`; and `run`, the whole Run, unless there are errors.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ import pytest
 
 from tests.fast_yaml import load_yaml
 from webhook.cli.yaml_out import yaml_text
-from webhook.convert.polyaxon.convert import ConversionOptions, Converted, convert
+from webhook.convert.polyaxon.complete import Converted
+from webhook.convert.polyaxon.convert import ConversionOptions, convert
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.plan import plan
 
 Json = dict[str, Any]
-CASES = sorted((Path(__file__).parents[2] / "golden" / "polyaxon").glob("*.yaml"))
-
-
-def read(path: Path) -> Json:
-    """A case, with none of its parts misspelt."""
-    case: Json = load_yaml(path.read_text())
-    assert set(case) <= {"rule", "files", "image", "name", "params", "findings", "run"}
-    assert case["rule"].endswith(".")
-    return case
+FOLDER = Path(__file__).parents[2] / "golden" / "polyaxon"
+PARTS = {"rule", "files", "image", "name", "params", "findings", "note", "run"}
+CASES: list[Json] = [
+    *(load_yaml(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))),
+    *(case for path in sorted(FOLDER.glob("short/*.yaml")) for case in load_yaml(path.read_text())),
+]
+each_case = pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
 
 
 def outcome(case: Json, *, backwards: bool = False) -> Converted:
@@ -39,12 +38,12 @@ def outcome(case: Json, *, backwards: bool = False) -> Converted:
     return convert(files, wanted)
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_a_golden_polyaxonfile_comes_out_as_written(path: Path) -> None:
+@each_case
+def test_a_golden_polyaxonfile_comes_out_as_written(case: Json) -> None:
     """Findings and Run; pods can be made of it, and its YAML reads back as it is."""
-    case = read(path)
     result = outcome(case)
     assert [str(finding) for finding in result.findings] == case.get("findings", [])
+    assert result.note == case.get("note", "")
     assert result.document == case.get("run")
     assert (result.run is None) == bool(result.errors)
     if result.run is not None and result.document is not None:
@@ -55,15 +54,16 @@ def test_a_golden_polyaxonfile_comes_out_as_written(path: Path) -> None:
             assert plan(result.run).run == result.run
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_the_order_of_files_does_not_matter_for_what_can_be_converted(path: Path) -> None:
+@each_case
+def test_the_order_of_files_does_not_matter_for_what_can_be_converted(case: Json) -> None:
     """An operation may come before its component or after it."""
-    case = read(path)
     if "run" in case:
         assert outcome(case, backwards=True) == outcome(case)
 
 
 def test_every_golden_polyaxonfile_has_a_rule_of_its_own() -> None:
     """Two files that show the same are one too many."""
-    rules = [read(path)["rule"] for path in CASES]
-    assert len(set(rules)) == len(rules) >= 25
+    rules = [case["rule"] for case in CASES]
+    assert len(set(rules)) == len(rules)
+    assert all(rule.endswith(".") for rule in rules)
+    assert all(set(case) <= PARTS for case in CASES)

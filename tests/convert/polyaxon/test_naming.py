@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.convert.polyaxon.converting import converted, said
-from tests.wording import Wording, mentions
 from webhook.convert.polyaxon.complete import file_name, run_name
 
 
@@ -32,16 +30,5 @@ def test_a_long_name_leaves_room_for_role_and_index() -> None:
 
 
 def test_a_file_gives_the_name_where_the_document_has_none() -> None:
-    """Without folder and suffix, and without a word."""
+    """Without folder and suffix."""
     assert file_name("runs/polyaxon-file.train.yml") == "polyaxon-file"
-    result = converted("version: 1\nkind: job\nrun: {cmd: a}")
-    assert result.run is not None
-    assert (result.run.name, said(result)) == ("f", [])
-
-
-def test_a_changed_name_produces_a_warning(wording: Wording) -> None:
-    """A warning, with the name that the Run has."""
-    result = converted("version: 1\nkind: job\nname: A_b\nrun: {cmd: a}")
-    (found,) = said(result)
-    mentions(found, "3:7: warning: name: ", "a-b", "--name")
-    wording(found)

@@ -15,7 +15,8 @@ from webhook.cli.output import output_option, print_notes, print_result
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.convert.polyaxon.convert import ConversionOptions, Converted
+    from webhook.convert.polyaxon.complete import Converted
+    from webhook.convert.polyaxon.convert import ConversionOptions
 
 _FILES = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
 

@@ -21,8 +21,8 @@ from webhook.convert.engines.extraction import (
 )
 from webhook.convert.engines.jobsets import extract_jobset, extract_train_job, trainer_job
 from webhook.convert.engines.parts import without_env
-from webhook.convert.polyaxon.complete import complete
-from webhook.convert.polyaxon.convert import Converted, read_file
+from webhook.convert.polyaxon.complete import Converted, complete
+from webhook.convert.polyaxon.convert import read_file
 from webhook.convert.polyaxon.draft import Notes
 from webhook.convert.polyaxon.item import NOTHING, Origin, noun, plain
 from webhook.frameworks.native_default import format_value
@@ -44,7 +44,6 @@ from webhook.workloads.template import at
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.convert.polyaxon.complete import Complete
     from webhook.convert.polyaxon.draft import Converted as Made
     from webhook.convert.polyaxon.item import Item
     from webhook.placement.shapes import JsonObject
@@ -226,7 +225,6 @@ def _check_runtime(job: Item, runtime: Item | None, notes: Notes) -> None:
 
 
 def _check_kind(item: Item, notes: Notes) -> None:
-    """Note an error unless the kind is known in this version."""
     version, kind = item.find(_API_VERSION), item.find("kind")
     known = [each for each, name in CONVERTIBLE if name == kind.as_text]
     if version.as_text in known:
@@ -255,12 +253,10 @@ def convert_object(files: Mapping[str, bytes], name: str = "") -> Converted:
     items = [item for file, text in files.items() for item in read_file(file, text, notes)]
     found = None if notes.errors else select(items, files, notes)
     if found is None or notes.errors:
-        return Converted(None, None, notes.in_order)
+        return Converted(findings=notes.in_order)
     done = _convert(*found, name, notes)
-    if done is None:
-        return Converted(None, None, notes.in_order)
-    note = _compare_defaults(done.run, found[0])
-    return Converted(done.document, done.run, notes.in_order, note)
+    note = _compare_defaults(done.run, found[0]) if done.run is not None else ""
+    return done._replace(findings=notes.in_order, note=note)
 
 
 def _compare_defaults(run: Run, item: Item) -> str:
@@ -292,7 +288,6 @@ def _compare_defaults(run: Run, item: Item) -> str:
 
 
 def _compare_entry(run: Run) -> str:
-    """Return how the launcher of a Run reaches its workers, and that of the older MPIJob."""
     text = (
         "the launcher of a Run enters the workers by SSH (MPIJob v1: kubectl exec), so the images "
         "need ssh and sshd"
@@ -305,21 +300,21 @@ def _compare_entry(run: Run) -> str:
     return f"{text}; workers without a command run sshd (MPIJob v1: sleep)"
 
 
-def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Complete | None:
+def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Converted:
     key = kind_of(item)
     engine = CONVERTIBLE[key]
     made = engine.extract(item, companion or NOTHING)
     if made.replicas is None or made.replicas.is_empty:
         what = f"is missing or empty; it describes the pods of a {key[1]}"
         notes.error(companion or item, what, below=engine.pods_at)
-        return None
+        return Converted()
     done = complete(made, item, name, notes)
-    if done is not None and key[1] == jobset.KIND.kind and done.run.spec.framework:
+    if done.run is not None and key[1] == jobset.KIND.kind and done.run.spec.framework:
         found = _drafts(done.run)
         without_env(made, {role: jobset.own_env(found, role) for role in found.roles})
         done = complete(made, item, name, notes)
-    if done is None:
-        return None
+    if done.run is None:
+        return done
     found = _drafts(done.run)
     rendered = [*engine.render(found)]
     old, name = item.find("metadata", "name").as_text, done.run.name

@@ -211,7 +211,6 @@ def extract_ray_job(item: Item, _: Item) -> Converted:
 
 
 def extract_job(item: Item, _: Item, *, kind: JobKind) -> Converted:
-    """Return the Run of a kind with replicas by role."""
     made = begin(item, kind)
     spec = item.find("spec")
     made.replicas = spec.find(kind.replicas)
@@ -263,7 +262,6 @@ def extract_batch_job(item: Item, _: Item) -> Converted:
 
 
 def extract_dask(item: Item, _: Item) -> Converted:
-    """Return the Run of a DaskJob."""
     made = begin(item, dask_operator.KIND)
     made.replicas = item.find("spec")
     parts = {role: item.find("spec", *path) for role, path in dask_operator.SECTIONS.items()}

@@ -163,7 +163,6 @@ def trainer_job(runtime: Item) -> Item:
 
 
 def _override_container(made: Converted, own: Item) -> None:
-    """Set what a TrainJob says of its container in the runtime's template."""
     values: dict[str, Item] = {}
     set_present(values, **{key: own.find(key) for key in ("image", "command", "args")})
     set_present(values, resources=own.find("resourcesPerNode"))

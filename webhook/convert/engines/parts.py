@@ -138,5 +138,4 @@ def first_of(*found: Item) -> Item:
 
 
 def set_present(target: dict[str, Any], **items: Item) -> None:
-    """Set the fields that have a value."""
     target |= {name: item for name, item in items.items() if item.value is not None}

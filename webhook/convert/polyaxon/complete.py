@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-    from webhook.convert.polyaxon.draft import Converted, Draft, Notes
+    from webhook.convert.polyaxon.draft import Converted as Made
+    from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import Item
     from webhook.pod_schema.field_checks import Fault
-    from webhook.policy.findings import Path
+    from webhook.policy.findings import Finding, Path
 
 # The last element of a pydantic path if the key of a mapping is invalid, not its value.
 _KEY: Final = "[key]"
@@ -54,16 +55,30 @@ _FALLBACK: Final = "run"
 _BOOLEAN: Final = "a boolean"
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
-    """The Run as JSON, in the order of its model, and the model."""
+class Converted(NamedTuple):
+    """The result of a conversion.
 
-    document: Mapping[str, Any]
-    run: Run
+    document: the Run as JSON, in the order of its model; None if there are errors
+    findings: errors and warnings, in order of file and place
+    note: about the file as a whole, or ""
+    """
+
+    document: Mapping[str, Any] | None = None
+    run: Run | None = None
+    findings: tuple[Finding, ...] = ()
+    note: str = ""
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(each for each in self.findings if each.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        return tuple(each for each in self.findings if each.severity == "warning")
 
 
-def complete(made: Converted, document: Item, name: str, notes: Notes) -> Complete | None:
-    """Return the Run, or None after noting errors; `name` is from the command line, or ""."""
+def complete(made: Made, document: Item, name: str, notes: Notes) -> Converted:
+    """Return the Run, or none after noting errors; `name` is from the command line, or ""."""
     draft = wrapped(
         {
             "apiVersion": names.API_VERSION,
@@ -96,8 +111,8 @@ def complete(made: Converted, document: Item, name: str, notes: Notes) -> Comple
         if not judged.lines or report.where(fault.path) not in reported:
             report.add_fault(fault)
     if notes.errors or judged.run is None:
-        return None
-    return Complete(whole, judged.run)
+        return Converted()
+    return Converted(whole, judged.run)
 
 
 def _resolved(value: Any, choose: Callable[[Disputed], Any]) -> Any:
@@ -126,7 +141,7 @@ def _cure(disputed: Disputed, wrong_as_text: bool, wrong_as_value: bool) -> str:
     return f"{text} can be read as text or as {meaning}; {quoting}write it {plainly}"
 
 
-def _metadata(made: Converted, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
+def _metadata(made: Made, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
     if not name:
         own = made.name.as_text if made.name is not None else ""
         suffix = _longest_suffix(made.spec)
@@ -174,7 +189,6 @@ class Judgement(NamedTuple):
 
     @property
     def errors(self) -> Iterator[Wrong | Fault]:
-        """All that is an error."""
         yield from self.lines
         yield from (fault for fault in self.faults if fault.severity == "error")
 
@@ -250,7 +264,7 @@ class _Report:
     """Reports what is wrong with the Run at its place in the Polyaxonfile."""
 
     draft: Item
-    made: Converted
+    made: Made
     document: Item
     notes: Notes
     # Items that are reported already, with how to write them.
@@ -300,5 +314,4 @@ def run_name(text: str, longest_suffix: int) -> str:
 
 
 def file_name(path: str) -> str:
-    """Return the name of a file without its folder and its suffix."""
     return path.replace("\\", "/").rpartition("/")[2].partition(".")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.convert.polyaxon.complete import Complete, complete
+from webhook.convert.polyaxon.complete import Converted, complete
 from webhook.convert.polyaxon.components.component import convert_component as of_component
 from webhook.convert.polyaxon.components.compose import RUNTIMES, composed
 from webhook.convert.polyaxon.draft import Notes
@@ -24,7 +24,6 @@ from webhook.strict import guess, quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.policy.findings import Finding
 
 _SEVERAL: Final = "is one {what} more; a Run is made of one, and {first} is one already"
 _MIXED: Final = "is of the old schema, and {first} is a component or an operation; give one alone"
@@ -59,31 +58,6 @@ class ConversionOptions:
     params: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """The result of a conversion.
-
-    document: the Run as JSON, in the order of its model; None if there are errors
-    findings: errors and warnings, in order of file and place
-    note: about the file as a whole, or ""
-    """
-
-    document: Mapping[str, Any] | None
-    run: Run | None
-    findings: tuple[Finding, ...]
-    note: str = ""
-
-    @property
-    def errors(self) -> tuple[Finding, ...]:
-        """The findings that are errors."""
-        return tuple(each for each in self.findings if each.severity == "error")
-
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        """The findings that are warnings."""
-        return tuple(each for each in self.findings if each.severity == "warning")
-
-
 def convert(files: Mapping[str, bytes], wanted: ConversionOptions | None = None) -> Converted:
     """Return the Run that the files describe: the old schema, a component, or an operation.
 
@@ -97,34 +71,34 @@ def convert(files: Mapping[str, bytes], wanted: ConversionOptions | None = None)
         for name, text in wanted.params.items()
     }
     document = _select_document(files, notes)
-    done = None
-    if document is not None:
-        is_old = document.find("kind").as_text in KINDS
-        of = of_old_schema if is_old else of_component
-        made = of(document, wanted, overrides, notes)
-        done = complete(made, document, wanted.name, notes)
-        if done is not None and made.backend is not None:
-            done = _delegate(done, made.backend, notes)
-    if done is None or document is None:
-        return Converted(None, None, notes.in_order)
-    return Converted(done.document, done.run, notes.in_order, _note(document, done.run))
+    if document is None:
+        return Converted(findings=notes.in_order)
+    of = of_old_schema if document.find("kind").as_text in KINDS else of_component
+    made = of(document, wanted, overrides, notes)
+    done = complete(made, document, wanted.name, notes)
+    note = ""
+    if done.run is not None:
+        note = _note(document, done.run)
+        if made.backend is not None:
+            done = _delegate(done.document or {}, done.run, made.backend, notes)
+    return done._replace(findings=notes.in_order, note=note)
 
 
-def _delegate(done: Complete, backend: Item, notes: Notes) -> Complete:
+def _delegate(document: Mapping[str, Any], run: Run, backend: Item, notes: Notes) -> Converted:
     """Return the Run with the backend of the file; without it, and a warning, if it cannot run it.
 
     What Polyaxon gave Kubeflow's operator is less than a Run may have, such as single replicas.
     """
     name = backend.as_text
     try:
-        render_run(done.run, BACKENDS[name])
+        render_run(run, BACKENDS[name])
     except InvalidRun as error:
         why = "; ".join(error.problems)
         notes.warning(backend, f"{_NOT_DELEGATED}: {why}")
-        return done
-    spec = {"kind": done.document["spec"]["kind"], "backend": name, **done.document["spec"]}
-    document = {**done.document, "spec": spec}
-    return Complete(document, Run.model_validate(document, by_alias=True, by_name=False))
+        return Converted(document, run)
+    spec = {"kind": document["spec"]["kind"], "backend": name, **document["spec"]}
+    document = {**document, "spec": spec}
+    return Converted(document, Run.model_validate(document, by_alias=True, by_name=False))
 
 
 def _note(document: Item, run: Run) -> str:

@@ -57,7 +57,6 @@ class Item:
 
     @property
     def present(self) -> Mapping[str, Item]:
-        """The items by key that are not null."""
         return {key: each for key, each in self.entries.items() if each.value is not None}
 
     @property
@@ -82,16 +81,13 @@ class Item:
         return found
 
     def with_value(self, value: Value) -> Item:
-        """Return another value with this origin."""
         scalar = not isinstance(value, tuple | dict)
         return replace(self, value=value, text=str(value) if scalar else "")
 
     def with_text(self, text: str) -> Item:
-        """Return another text with this origin."""
         return replace(self, value=text, text=text)
 
     def walk(self) -> Iterator[Item]:
-        """Yield this item and all items in it."""
         yield self
         for child in (*self.elements, *self.entries.values()):
             yield from child.walk()
@@ -101,7 +97,6 @@ NOTHING: Final = Item(None, Origin("", (1, 1), (1, 1)))
 
 
 def to_item(node: yaml_tree.Node, file: str) -> Item:
-    """Convert a document's tree to items."""
     return _to_item(node, Origin(file, node.place, node.place))
 
 
@@ -156,7 +151,6 @@ FieldReader: TypeAlias = "Callable[[Item, Notes], Any] | str"
 
 
 def given(item: Item, _: Notes) -> Item:
-    """Return the value as it is."""
     return item
 
 
@@ -216,7 +210,6 @@ def camel(item: Item, _: Notes | None = None) -> Item:
 
 
 def camel_list(item: Item, notes: Notes) -> Item:
-    """Return a list with the keys of its mappings in camel case."""
     return item.with_value(tuple(map(camel, want_list(item, notes))))
 
 
@@ -289,7 +282,6 @@ def want_flag(item: Item, notes: Notes) -> bool:
 
 
 def want_texts_map(item: Item, notes: Notes) -> Item:
-    """Return a mapping with its values as text, as they were written."""
     return item.with_value(
         {
             key: child.with_text(text)
@@ -300,7 +292,6 @@ def want_texts_map(item: Item, notes: Notes) -> Item:
 
 
 def want_one_of(item: Item, notes: Notes, allowed: Sequence[str]) -> Item | None:
-    """Return the item if its text is one of the allowed ones."""
     text = want_text(item, notes)
     if text is None or text in allowed:
         return None if text is None else item
@@ -310,7 +301,6 @@ def want_one_of(item: Item, notes: Notes, allowed: Sequence[str]) -> Item | None
 
 
 def noun(item: Item) -> str:
-    """Return a description of a value for messages."""
     match item.value:
         case dict():
             return "a mapping"

@@ -77,7 +77,6 @@ def pick(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def ordered(container: dict[str, Draft]) -> dict[str, Draft]:
-    """Return the container with its usual fields first."""
     first: dict[str, Draft] = {name: container[name] for name in _FIRST if name in container}
     return {**first, **container}
 
@@ -135,7 +134,6 @@ class Pod(NamedTuple):
     number: Item | None = None
 
     def spec(self, *, with_resources: bool) -> dict[str, Draft]:
-        """Return the pod's spec, with or without the main container's resources."""
         main = self.main
         if with_resources and self.resources is not None:
             main = {**main, "resources": self.resources}

@@ -22,7 +22,7 @@ from webhook.placement.schema.syntax import (
     ObjectName,
     span,
 )
-from webhook.strict import Problem, Strict, distinct, enum_field
+from webhook.strict import Problem, Strict, distinct, enum_field, optional
 
 _ALL: Final = 100
 _CAPACITY: Final = (
@@ -60,15 +60,13 @@ class CapacitySetting(Strict):
         "the class's nodes, and removes tolerations that are for its taints alone. "
         "None changes nothing, and policies that come later cannot change that."
     )
-    weight: Weight | None = Field(
-        default=None,
-        description="The weight of the preference, from 1 to 100. The default is 50. Valid with "
-        "mode Prefer only.",
+    weight: Weight | None = optional(
+        "The weight of the preference, from 1 to 100. The default is 50. Valid with "
+        "mode Prefer only."
     )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Reject a weight beside a mode that is not a preference."""
         mode = given.get("mode")
         if given.get("weight") is not None and mode in MODES and not Mode(mode).prefers:
             yield Problem(("weight",), f"is valid with mode {Mode.PREFER} only; the mode is {mode}")
@@ -77,33 +75,28 @@ class CapacitySetting(Strict):
 class Fallback(Strict):
     """When a class is no longer required, and when it is again."""
 
-    after_disruptions: int | None = Field(
-        default=None,
+    after_disruptions: int | None = optional(
+        "How often nodes of the class are lost under replicas that restart together.",
         ge=1,
         le=MOST_DISRUPTIONS,
-        description="How often nodes of the class are lost under replicas that restart together.",
     )
-    within: span("1m", "24h") | None = Field(  # type: ignore[valid-type]
-        default=None,
-        description="The time in which they are lost. Default: 24h.",
+    within: span("1m", "24h") | None = optional(  # type: ignore[valid-type]
+        "The time in which they are lost. Default: 24h."
     )
-    after_pending: span("1s", "24h") | None = Field(  # type: ignore[valid-type]
-        default=None,
-        description="How long such replicas wait for a node of the class.",
+    after_pending: span("1s", "24h") | None = optional(  # type: ignore[valid-type]
+        "How long such replicas wait for a node of the class."
     )
     then: Literal["Allow", "Prevent"] = Field(
         default="Allow",
         description="The mode after that. Allow: any node. Prevent: none of the class.",
     )
-    return_after: span("1s", "24h") | None = Field(  # type: ignore[valid-type]
-        default=None,
-        description="How long until replicas that start again require the class again. It doubles "
-        "each time, up to a day. Default: 2h.",
+    return_after: span("1s", "24h") | None = optional(  # type: ignore[valid-type]
+        "How long until replicas that start again require the class again. It doubles "
+        "each time, up to a day. Default: 2h."
     )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Require a reason to fall back."""
         counted = given.get("afterDisruptions") is not None
         if not counted and given.get("afterPending") is None:
             yield Problem(
@@ -116,14 +109,12 @@ class Fallback(Strict):
 class PolicyCapacity(CapacitySetting):
     """One mode of one capacity class, in a policy."""
 
-    fallback: Fallback | None = Field(
-        default=None,
-        description="When mode Constrain is given up, for pods of Fairlead's own controller.",
+    fallback: Fallback | None = optional(
+        "When mode Constrain is given up, for pods of Fairlead's own controller."
     )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Check the weight, and reject a fallback where no nodes are required."""
         yield from super().cross_check(given)
         mode = given.get("mode")
         if given.get("fallback") is not None and mode in MODES and not Mode(mode).requires:
@@ -139,16 +130,13 @@ class SplitShare(PolicyCapacity):
         default=Mode.CONSTRAIN,
         description="The mode of the class, as in capacity. Constrain by default.",
     )
-    count: int | None = Field(
-        default=None, ge=1, le=10_000, description="The number of replicas in this share."
-    )
-    percent: int | None = Field(
-        default=None,
-        ge=1,
-        le=100,
-        description="The part of the replicas that the counts leave, in percent. It needs the "
+    count: int | None = optional("The number of replicas in this share.", ge=1, le=10_000)
+    percent: int | None = optional(
+        "The part of the replicas that the counts leave, in percent. It needs the "
         "label fairlead.dev/replicas, which the pods of Fairlead's controller have; pods without "
         "it are in the last share.",
+        ge=1,
+        le=100,
     )
 
     # In the split that was written, of a share that stands alone.
@@ -156,19 +144,16 @@ class SplitShare(PolicyCapacity):
 
     @property
     def position(self) -> int:
-        """Its position in the split that was written."""
         return self._position
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Reject a weight beside a mode that is not a preference, and two sizes."""
         yield from super().cross_check({"mode": Mode.CONSTRAIN.value, **given})
         if given.get("count") is not None and given.get("percent") is not None:
             yield Problem(("percent",), "count is given too: keep one of the two")
 
 
 def _split_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with the sizes and classes of a raw part's split."""
     split, capacity = (
         [each if isinstance(each, dict) else {} for each in given.get(name) or ()]
         if isinstance(given.get(name), list)
@@ -212,89 +197,71 @@ def _one_constraint_a_pair(
 class PlacementModel(Strict):
     """The placement fields of a pod, as the environment of a Run, a role or a replica has them."""
 
-    patch_strategy: Literal["PostMerge", "PreMerge", "Replace", "IsNull"] | None = Field(
-        default=None,
-        description="How this environment merges with the one before it. PostMerge (the "
+    patch_strategy: Literal["PostMerge", "PreMerge", "Replace", "IsNull"] | None = optional(
+        "How this environment merges with the one before it. PostMerge (the "
         "default): this one wins, key by key. PreMerge: the earlier one wins, key "
         "by key. Replace: each field that this one has replaces the earlier one's. "
-        "IsNull: this one sets only fields that the earlier one leaves unset.",
+        "IsNull: this one sets only fields that the earlier one leaves unset."
     )
-    node_selector: dict[LabelKey, LabelValue] | None = Field(
-        default=None,
-        description="Labels that the node must have. Defaults add missing keys, except keys "
-        "that the pod's required node affinity names. Overrides set the keys. "
-        "Requirements add a key if the pod says nothing about it, and reject "
-        "another value.",
+    node_selector: dict[LabelKey, LabelValue] | None = optional(
+        "Labels that the node must have. Defaults add missing keys, except keys that the pod's "
+        "required node affinity names. Overrides set the keys. Requirements add a key if the pod "
+        "says nothing about it, and reject another value."
     )
-    tolerations: list[Toleration] | None = Field(
-        default=None,
-        description="Taints that the pod tolerates. A toleration is added unless the pod's own "
-        "tolerations cover it.",
+    tolerations: list[Toleration] | None = optional(
+        "Taints that the pod tolerates. A toleration is added unless the pod's own "
+        "tolerations cover it."
     )
-    affinity: Affinity | None = Field(
-        default=None,
-        description="Rules that attract the pod to nodes and other pods, or keep it away from "
-        "them. Defaults set the lists that the pod does not have. Overrides and "
-        "requirements narrow the required node affinity, and append to the other "
-        "lists.",
+    affinity: Affinity | None = optional(
+        "Rules that attract the pod to nodes and other pods, or keep it away from them. Defaults "
+        "set the lists that the pod does not have. Overrides and requirements narrow the required "
+        "node affinity, and append to the other lists."
     )
     topology_spread_constraints: (
         Annotated[list[TopologySpreadConstraint], AfterValidator(_one_constraint_a_pair)] | None
-    ) = Field(
-        default=None,
-        description="How pods are spread across domains, such as zones. Defaults apply only if "
+    ) = optional(
+        "How pods are spread across domains, such as zones. Defaults apply only if "
         "the pod has no constraint. Overrides and requirements replace the "
-        "constraint with the same topologyKey and whenUnsatisfiable, or append one.",
+        "constraint with the same topologyKey and whenUnsatisfiable, or append one."
     )
-    node_name: ObjectName | None = Field(
-        default=None,
-        description="The name of the node. It bypasses the scheduler and taints. Policies "
-        "cannot set it.",
+    node_name: ObjectName | None = optional(
+        "The name of the node. It bypasses the scheduler and taints. Policies cannot set it."
     )
-    priority_class_name: ObjectName | None = Field(
-        default=None,
-        description="The PriorityClass. Defaults set it if it is unset, or is the cluster's "
-        "default class. Overrides set it. Requirements reject another class.",
+    priority_class_name: ObjectName | None = optional(
+        "The PriorityClass. Defaults set it if it is unset, or is the cluster's "
+        "default class. Overrides set it. Requirements reject another class."
     )
-    scheduler_name: str | None = Field(
-        default=None,
-        min_length=1,
-        description="The scheduler. Defaults set it if it is unset, or is default-scheduler. "
+    scheduler_name: str | None = optional(
+        "The scheduler. Defaults set it if it is unset, or is default-scheduler. "
         "Overrides set it. Requirements reject another scheduler.",
+        min_length=1,
     )
-    runtime_class_name: ObjectName | None = Field(
-        default=None,
-        description="The RuntimeClass. It is set if it is unset. Overrides and requirements "
-        "reject another one, because its overhead is already in the pod.",
+    runtime_class_name: ObjectName | None = optional(
+        "The RuntimeClass. It is set if it is unset. Overrides and requirements "
+        "reject another one, because its overhead is already in the pod."
     )
-    termination_grace_period_seconds: int | None = Field(
-        default=None,
+    termination_grace_period_seconds: int | None = optional(
+        "The time in seconds that the pod has to shut down. Defaults set it if it is unset or 30. "
+        "Overrides set it. Requirements are a maximum: they lower it if it is unset or 30, and "
+        "reject a higher value. The API server writes 30 into a pod without a value before any "
+        "policy sees it, so a 30 that the author writes counts as unset. Clouds shorten this time "
+        "on nodes that they take away, such as spot nodes.",
         ge=0,
         le=2**63 - 1,
-        description="The time in seconds that the pod has to shut down. Defaults set it if it "
-        "is unset or 30. Overrides set it. Requirements are a maximum: they lower "
-        "it if it is unset or 30, and reject a higher value. The API server writes "
-        "30 into a pod without a value before any policy sees it, so a 30 that the "
-        "author writes counts as unset. Clouds shorten this time on nodes that they "
-        "take away, such as spot nodes.",
     )
-    security_context: PodSecurityContext | None = Field(
-        default=None,
-        description="The pod's security context. It is merged key by key, like nodeSelector.",
+    security_context: PodSecurityContext | None = optional(
+        "The pod's security context. It is merged key by key, like nodeSelector."
     )
-    labels: dict[LabelKey, LabelValue] | None = Field(
-        default=None,
-        description="Labels of the pod. Missing keys are added. A label that the pod has is "
-        "never changed, because a controller could lose the pod. Requirements "
-        "reject another value.",
+    labels: dict[LabelKey, LabelValue] | None = optional(
+        "Labels of the pod. Missing keys are added. A label that the pod has is never changed, "
+        "because a controller could lose the pod. Requirements reject another value."
     )
-    annotations: dict[AnnotationKey, str] | None = Field(
-        default=None,
-        description="Annotations of the pod. Defaults add missing keys. Overrides set the keys. "
-        "Requirements add missing keys, and reject another value.",
+    annotations: dict[AnnotationKey, str] | None = optional(
+        "Annotations of the pod. Defaults add missing keys. Overrides set the keys. "
+        "Requirements add missing keys, and reject another value."
     )
-    capacity: Annotated[list[CapacitySetting], AfterValidator(_one_setting_a_class)] | None = Field(
-        default=None, description=_CAPACITY
+    capacity: Annotated[list[CapacitySetting], AfterValidator(_one_setting_a_class)] | None = (
+        optional(_CAPACITY)
     )
 
     @property
@@ -311,19 +278,17 @@ class PolicyPlacement(PlacementModel):
     """The placement fields of one part of a policy."""
 
     # Narrower than in the base, which mypy rejects of a list: models are never changed.
-    capacity: _Capacities | None = Field(  # type: ignore[assignment]
-        default=None, description=_CAPACITY
+    capacity: _Capacities | None = optional(  # type: ignore[assignment]
+        _CAPACITY
     )
 
-    split: Annotated[list[SplitShare], Field(min_length=1, max_length=16)] | None = Field(
-        default=None,
-        description="Capacity by share of each role's replicas, in the order of their indexes: "
+    split: Annotated[list[SplitShare], Field(min_length=1, max_length=16)] | None = optional(
+        "Capacity by share of each role's replicas, in the order of their indexes: "
         "first the shares with count, then those with percent, then one with the rest. A pod "
-        "without an index is in the last share.",
+        "without an index is in the last share."
     )
 
     def of_share(self, at: int) -> Self:
-        """Return the part with only the share at this position."""
         if not self.split:
             return self
         share = self.split[at].model_copy()
@@ -332,7 +297,6 @@ class PolicyPlacement(PlacementModel):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Check the sizes of a split, and that its classes are in it alone."""
         yield from _split_problems(given)
 
 
@@ -341,10 +305,9 @@ class Defaults(PolicyPlacement):
 
     refused: ClassVar[Mapping[str, str]] = {"nodeName": _NO_NODE_NAME}
 
-    patch_strategy: Literal["PreMerge", "IsNull"] | None = Field(
-        default=None,
-        description="PreMerge (the default) adds missing keys. IsNull sets a field only if the "
-        "pod has nothing in it.",
+    patch_strategy: Literal["PreMerge", "IsNull"] | None = optional(
+        "PreMerge (the default) adds missing keys. IsNull sets a field only if the "
+        "pod has nothing in it."
     )
 
 

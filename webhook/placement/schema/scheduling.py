@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from webhook.placement.schema.selectors import LabelSelector, NodeSelectorTerm
 from webhook.placement.schema.syntax import LabelKey, LabelValue, NamespaceName
-from webhook.strict import Problem, Strict
+from webhook.strict import Problem, Strict, optional
 
 Weight: TypeAlias = Annotated[int, Field(ge=1, le=100)]
 _WEIGHT = "How much the preference counts, from 1 to 100."
@@ -35,17 +35,14 @@ class PreferredSchedulingTerm(Strict):
 class NodeAffinity(Strict):
     """Rules that attract a pod to nodes."""
 
-    required_during_scheduling_ignored_during_execution: NodeSelector | None = Field(
-        default=None,
-        description="The nodes that the pod can run on. A default is added only if the pod has "
-        "no required node affinity. An override or a requirement narrows every term "
-        "of the pod.",
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = optional(
+        "The nodes that the pod can run on. A default is added only if the pod has no required "
+        "node affinity. An override or a requirement narrows every term of the pod."
     )
     preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = (
-        Field(
-            default=None,
-            description="The nodes that the pod prefers. A default is added only if the pod has no "
-            "such list. An override or a requirement appends missing entries.",
+        optional(
+            "The nodes that the pod prefers. A default is added only if the pod has no "
+            "such list. An override or a requirement appends missing entries."
         )
     )
 
@@ -57,28 +54,23 @@ class PodAffinityTerm(Strict):
         description="The node label that defines domains: nodes with the same value are in one "
         "domain."
     )
-    label_selector: LabelSelector | None = Field(
-        default=None,
-        description="Selects the other pods by their labels. Without it, no pod is selected.",
+    label_selector: LabelSelector | None = optional(
+        "Selects the other pods by their labels. Without it, no pod is selected."
     )
-    namespaces: list[NamespaceName] | None = Field(
-        default=None,
-        description="The namespaces of the other pods. Without it and without "
-        "namespaceSelector: the pod's own namespace.",
+    namespaces: list[NamespaceName] | None = optional(
+        "The namespaces of the other pods. Without it and without "
+        "namespaceSelector: the pod's own namespace."
     )
-    namespace_selector: LabelSelector | None = Field(
-        default=None,
-        description="Selects the namespaces of the other pods by label; {} selects all.",
+    namespace_selector: LabelSelector | None = optional(
+        "Selects the namespaces of the other pods by label; {} selects all."
     )
-    match_label_keys: list[LabelKey] | None = Field(
-        default=None,
-        description="Labels for which the other pods must have the same values as this pod. "
-        "Requires labelSelector.",
+    match_label_keys: list[LabelKey] | None = optional(
+        "Labels for which the other pods must have the same values as this pod. "
+        "Requires labelSelector."
     )
-    mismatch_label_keys: list[LabelKey] | None = Field(
-        default=None,
-        description="Labels for which the other pods must not have the same values as this pod. "
-        "Requires labelSelector.",
+    mismatch_label_keys: list[LabelKey] | None = optional(
+        "Labels for which the other pods must not have the same values as this pod. "
+        "Requires labelSelector."
     )
 
     @classmethod
@@ -105,17 +97,14 @@ class WeightedPodAffinityTerm(Strict):
 class PodAffinity(Strict):
     """Rules that attract a pod to other pods, or keep it away from them."""
 
-    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = Field(
-        default=None,
-        description="Rules that must hold when the pod is scheduled. A default is added only if "
-        "the pod has no such list. An override or a requirement appends missing "
-        "entries.",
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = optional(
+        "Rules that must hold when the pod is scheduled. A default is added only if the pod has "
+        "no such list. An override or a requirement appends missing entries."
     )
     preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] | None = (
-        Field(
-            default=None,
-            description="Rules that should hold when the pod is scheduled. The list is merged like "
-            "the required list.",
+        optional(
+            "Rules that should hold when the pod is scheduled. The list is merged like "
+            "the required list."
         )
     )
 
@@ -123,14 +112,10 @@ class PodAffinity(Strict):
 class Affinity(Strict):
     """Rules that attract a pod to nodes and other pods, or keep it away from them."""
 
-    node_affinity: NodeAffinity | None = Field(
-        default=None, description="Rules that attract the pod to nodes."
-    )
-    pod_affinity: PodAffinity | None = Field(
-        default=None, description="Rules that attract the pod to other pods."
-    )
-    pod_anti_affinity: PodAffinity | None = Field(
-        default=None, description="Rules that keep the pod away from other pods."
+    node_affinity: NodeAffinity | None = optional("Rules that attract the pod to nodes.")
+    pod_affinity: PodAffinity | None = optional("Rules that attract the pod to other pods.")
+    pod_anti_affinity: PodAffinity | None = optional(
+        "Rules that keep the pod away from other pods."
     )
 
 
@@ -156,30 +141,23 @@ class TopologySpreadConstraint(Strict):
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] = Field(
         description="What happens to a pod that would exceed maxSkew."
     )
-    label_selector: LabelSelector | None = Field(
-        default=None,
-        description="Selects the pods that are counted. Without it, no pod is counted.",
+    label_selector: LabelSelector | None = optional(
+        "Selects the pods that are counted. Without it, no pod is counted."
     )
-    min_domains: int | None = Field(
-        default=None,
-        ge=1,
-        le=_INT32,
-        description="The minimum number of domains, 1 or more. Valid with DoNotSchedule only.",
+    min_domains: int | None = optional(
+        "The minimum number of domains, 1 or more. Valid with DoNotSchedule only.", ge=1, le=_INT32
     )
-    node_affinity_policy: InclusionPolicy | None = Field(
-        default=None,
-        description="Whether only nodes that match the pod's nodeSelector and node affinity are "
-        "counted (Honor, the default).",
+    node_affinity_policy: InclusionPolicy | None = optional(
+        "Whether only nodes that match the pod's nodeSelector and node affinity are "
+        "counted (Honor, the default)."
     )
-    node_taints_policy: InclusionPolicy | None = Field(
-        default=None,
-        description="Whether nodes with taints that the pod does not tolerate are excluded "
-        "(Honor). The default is Ignore.",
+    node_taints_policy: InclusionPolicy | None = optional(
+        "Whether nodes with taints that the pod does not tolerate are excluded "
+        "(Honor). The default is Ignore."
     )
-    match_label_keys: list[LabelKey] | None = Field(
-        default=None,
-        description="Labels for which the counted pods must have the same values as this pod. "
-        "Requires labelSelector, and must not repeat its keys.",
+    match_label_keys: list[LabelKey] | None = optional(
+        "Labels for which the counted pods must have the same values as this pod. "
+        "Requires labelSelector, and must not repeat its keys."
     )
 
     @property
@@ -217,9 +195,7 @@ class Taint(Strict):
     """A taint of a node: it excludes or evicts pods that do not tolerate it."""
 
     key: LabelKey = Field(description="The taint's key.")
-    value: LabelValue | None = Field(
-        default=None, description="The taint's value; left out, the taint has none."
-    )
+    value: LabelValue | None = optional("The taint's value; left out, the taint has none.")
     effect: Effect = Field(
         description="What happens to pods without a toleration: NoSchedule keeps new ones away, "
         "PreferNoSchedule does so where it can, NoExecute also drives out running ones."
@@ -240,31 +216,24 @@ class Toleration(Strict):
         },
     )
 
-    key: LabelKey | None = Field(
-        default=None,
-        description="The taint's key. Without it, and with operator Exists, every taint is "
-        "tolerated.",
+    key: LabelKey | None = optional(
+        "The taint's key. Without it, and with operator Exists, every taint is tolerated."
     )
-    operator: Literal["Exists", "Equal"] | None = Field(
-        default=None,
-        description="Equal (the default) tolerates the taint with this value. Exists tolerates "
-        "it with any value.",
+    operator: Literal["Exists", "Equal"] | None = optional(
+        "Equal (the default) tolerates the taint with this value. Exists tolerates "
+        "it with any value."
     )
-    value: LabelValue | None = Field(
-        default=None, description="The taint's value, for operator Equal. Exists takes no value."
+    value: LabelValue | None = optional(
+        "The taint's value, for operator Equal. Exists takes no value."
     )
-    effect: Effect | None = Field(
-        default=None, description="The taint's effect. Without it, every effect is tolerated."
-    )
-    toleration_seconds: int | None = Field(
-        default=None,
+    effect: Effect | None = optional("The taint's effect. Without it, every effect is tolerated.")
+    toleration_seconds: int | None = optional(
+        "How long the pod stays on a node that gets the taint, in seconds. Without it, the pod "
+        "stays. Valid with effect NoExecute only. A default replaces only what the API server's "
+        "DefaultTolerationSeconds plugin added. An override or a requirement is put before any "
+        "other toleration that covers the taint.",
         ge=0,
         le=2**63 - 1,
-        description="How long the pod stays on a node that gets the taint, in seconds. Without "
-        "it, the pod stays. Valid with effect NoExecute only. A default replaces "
-        "only what the API server's DefaultTolerationSeconds plugin added. An "
-        "override or a requirement is put before any other toleration that covers "
-        "the taint.",
     )
 
     @classmethod

@@ -6,80 +6,60 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, Field
 
 from webhook.placement.schema.syntax import ObjectName, SysctlName, WindowsUserName
-from webhook.strict import Problem, Strict, distinct
+from webhook.strict import Problem, Strict, distinct, optional
 
 Id: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
-def _profile_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
-    kind, profile = given.get("type"), given.get("localhostProfile")
-    if kind == "Localhost" and not profile:
-        yield Problem((), "type Localhost needs a localhostProfile")
-    elif kind in ("RuntimeDefault", "Unconfined") and profile is not None:
-        yield Problem(("localhostProfile",), "goes with type Localhost only")
+class _Profile(Strict):
+    type: Literal["RuntimeDefault", "Localhost", "Unconfined"] = Field(
+        description="Where the profile comes from."
+    )
+    localhost_profile: str | None
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        kind, profile = given.get("type"), given.get("localhostProfile")
+        if kind == "Localhost" and not profile:
+            yield Problem((), "type Localhost needs a localhostProfile")
+        elif kind in ("RuntimeDefault", "Unconfined") and profile is not None:
+            yield Problem(("localhostProfile",), "goes with type Localhost only")
 
 
-class SeccompProfile(Strict):
+class SeccompProfile(_Profile):
     """The system calls that the pod's processes may make."""
 
-    type: Literal["RuntimeDefault", "Localhost", "Unconfined"] = Field(
-        description="Where the profile comes from."
-    )
-    localhost_profile: str | None = Field(
-        default=None, description="The profile's file on the node, for type Localhost."
-    )
-
-    @classmethod
-    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Check that the file goes with Localhost, and Localhost with a file."""
-        yield from _profile_problems(given)
+    localhost_profile: str | None = optional("The profile's file on the node, for type Localhost.")
 
 
-class AppArmorProfile(Strict):
+class AppArmorProfile(_Profile):
     """The AppArmor profile that confines the pod's processes."""
 
-    type: Literal["RuntimeDefault", "Localhost", "Unconfined"] = Field(
-        description="Where the profile comes from."
-    )
-    localhost_profile: str | None = Field(
-        default=None, description="The profile's name on the node, for type Localhost."
-    )
-
-    @classmethod
-    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Check that the name goes with Localhost, and Localhost with a name."""
-        yield from _profile_problems(given)
+    localhost_profile: str | None = optional("The profile's name on the node, for type Localhost.")
 
 
 class SELinuxOptions(Strict):
     """The SELinux context of the pod's processes."""
 
-    user: str | None = Field(default=None, description="The SELinux user.")
-    role: str | None = Field(default=None, description="The SELinux role.")
-    type: str | None = Field(default=None, description="The SELinux type.")
-    level: str | None = Field(default=None, description="The SELinux level.")
+    user: str | None = optional("The SELinux user.")
+    role: str | None = optional("The SELinux role.")
+    type: str | None = optional("The SELinux type.")
+    level: str | None = optional("The SELinux level.")
 
 
 class WindowsSecurityContextOptions(Strict):
     """Settings for pods on Windows nodes."""
 
-    gmsa_credential_spec_name: ObjectName | None = Field(
-        default=None, description="The name of the GMSA credential spec."
+    gmsa_credential_spec_name: ObjectName | None = optional("The name of the GMSA credential spec.")
+    gmsa_credential_spec: str | None = optional(
+        "The GMSA credential spec itself.", min_length=1, max_length=64 * 1024
     )
-    gmsa_credential_spec: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=64 * 1024,
-        description="The GMSA credential spec itself.",
+    run_as_user_name: WindowsUserName | None = optional(
+        "The user in Windows that runs the processes."
     )
-    run_as_user_name: WindowsUserName | None = Field(
-        default=None, description="The user in Windows that runs the processes."
-    )
-    host_process: Literal[False] | None = Field(
-        default=None,
-        description="Whether the containers run as processes of the host. Only false is "
-        "allowed: true requires the host's network too, which is not a placement "
-        "field.",
+    host_process: Literal[False] | None = optional(
+        "Whether the containers run as processes of the host. Only false is allowed: true "
+        "requires the host's network too, which is not a placement field."
     )
 
 
@@ -97,42 +77,32 @@ def _one_value_a_parameter(sysctls: list[Sysctl]) -> list[Sysctl]:
 class PodSecurityContext(Strict):
     """The security settings of the whole pod. They are merged key by key, like nodeSelector."""
 
-    run_as_user: Id | None = Field(
-        default=None, description="The numeric user that runs the processes; 0 is root."
+    run_as_user: Id | None = optional("The numeric user that runs the processes; 0 is root.")
+    run_as_group: Id | None = optional("The numeric primary group of the processes.")
+    run_as_non_root: bool | None = optional(
+        "Whether the kubelet refuses containers that would run as root."
     )
-    run_as_group: Id | None = Field(
-        default=None, description="The numeric primary group of the processes."
+    fs_group: Id | None = optional("The group that owns the pod's volumes, where they allow it.")
+    fs_group_change_policy: Literal["OnRootMismatch", "Always"] | None = optional(
+        "When the ownership of a volume's files is changed to fsGroup."
     )
-    run_as_non_root: bool | None = Field(
-        default=None, description="Whether the kubelet refuses containers that would run as root."
+    supplemental_groups: list[Id] | None = optional("Further groups of the processes.")
+    supplemental_groups_policy: Literal["Merge", "Strict"] | None = optional(
+        "Whether groups that the image's /etc/group names are added."
     )
-    fs_group: Id | None = Field(
-        default=None, description="The group that owns the pod's volumes, where they allow it."
+    seccomp_profile: SeccompProfile | None = optional(
+        "The system calls that the processes may make."
     )
-    fs_group_change_policy: Literal["OnRootMismatch", "Always"] | None = Field(
-        default=None, description="When the ownership of a volume's files is changed to fsGroup."
+    app_armor_profile: AppArmorProfile | None = optional(
+        "The AppArmor profile that confines the processes."
     )
-    supplemental_groups: list[Id] | None = Field(
-        default=None, description="Further groups of the processes."
+    se_linux_options: SELinuxOptions | None = optional("The SELinux context of the processes.")
+    se_linux_change_policy: Literal["MountOption", "Recursive"] | None = optional(
+        "How volumes get their SELinux labels."
     )
-    supplemental_groups_policy: Literal["Merge", "Strict"] | None = Field(
-        default=None, description="Whether groups that the image's /etc/group names are added."
+    sysctls: Annotated[list[Sysctl], AfterValidator(_one_value_a_parameter)] | None = optional(
+        "Kernel parameters of the pod's namespaces."
     )
-    seccomp_profile: SeccompProfile | None = Field(
-        default=None, description="The system calls that the processes may make."
-    )
-    app_armor_profile: AppArmorProfile | None = Field(
-        default=None, description="The AppArmor profile that confines the processes."
-    )
-    se_linux_options: SELinuxOptions | None = Field(
-        default=None, description="The SELinux context of the processes."
-    )
-    se_linux_change_policy: Literal["MountOption", "Recursive"] | None = Field(
-        default=None, description="How volumes get their SELinux labels."
-    )
-    sysctls: Annotated[list[Sysctl], AfterValidator(_one_value_a_parameter)] | None = Field(
-        default=None, description="Kernel parameters of the pod's namespaces."
-    )
-    windows_options: WindowsSecurityContextOptions | None = Field(
-        default=None, description="Settings for pods on Windows nodes."
+    windows_options: WindowsSecurityContextOptions | None = optional(
+        "Settings for pods on Windows nodes."
     )

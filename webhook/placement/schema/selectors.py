@@ -12,82 +12,70 @@ from webhook.placement.label_values import (
     int64,
 )
 from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName
-from webhook.strict import Problem, Strict, quoted
-
-_KEY = "The label's key."
+from webhook.strict import Problem, Strict, optional, quoted
 
 
-def values_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
-    """Check whether an expression's `values` are as its `operator` wants them."""
-    operator, values = given.get("operator"), given.get("values")
-    count = len(values) if isinstance(values, list) else 0
-    if operator in LIST_OPERATORS and (values is None or values == []):
-        yield Problem(("values",), f"{operator} needs one value or more")
-    elif operator in BARE_OPERATORS and count:
-        yield Problem(("values",), f"{operator} takes no values; remove them, or use In or NotIn")
-    elif operator in NUMBER_OPERATORS:
-        if values is None or (isinstance(values, list) and count != 1):
-            yield Problem(("values",), f"{operator} needs exactly one value, not {count}")
-        elif count and isinstance(values[0], str) and int64(values[0]) is None:
+class _Expression(Strict):
+    key: LabelKey = Field(description="The label's key.")
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        operator, values = given.get("operator"), given.get("values")
+        count = len(values) if isinstance(values, list) else 0
+        if operator in LIST_OPERATORS and (values is None or values == []):
+            yield Problem(("values",), f"{operator} needs one value or more")
+        elif operator in BARE_OPERATORS and count:
             yield Problem(
-                ("values", 0),
-                f"{operator} compares whole numbers of 64 bits; {quoted(values[0])} is none",
+                ("values",), f"{operator} takes no values; remove them, or use In or NotIn"
             )
+        elif operator in NUMBER_OPERATORS:
+            if values is None or (isinstance(values, list) and count != 1):
+                yield Problem(("values",), f"{operator} needs exactly one value, not {count}")
+            elif count and isinstance(values[0], str) and int64(values[0]) is None:
+                yield Problem(
+                    ("values", 0),
+                    f"{operator} compares whole numbers of 64 bits; {quoted(values[0])} is none",
+                )
 
 
-class LabelSelectorRequirement(Strict):
+class LabelSelectorRequirement(_Expression):
     """One expression on a label."""
 
-    key: LabelKey = Field(description=_KEY)
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
         description="How the label is compared with the values. NotIn and DoesNotExist also "
         "match if the label is missing."
     )
-    values: list[LabelValue] | None = Field(
-        default=None,
-        description="The values for In and NotIn, one or more; Exists and DoesNotExist take none.",
+    values: list[LabelValue] | None = optional(
+        "The values for In and NotIn, one or more; Exists and DoesNotExist take none."
     )
-
-    @classmethod
-    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """In and NotIn need values, Exists and DoesNotExist take none."""
-        yield from values_problems(given)
 
 
 class LabelSelector(Strict):
     """Selects objects whose labels match all that is given. An empty selector selects all."""
 
-    match_labels: dict[LabelKey, LabelValue] | None = Field(
-        default=None, description="Labels that must be present with exactly these values."
+    match_labels: dict[LabelKey, LabelValue] | None = optional(
+        "Labels that must be present with exactly these values."
     )
-    match_expressions: list[LabelSelectorRequirement] | None = Field(
-        default=None, description="Expressions, all of which must match."
+    match_expressions: list[LabelSelectorRequirement] | None = optional(
+        "Expressions, all of which must match."
     )
 
     @property
     def is_empty(self) -> bool:
-        """Whether it selects everything."""
         return not self.match_labels and not self.match_expressions
 
 
-class NodeSelectorRequirement(Strict):
+class NodeSelectorRequirement(_Expression):
     """One expression on a label of a node."""
 
-    key: LabelKey = Field(description=_KEY)
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] = Field(
         description="How the label is compared with the values. NotIn and DoesNotExist also "
         "match if the label is missing. Gt and Lt compare whole numbers."
     )
-    values: list[LabelValue] | None = Field(
-        default=None,
-        description="One value or more for In and NotIn, none for Exists and DoesNotExist, "
-        'one whole number in quotes ("8") for Gt and Lt.',
+    values: list[LabelValue] | None = optional(
+        "One value or more for In and NotIn, none for Exists and DoesNotExist, "
+        'one whole number in quotes ("8") for Gt and Lt.'
     )
-
-    @classmethod
-    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Check that each operator has its own number of values."""
-        yield from values_problems(given)
 
 
 class NodeFieldRequirement(Strict):
@@ -109,11 +97,11 @@ class NodeSelectorTerm(Strict):
         },
     )
 
-    match_expressions: list[NodeSelectorRequirement] | None = Field(
-        default=None, description="Expressions on the node's labels, all of which must match."
+    match_expressions: list[NodeSelectorRequirement] | None = optional(
+        "Expressions on the node's labels, all of which must match."
     )
-    match_fields: list[NodeFieldRequirement] | None = Field(
-        default=None, description="Expressions on the node's fields, all of which must match."
+    match_fields: list[NodeFieldRequirement] | None = optional(
+        "Expressions on the node's fields, all of which must match."
     )
 
     @classmethod

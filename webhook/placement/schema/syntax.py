@@ -192,14 +192,9 @@ ObjectName = Annotated[
 def long_lists(value: object, at: tuple[str | int, ...]) -> Iterator[Problem]:
     """Yield every list of objects below `value` that has more than MAX_LISTED items; `at` is its
     path."""
-    if isinstance(value, dict):
-        for key, child in value.items():
-            yield from long_lists(child, (*at, key))
-    elif isinstance(value, list):
-        if len(value) > MAX_LISTED and isinstance(value[0], dict):
-            yield Problem(at, f"want at most {MAX_LISTED} items, not {len(value)}")
-        for index, child in enumerate(value):
-            yield from long_lists(child, (*at, index))
+    for path, child in ((at, value), *_below(value, at)):
+        if isinstance(child, list) and len(child) > MAX_LISTED and isinstance(child[0], dict):
+            yield Problem(path, f"want at most {MAX_LISTED} items, not {len(child)}")
 
 
 def crowded(value: object, at: tuple[str | int, ...]) -> Iterator[Problem]:

@@ -212,7 +212,6 @@ def termination(
 
 
 def job(run: Item, _: PolyaxonRuntime, shared: SharedSettings, notes: Notes) -> dict[str, Draft]:
-    """Return the part of the spec for a job."""
     fields = read(run, notes, _JOB)
     made = pod(run, fields, shared, notes)
     policy = made.environment.restart_policy

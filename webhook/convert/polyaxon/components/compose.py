@@ -289,7 +289,6 @@ def composed(operation: Item | None, component: Item | None, notes: Notes) -> It
 
 
 def _layer(base: Item | None, document: Item, notes: Notes) -> Item | None:
-    """Apply a document to the one that it refers to."""
     document = camel(document)
     named = document.find("patchStrategy")
     known = None if named.value is None else want_one_of(named, notes, STRATEGIES)

@@ -241,7 +241,6 @@ def split(specs: Mapping[str, Mapping[str, Any]]) -> Split:
 
 
 def _split(maps: Mapping[str, Mapping[str, Any]]) -> Split:
-    """Return the fields that are equal in all, and the other fields of each."""
     own = {
         role: {key: each for key, each in fields.items() if key not in ("containers", "name")}
         for role, fields in maps.items()

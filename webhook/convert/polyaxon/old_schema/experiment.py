@@ -76,13 +76,11 @@ class Parts(NamedTuple):
     notes: Notes
 
     def template(self, container: dict[str, Draft]) -> Draft:
-        """Return a pod template with this container."""
         volumes: list[Draft] = [SHM_VOLUME]
         pod = {"containers": [ordered(container)], "volumes": volumes, **self.environment.pod}
         return {"spec": pod}
 
     def alone(self, shell: Sequence[str], script: Draft) -> dict[str, Draft]:
-        """Return the part of the spec for a run of one pod."""
         container = {**self.container, "command": list(shell), "args": [script]}
         container |= non_empty(resources=self.environment.resources)
         placed = self.environment.placement
@@ -145,7 +143,6 @@ def _single(parts: Parts, text: Draft) -> dict[str, Draft]:
 def _distributed(
     framework: Framework, parts: Parts, tasks: Mapping[str, Draft], text: Draft
 ) -> dict[str, Draft]:
-    """Convert a master, which always exists, and the other tasks."""
     where, notes = parts.environment, parts.notes
     if where.max_restarts is not None:
         notes.warning(where.max_restarts, _RESTARTS)
@@ -315,7 +312,6 @@ _VARIABLES: Final = {"params": "POLYAXON_PARAMS", "declarations": "POLYAXON_DECL
 def convert_old_document(
     document: Item, wanted: ConversionOptions, overrides: Mapping[str, Item], notes: Notes
 ) -> Converted:
-    """Convert the document; fields that a Run cannot have produce warnings."""
     params, env = _read_params(document, overrides, notes)
     rest = {key: value for key, value in document.entries.items() if key not in _PARAMS}
     document = params.bind(document.with_value(rest))

@@ -122,7 +122,6 @@ def tasks(item: Item, notes: Notes, *, with_ps: bool) -> dict[str, dict[str, Dra
 
 
 def _task(name: str, item: Item, fields: Mapping[str, Item], notes: Notes) -> dict[str, Draft]:
-    """Return the replicas of a task; {} if there are none."""
     own = [fields.get(to_camel(each), NOTHING) for each in _FIELDS[name]]
     count, common, older, entries, bare = own
     number = want_whole(count, notes) if count is not NOTHING else None
@@ -181,7 +180,6 @@ _SIDES: Final = {"requests": "request", "limits": "limit"}
 
 
 def resources(item: Item, notes: Notes) -> dict[str, Draft]:
-    """Return a container's requests and limits."""
     sides: dict[str, dict[str, Item]] = {side: {} for side in _SIDES}
     for kind, own in read(item, notes, dict.fromkeys(_RESOURCES, given), camel=False).items():
         name, unit = _RESOURCES[kind]
