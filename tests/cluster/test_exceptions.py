@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import Json, pod
-from tests.cluster.policy_rule_cases import an_exception, an_object, path_of
+from tests.cluster.rule_cases import an_exception, mine, path_of
 from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped, stamp
 from tests.cluster.tables import columns
 from tests.control_planes import clear_namespace
@@ -48,7 +48,7 @@ def watching(policy_api: ControlPlane) -> Iterator[Running]:
         "match": {"namespaceSelector": {"matchLabels": {"test": "exceptions"}}},
         "requirements": {"nodeSelector": {"kubernetes.io/arch": "amd64"}},
     }
-    policy_api.api.create(path_of(names.POLICY_KIND), an_object(names.POLICY_KIND, policy))
+    policy_api.api.create(path_of(names.POLICY_KIND), mine(names.POLICY_KIND, policy))
     try:
         yield Running(webhook, Path())
     finally:
@@ -163,7 +163,7 @@ def test_writes_of_exceptions_are_judged_with_the_whole_set(space: Space) -> Non
     done = space.kubectl.run("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(slip))
     line_with(done.stderr, "Warning:", "no policy 'main'")
     line_with(done.stderr, "Warning:", "spec.until: has ended")
-    writing = an_object(names.POLICY_KIND, {"overrides": {"labels": {"debug": "anna"}}})
+    writing = mine(names.POLICY_KIND, {"overrides": {"labels": {"debug": "anna"}}})
     writing["metadata"]["name"] = "writing"
     done = space.kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(writing))
     mentions(done.stderr, "exception mine (spec.match.podSelector)")

@@ -14,7 +14,7 @@ import yaml
 
 from tests.cluster.manifests import pod, template
 from tests.cluster.paths import home
-from tests.cluster.policy_rule_cases import path_of
+from tests.cluster.rule_cases import path_of
 from tests.cluster.spaces import Json, Space
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
