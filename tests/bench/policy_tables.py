@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tests.bench import nodes_decide, policy_decide, policy_memory
+from tests.bench import nodes_decide, policy_memory
 from tests.bench.spread import ratio, spread
 from tests.bench.tables import table, verdict
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.bench.nodes_decide import NodesDecide
-    from tests.bench.policy_decide import DecideResult
     from tests.bench.policy_memory import PolicyMemory
     from tests.bench.policy_writes import WritesResult
 
@@ -25,43 +24,6 @@ def percentile(values: Sequence[float], share: float) -> float:
     """The least of the values that at least this share of them, from 0 to 1, do not exceed."""
     figures = sorted(values)
     return figures[max(0, math.ceil(share * len(figures)) - 1)]
-
-
-def decide(result: DecideResult, policies: int) -> str:
-    """Deciding: the cluster's policies beside those of files, and beside few."""
-    titles = {
-        policy_decide.CLUSTER: f"{policies:,}, from the cluster",
-        policy_decide.FILES: f"{policies:,}, from files",
-        policy_decide.TEN: "10, from files",
-    }
-    mine = result.rounds[policy_decide.CLUSTER]
-    rows = [
-        [
-            titles[arm],
-            spread(figures).text(0),
-            "" if arm == policy_decide.CLUSTER else ratio(mine, figures).text(2),
-        ]
-        for arm, figures in result.rounds.items()
-    ]
-    same = ratio(mine, result.rounds[policy_decide.FILES])
-    few = ratio(mine, result.rounds[policy_decide.TEN])
-    return "\n\n".join(
-        [
-            table(["policies", "µs a review, 10 KB pod", "the cluster's, times this"], rows),
-            "\n".join(
-                [
-                    verdict(
-                        "no dearer than the same policies from files (at most 1.05 times)",
-                        same.text(2),
-                        reached=same.median <= 1.05,
-                    ),
-                    verdict(
-                        "at most 1.5 times 10 policies", few.text(2), reached=few.median <= 1.5
-                    ),
-                ]
-            ),
-        ]
-    )
 
 
 def nodes(result: NodesDecide) -> str:

@@ -7,18 +7,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from tests.bench import training_operator
-from tests.bench.gangs import ARMS, JOB, PYTORCH_JOB, RUN
+from tests.bench.gangs import ARMS, JOB, PYTORCH_JOB, RUN, TITLES
 from tests.bench.run_costs import EMPTY, FEW, FINISHED, LIVE, PODS_A_RUN, RunCostsResult
 from tests.bench.run_creation import RunCreationResult
 from tests.bench.runs_arena import CONTROLLER
 from tests.bench.spread import Spread, ratio, spread
 from tests.bench.tables import table, verdict
 
-TITLES: Final = {
-    RUN: "Run",
-    JOB: "Indexed Job",
-    PYTORCH_JOB: "PyTorchJob",
-}
 # Processes, as the columns call them.
 _PROCESSES: Final = {
     "etcd": "etcd",
