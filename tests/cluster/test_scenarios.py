@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from webhook.sandbox.control_plane import ControlPlane
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 
 POLICIES = ""
+OPTIONS = ("--nodes",)
 # A label of each node, by which a copy of the pod chooses it.
 NODE = "example.com/node-of-a-scenario"
 READY = {
@@ -83,6 +84,15 @@ class Played:
         except SandboxError as error:
             return str(error)
         return ""
+
+    def warned_of(self, names: Sequence[str], *options: str) -> set[str]:
+        """Create a copy for each node; of which the author is warned that no node admits it."""
+        items = [self.pod(name, name) for name in names]
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        done = self.space.kubectl.run("create", "-f", "-", *options, stdin=text)
+        assert done.returncode == 0, done.stderr
+        lines = [line for line in done.stderr.splitlines() if "0 of " in line]
+        return {name for name in names if any(f"pod {name}: " in line for line in lines)}
 
     def is_placed(self) -> bool:
         """Whether the pod is taken, and gets the scenario's policies."""
@@ -152,6 +162,13 @@ def test_the_api_server_and_the_scheduler_agree(played: Played) -> None:
     if "nodeName" in scenario.pod["spec"]:
         return
     names_of = [node["metadata"]["name"] for node in scenario.nodes or ()]
+    if names_of and not scenario.on_demand and not scenario.namespace:
+        lost = set(names_of) - set(scenario.admitted or ())
+        eventually(
+            f"the authors of {lost} are warned",
+            lambda: played.warned_of(names_of, "--dry-run=server") == lost,
+            explain=lambda: played.warned_of(names_of, "--dry-run=server"),
+        )
     for name in names_of:
         played.space.create(played.pod(name, name))
         played.made.append(played.space.path("pods", name))
