@@ -52,27 +52,6 @@ def jobset(job: str, *, replicas: int = 1, job_index: int = 0, pod: int | None) 
     return labels
 
 
-def polyaxon(component: str) -> dict[str, str]:
-    return {
-        "app.kubernetes.io/name": "mnist-search",
-        "app.kubernetes.io/instance": "8aac02e3a62a4f0aaa257c59da5eab80",
-        "app.kubernetes.io/version": "2.18.0",
-        "app.kubernetes.io/part-of": "polyaxon-runs",
-        "app.kubernetes.io/component": component,
-        "app.kubernetes.io/managed-by": "polyaxon",
-        "operation.polyaxon.com/uuid": "8aac02e3a62a4f0aaa257c59da5eab80",
-    }
-
-
-def polyaxon_annotations(kind: str) -> dict[str, str]:
-    return {
-        "operation.polyaxon.com/name": "mnist-search",
-        "operation.polyaxon.com/owner": "acme",
-        "operation.polyaxon.com/project": "vision",
-        "operation.polyaxon.com/kind": kind,
-    }
-
-
 MLRUN = {
     "mlrun/class": "job",
     "mlrun/project": "fraud",
