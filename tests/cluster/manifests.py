@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.objects import required_affinity
+from tests.objects import an_object, required_affinity
 from webhook import names
 
 Json = dict[str, Any]
@@ -118,3 +118,18 @@ def required_terms(seen: Json) -> list[list[Json]]:
     required = seen["spec"]["affinity"]["nodeAffinity"]
     found = required["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     return [term["matchExpressions"] for term in found]
+
+
+def open_definition(group: str, kind: str, version: str = "v1") -> Json:
+    """A definition that takes any object of a kind."""
+    plural = f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {"name": version, "served": True, "storage": True}
+    spec = {
+        "group": group,
+        "scope": "Namespaced",
+        "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+        "versions": [{**served, "schema": {"openAPIV3Schema": schema}}],
+    }
+    head = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+    return an_object(*head, f"{plural}.{group}", spec)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,7 +137,7 @@ def _runs() -> Iterator[Case]:
                 yield Case(broken, kept, f"{at}.environment.{row['at']}", row["words"])
 
 
-_LAYERS = {
+_LAYERS: Mapping[str, Callable[[Json], Json]] = {
     "spec": lambda each: {"environment": each},
     "spec.replicas[worker]": lambda each: {"replicas": {"worker": {"environment": each}}},
     "spec.replicas[worker].byIndex[0]": lambda each: {

@@ -45,7 +45,6 @@ class Site:
 
     plane: ControlPlane
     kubectl: Kubectl
-    folder: Path
     port: int
     health_port: int
 
@@ -175,9 +174,9 @@ def _pod(name: str, labels: Mapping[str, str]) -> Json:
     }
 
 
-def build(plane: ControlPlane, kubectl: Kubectl, folder: Path) -> Site:
+def build(plane: ControlPlane, kubectl: Kubectl) -> Site:
     """The cluster with such a webhook, which runs."""
     ports = free_ports(["https", "health"])
-    made = Site(plane, kubectl, folder, ports["https"], ports["health"])
+    made = Site(plane, kubectl, ports["https"], ports["health"])
     made.start_webhook()
     return made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -16,13 +15,14 @@ from tests.cluster.manifests import pod
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, Site, build
 from tests.cluster.spaces import is_stamped, metric
+from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation.choices import Choices, adapted
 from webhook.sandbox.api import definitions
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 
@@ -33,22 +33,17 @@ COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager")
 
 
 @pytest.fixture(scope="module")
-def site(
-    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Site:
     """A cluster without nodes, with a webhook and a controller that leads."""
-    folder = tmp_path_factory.mktemp("disable")
     settings = Settings(components=COMPONENTS, definitions=definitions())
-    with ControlPlane(folder / "cluster", binaries, settings) as plane:
-        plane.create_namespace(NAMESPACE)
-        site = build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)
-        lease = ("--lease-namespace", NAMESPACE)
-        begun = start_controller(plane, options=(*lease, "--webhook-configuration", "fairlead"))
-        # It is ready before it leads.
-        eventually(
-            "the controller leads", lambda: metric(begun.health_port, "fairlead_leader") == 1
-        )
-        yield site
+    plane = start_module_plane(settings)
+    plane.create_namespace(NAMESPACE)
+    site = build(plane, Kubectl(kubectl_path, plane.kubeconfig))
+    lease = ("--lease-namespace", NAMESPACE)
+    begun = start_controller(plane, options=(*lease, "--webhook-configuration", "fairlead"))
+    # It is ready before it leads.
+    eventually("the controller leads", lambda: metric(begun.health_port, "fairlead_leader") == 1)
+    return site
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
 from tests.cluster.spaces import is_stamped
+from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.server.serving import running
 from tests.wording import line_with, mentions
@@ -28,7 +29,7 @@ from webhook.installation.manifests import INTERCEPTION, every_key
 from webhook.installation.policy_plan import SHIPPED, marked
 from webhook.installation.webhook_configuration import intercept
 from webhook.kube.client import connect
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
@@ -54,14 +55,11 @@ PATCHED = json.dumps({"spec": {"defaults": {"nodeSelector": {"pool": "theirs"}}}
 
 
 @pytest.fixture(scope="module")
-def site(
-    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Site:
     """A cluster for this module's tests, with a webhook that nobody has registered."""
-    folder = tmp_path_factory.mktemp("install")
     settings = Settings(pools=read_pools(SHIPPED_NODES))
-    with ControlPlane(folder / "control-plane", binaries, settings) as plane:
-        yield build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)
+    plane = start_module_plane(settings)
+    return build(plane, Kubectl(kubectl_path, plane.kubeconfig))
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner, Result
 
+from tests.cluster.accounts import account, grant
 from tests.cluster.manifests import pod, policy_text, template, workload
 from tests.cluster.spaces import LOOK, Space
 from tests.eventually import eventually
@@ -89,15 +89,9 @@ def call(space: Space, *arguments: str | Path, kubeconfig: Path | None = None) -
 
 def limited(space: Space, folder: Path) -> Path:
     """The kubeconfig of an account that may list the pods of the namespace, and nothing else."""
-    space.kubectl("create", "serviceaccount", "reader")
-    space.kubectl("create", "role", "reader", "--verb=list", "--resource=pods")
-    subject = f"--serviceaccount={space.name}:reader"
-    space.kubectl("create", "rolebinding", "reader", "--role=reader", subject)
-    config = yaml.safe_load(space.plane.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": space.kubectl("create", "token", "reader").strip()}
-    file = folder / "kubeconfig"
-    file.write_text(yaml.safe_dump(config))
-    return file
+    pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
+    grant(space.kubectl, "reader", "reader", pods)
+    return account(space.kubectl, "reader", folder / "kubeconfig")
 
 
 def found(space: Space, *arguments: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:

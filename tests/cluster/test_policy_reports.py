@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -104,10 +104,8 @@ def policy_report_definition() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def site(
-    binaries: Mapping[str, Path],
-    kubectl_for: Callable[[ControlPlane], Kubectl],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Site]:
+    start_module_plane: StartControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+) -> Site:
     """A control plane of the module's own, because the reports are about all namespaces."""
     definitions = [
         *custom_resource_definitions().values(),
@@ -115,30 +113,29 @@ def site(
         policy_report_definition(),
     ]
     settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=definitions)
-    directory = tmp_path_factory.mktemp("reports") / "state"
-    with ControlPlane(directory, binaries, settings) as plane:
-        plane.create_namespace(names.NAMESPACE)
-        plane.create_namespace("bypassed")
-        # Before there is a webhook.
-        early = pod("early", labels=WORKER, nodeSelector={POOL: "on-demand"})
-        plane.api.create("/api/v1/namespaces/bypassed/pods", early)
-        install_rights(plane)
-        for name, spec in POLICIES.items():
-            create(plane, names.POLICY_KIND, name, spec)
-        until = to_second(datetime.now(UTC) + timedelta(hours=1))
-        create(
-            plane,
-            names.EXCEPTION_KIND,
-            "anna",
-            {
-                "policies": ["pool"],
-                "match": {"podSelector": {"matchLabels": {"want": "free"}}},
-                "until": until,
-                "reason": "Anna looks for a leak.",
-            },
-        )
-        start_webhook(plane, None)
-        yield Site(plane, begin(plane), kubectl_for(plane))
+    plane = start_module_plane(settings)
+    plane.create_namespace(names.NAMESPACE)
+    plane.create_namespace("bypassed")
+    # Before there is a webhook.
+    early = pod("early", labels=WORKER, nodeSelector={POOL: "on-demand"})
+    plane.api.create("/api/v1/namespaces/bypassed/pods", early)
+    install_rights(plane)
+    for name, spec in POLICIES.items():
+        create(plane, names.POLICY_KIND, name, spec)
+    until = to_second(datetime.now(UTC) + timedelta(hours=1))
+    create(
+        plane,
+        names.EXCEPTION_KIND,
+        "anna",
+        {
+            "policies": ["pool"],
+            "match": {"podSelector": {"matchLabels": {"want": "free"}}},
+            "until": until,
+            "reason": "Anna looks for a leak.",
+        },
+    )
+    start_webhook(plane, None)
+    return Site(plane, begin(plane), kubectl_for(plane))
 
 
 def install_rights(plane: ControlPlane) -> None:

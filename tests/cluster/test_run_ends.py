@@ -33,14 +33,6 @@ def test_a_master_that_succeeds_ends_the_run(run_space: Space, policy: str, left
     assert live.space.get("services", "clean")
 
 
-def test_a_run_is_deleted_when_its_time_to_live_is_over(run_space: Space) -> None:
-    """With it goes all that it owns."""
-    live = create_run(run_space, "brief", ttlSecondsAfterFinished=2, cleanPodPolicy="None")
-    live.until_running("master-0")
-    live.ends("master-0", 0)
-    live.until_gone()
-
-
 def test_suspension_frees_the_pods_and_keeps_the_counts(run_space: Space) -> None:
     """What had finished stays finished, and no end of a suspended pod counts."""
     live = create_run(run_space, "rest", framework="jax", replicas={"worker": {"count": 3}})

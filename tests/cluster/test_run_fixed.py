@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from tests.cluster.causes import message_with, rule_message
+from tests.cluster.live_runs import LiveRun
+from tests.cluster.spaces import Space
 from tests.policy.examples import GONE, changed
 from tests.run.whole_runs import ALL, OTHERS, TENSORFLOW, a_run
+from tests.run.written_defaults import AS_WRITTEN, STORED
 from webhook import names
 from webhook.frameworks.table import FRAMEWORKS
 from webhook.run.crd import CHANGEABLE
@@ -42,9 +45,14 @@ class Stored:
 
     def refused(self, run: Json, path: tuple[Any, ...], value: Any) -> list[tuple[str, str]]:
         """Field and message of each cause, for a value that is put, or taken away, at the path."""
-        stored = self._of(run)
-        update = changed(stored, path, value)
-        name = stored["metadata"]["name"]
+        return self._put(changed(self._of(run), path, value))
+
+    def refused_as(self, run: Json, other: Json) -> list[tuple[str, str]]:
+        """The same for the spec of another Run, as `kubectl replace` puts it there."""
+        return self._put({**other, "metadata": self._of(run)["metadata"]})
+
+    def _put(self, update: Json) -> list[tuple[str, str]]:
+        name = update["metadata"]["name"]
         where = f"{self._path}/{name}?dryRun=All&fieldValidation=Strict"
         status, answer = self._plane.api.call("PUT", where, update)
         if status == 200:
@@ -202,3 +210,48 @@ def test_a_file_that_did_not_change_can_be_applied_again(kubectl: Kubectl) -> No
         kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
         patch = '{"spec": {"suspend": true, "ttlSecondsAfterFinished": 60}}'
         kubectl("patch", "--type=merge", "-p", patch, "-f", "-", stdin=text)
+
+
+def test_the_file_that_made_a_run_of_an_earlier_version_can_replace_it(stored: Stored) -> None:
+    """A field left out equals the default that was written; and the other way round."""
+    assert stored.refused_as(STORED, AS_WRITTEN) == []
+    assert stored.refused_as(AS_WRITTEN, STORED) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field"),
+    [
+        (("backoffLimit",), 4, "backoffLimit"),
+        (("restartScope",), "Run", "restartScope"),
+        (("cleanPodPolicy",), "All", "cleanPodPolicy"),
+        (("replicas", "worker", "restartPolicy"), "Never", "replicas"),
+        (("replicas", "worker", "count"), 3, "replicas"),
+        (("mpi", "implementation"), "Intel", "mpi"),
+        (("mpi", "slotsPerWorker"), 2, "mpi"),
+    ],
+)
+def test_another_value_than_the_default_is_a_change(
+    stored: Stored, path: tuple[str, ...], value: Any, field: str
+) -> None:
+    """Whether the stored Run has the default or not."""
+    after = changed(AS_WRITTEN, ("spec", *path), value)
+    for before in (STORED, AS_WRITTEN):
+        assert stored.refused_as(before, after) == [(f"spec.{field}", FIXED)]
+
+
+def test_the_controller_goes_on_with_a_run_of_an_earlier_version(run_space: Space) -> None:
+    """It runs, restarts its failed worker, is suspended and resumed, and succeeds."""
+    run_space.create(copy.deepcopy(STORED))
+    live = LiveRun(run_space, "stored")
+    pods = live.until_running("launcher-0", "worker-0", "worker-1")
+    live.ends("worker-1", 1)
+    live.until_replaced("worker-1", pods["worker-1"])
+    live.set(suspend=True)
+    live.until_phase("Suspended")
+    live.set(suspend=False)
+    live.until_running("launcher-0", "worker-0", "worker-1")
+    live.ends("launcher-0", 0)
+
+    assert live.until_phase("Succeeded")["restarts"] == 1
+    kept = live.run()["spec"]
+    assert (kept["backoffLimit"], kept["cleanPodPolicy"]) == (3, "Running")

@@ -81,13 +81,3 @@ def test_a_notebook_is_a_deployment_and_a_service(notebook: LiveRun) -> None:
     notebook.until("it is reached", lambda: behind() == [pod["metadata"]["name"]])
     (row,) = notebook.space.kubectl("get", "runs", "--no-headers").splitlines()
     assert row.split()[:3] == ["lab", "Running", "1/1"]
-
-
-def test_a_suspended_notebook_has_no_pod(notebook: LiveRun) -> None:
-    """Its Deployment is scaled to none, and back."""
-    notebook.set(suspend=True)
-    notebook.until_phase("Suspended")
-    notebook.until("the pod is gone", lambda: not notebook.live())
-    notebook.set(suspend=False)
-    notebook.until_phase("Running")
-    assert len(notebook.live()) == 1

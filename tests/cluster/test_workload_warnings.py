@@ -6,18 +6,20 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.manifests import pod
+from tests.cluster.manifests import open_definition, pod
 from tests.cluster.spaces import Json, Running, Space
 from tests.eventually import eventually
 from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names, validating
 from webhook.admission.workload_handler import MOST_VALUES
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import Webhook, start_webhook, stop_webhook
 
@@ -44,30 +46,6 @@ CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigu
 # No port of anybody's.
 NOBODY = f"https://127.0.0.1:1{validating.WORKLOADS_PATH}"
 NAMES = "fairlead-warns-a", "fairlead-warns-b"
-# Enough of the training operator's definition for its API to be there.
-PYTORCH_JOBS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "pytorchjobs.kubeflow.org"},
-    "spec": {
-        "group": "kubeflow.org",
-        "scope": "Namespaced",
-        "names": {"kind": "PyTorchJob", "plural": "pytorchjobs", "singular": "pytorchjob"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +92,17 @@ def forget(plane: ControlPlane, webhook: Webhook) -> None:
     """Have no more pods sent to it, though it runs."""
     path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
     plane.api.call("DELETE", f"{path}/{webhook.name}")
+
+
+@contextmanager
+def served(space: Space, group: str, kind: str, version: str = "v1") -> Iterator[None]:
+    """The API server serves a kind of another system meanwhile."""
+    definition = open_definition(group, kind, version)
+    install_definitions(space.plane.api, [definition])
+    try:
+        yield
+    finally:
+        space.delete("customresourcedefinitions", definition["metadata"]["name"])
 
 
 def template(pool: str = "other", **labels: str) -> Json:
@@ -205,9 +194,7 @@ def test_a_deployment_is_warned_of_when_its_template_changes(
 
 
 @pytest.mark.usefixtures("replicas")
-def test_a_training_job_is_known_by_what_its_operator_adds(
-    module_space: Space, control_plane: ControlPlane
-) -> None:
+def test_a_training_job_is_known_by_what_its_operator_adds(module_space: Space) -> None:
     """Its kind may come later than the configuration that names it."""
     unmarked = template()
     del unmarked["metadata"]["labels"][names.RUN]
@@ -218,23 +205,16 @@ def test_a_training_job_is_known_by_what_its_operator_adds(
     training = an_object(
         "kubeflow.org/v1", "PyTorchJob", "train", {"pytorchReplicaSpecs": replica_specs}
     )
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    control_plane.api.create(path, PYTORCH_JOBS)
-    try:
-        module_space.kubectl("wait", "--for=condition=Established", "crd/pytorchjobs.kubeflow.org")
-        served = f"/apis/kubeflow.org/v1/namespaces/{module_space.name}/pytorchjobs"
-        eventually("they are served", lambda: control_plane.api.call("GET", served)[0] == 200)
+    with served(module_space, "kubeflow.org", "PyTorchJob"):
         said = told(module_space, training)
-    finally:
-        control_plane.api.call("DELETE", f"{path}/pytorchjobs.kubeflow.org")
     (warning,) = said
     assert warning.startswith("Warning: fairlead: 5 pods ")
     mentions(warning, f"PyTorchJob train in {module_space.name}", *REASON)
 
 
 STEPS = {
-    "workflows.argoproj.io": (
-        "Workflow",
+    "Workflow": (
+        "argoproj.io",
         "v1alpha1",
         {
             "entrypoint": "main",
@@ -244,13 +224,13 @@ STEPS = {
             ],
         },
     ),
-    "taskruns.tekton.dev": (
-        "TaskRun",
+    "TaskRun": (
+        "tekton.dev",
         "v1",
         {"taskRef": {"name": "train"}, "podTemplate": {"nodeSelector": {POOL: "other"}}},
     ),
-    "pipelineruns.tekton.dev": (
-        "PipelineRun",
+    "PipelineRun": (
+        "tekton.dev",
         "v1",
         {
             "taskRunTemplate": {"podTemplate": {"nodeSelector": {POOL: "other"}}},
@@ -260,48 +240,30 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("definition", STEPS)
+@pytest.mark.parametrize("kind", STEPS)
 def test_an_author_of_steps_is_warned_of_and_its_controller_is_not_asked(
-    module_space: Space,
-    control_plane: ControlPlane,
-    replicas: tuple[Running, Running],
-    definition: str,
+    module_space: Space, replicas: tuple[Running, Running], kind: str
 ) -> None:
     """Argo's controller writes the status of a Workflow with the whole object."""
-    kind, version, spec = STEPS[definition]
-    plural, _, group = definition.partition(".")
-    crd = json.loads(json.dumps(PYTORCH_JOBS))
-    crd["metadata"]["name"] = definition
-    crd["spec"] |= {
-        "group": group,
-        "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-    }
-    crd["spec"]["versions"][0]["name"] = version
+    group, version, spec = STEPS[kind]
     made: Json = an_object(
         f"{group}/{version}", kind, {"name": "steps", "labels": {names.RUN: "r"}}, spec
     )
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    control_plane.api.create(path, crd)
-    served = f"/apis/{group}/{version}/namespaces/{module_space.name}/{plural}"
-    try:
-        module_space.kubectl("wait", "--for=condition=Established", f"crd/{definition}")
-        eventually("they are served", lambda: control_plane.api.call("GET", served)[0] == 200)
+    with served(module_space, group, kind, version):
         (warning,) = told(module_space, made)
         mentions(warning, f"{kind} steps in {module_space.name}", *REASON)
         module_space.create(made)
         before = asked_of_workloads(replicas[1])
 
         def patch(**change: Any) -> str:
-            merge = ("patch", plural, "steps", "--type=merge", "-p", json.dumps(change))
-            return module_space.kubectl.run(*merge).stderr
+            merge = (f"{kind.lower()}s", "steps", "--type=merge", "-p", json.dumps(change))
+            return module_space.kubectl.run("patch", *merge).stderr
 
         assert patch(status={"phase": "Running"}) == patch(status={"phase": "Succeeded"}) == ""
         assert asked_of_workloads(replicas[1]) == before
         # Pods of Tekton have the labels of their object.
         patch(metadata={"labels": {"phase": "Succeeded"}}, status={"phase": "Failed"})
         assert asked_of_workloads(replicas[1]) == before + 1
-    finally:
-        control_plane.api.call("DELETE", f"{path}/{definition}")
 
 
 def asked_of_workloads(replica: Running) -> float:
