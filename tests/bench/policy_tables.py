@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.bench import nodes_decide, policy_memory
 from tests.bench.spread import ratio, spread
-from tests.bench.tables import table, verdict
+from tests.bench.tables import page, table, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,12 +56,10 @@ def writes(result: WritesResult) -> str:
         f"Milliseconds from the moment before one of {result.policies:,} policies is written, "
         f"{len(result.every)} writes:"
     )
-    return "\n\n".join(
-        [
-            what,
-            table(["until", "p50", "p99", "most"], rows),
-            verdict("every replica, p99 under 1 s", f"{worst / 1000:.2f} s", reached=worst < 1000),
-        ]
+    return page(
+        what,
+        table(["until", "p50", "p99", "most"], rows),
+        verdicts(("every replica, p99 under 1 s", f"{worst / 1000:.2f} s", worst < 1000)),
     )
 
 
@@ -89,14 +87,9 @@ def memory(result: PolicyMemory) -> str:
         f"After {result.reviews:,} reviews each. The view of the nodes: {view:+.0f} MiB, "
         f"{view * 1024 / result.nodes:.1f} KiB a node."
     )
-    return "\n\n".join(
-        [
-            table(["a serving process", "MiB resident", "at most until then"], rows),
-            seen,
-            verdict(
-                f"below the limit of the manifests, {_LIMIT_MIB} MiB",
-                f"{most:.0f} MiB at most",
-                reached=most < _LIMIT_MIB,
-            ),
-        ]
+    limit = f"below the limit of the manifests, {_LIMIT_MIB} MiB"
+    return page(
+        table(["a serving process", "MiB resident", "at most until then"], rows),
+        seen,
+        verdicts((limit, f"{most:.0f} MiB at most", most < _LIMIT_MIB)),
     )
