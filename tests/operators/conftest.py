@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.live_runs import ALONE, SOON
-from tests.cluster.spaces import Running
+from tests.cluster.spaces import NewNamespace, Running, Space
 from tests.control_planes import build_before_tests
 from tests.operators import checks, queues
 from webhook.run.crd import custom_resource_definition
@@ -126,3 +126,9 @@ def queues_of_admins(
     checks.begin(cluster_kubectl)
     yield
     control_plane.stop_component("kueue")
+
+
+@pytest.fixture
+def space(new_namespace: NewNamespace) -> Space:
+    """A namespace of the test's own."""
+    return new_namespace({})
