@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import SPOT_CLASS, pod, policy_text, template, workload
 from tests.cluster.spaces import NewNamespace, Space, is_stamped
 from webhook import names
-from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
 
 pytest_plugins = [
@@ -57,15 +55,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def diff(space: Space, *arguments: str | Path) -> Result:
-    """Call the command for the test's namespace."""
-    where = ("--kubeconfig", space.plane.kubeconfig, "-n", space.name)
-    return CliRunner().invoke(fairlead, ["diff", *map(str, (*arguments, *where))])
-
-
 def told(space: Space, *arguments: str | Path) -> Any:
     """What it says to programs."""
-    done = diff(space, *arguments, "-o", "json")
+    done = space.ask("diff", *arguments, "-o", "json")
     assert done.exit_code == 1, done.output
     return json.loads(done.stdout)
 

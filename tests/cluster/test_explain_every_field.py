@@ -193,9 +193,8 @@ def new_space(plane: ControlPlane, kubectl_path: Path) -> Callable[..., Space]:
 
 def explained(space: Space, policies: Path, *words: str) -> Any:
     """What explain says to programs of the one object, with its exit code."""
-    where = ("--kubeconfig", str(space.plane.kubeconfig), "-n", space.name, "-o", "json")
-    known = ("--policies", str(policies), "--nodes", "cluster")
-    done = CliRunner().invoke(fairlead, ["explain", *words, *known, *where])
+    known = ("--policies", policies, "--nodes", "cluster", "-o", "json")
+    done = space.ask("explain", *words, *known)
     assert done.exit_code in (0, 1), done.output
     (found,) = json.loads(done.stdout)["objects"]
     return found

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from tests.cluster.accounts import account, grant
 from tests.cluster.manifests import pod, policy_text, template, workload
@@ -16,7 +15,6 @@ from tests.cluster.spaces import LOOK, Space
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
-from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
 
@@ -80,13 +78,6 @@ def bound(space: Space, count: int) -> list[str]:
     return found
 
 
-def call(space: Space, *arguments: str | Path, kubeconfig: Path | None = None) -> Result:
-    """Call the command for the test's namespace."""
-    where = ("--kubeconfig", kubeconfig or space.plane.kubeconfig)
-    namespace = () if "-A" in arguments or "-n" in arguments else ("-n", space.name)
-    return CliRunner().invoke(fairlead, [*map(str, ("pods", *arguments, *where, *namespace))])
-
-
 def limited(space: Space, folder: Path) -> Path:
     """The kubeconfig of an account that may list the pods of the namespace, and nothing else."""
     pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
@@ -96,7 +87,7 @@ def limited(space: Space, folder: Path) -> Path:
 
 def found(space: Space, *arguments: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:
     """The exit code, and of each pod the finding and its owner's kind and name."""
-    done = call(space, *arguments, "-o", "json")
+    done = space.ask("pods", *arguments, "-o", "json")
     answer: Any = json.loads(done.stdout)
     return done.exit_code, {
         each["name"].rpartition("-")[0] or each["name"]: (
@@ -117,9 +108,10 @@ def test_a_pod_that_today_s_policies_place_otherwise_has_its_top_owner(
     assert code == 1
     web = {name: pods.pop(name) for name in list(pods) if name.startswith("web")}
     assert set(web.values()) == {("otherwise", "Deployment/web")}
-    done = call(module_space, "--otherwise", "--policies", later, "-o", "owners")
+    done = module_space.ask("pods", "--otherwise", "--policies", later, "-o", "owners")
     assert f"{module_space.name} deployment.apps/web" in done.stdout.splitlines()
-    text = " ".join(call(module_space, "--otherwise", "--policies", later).stdout.split())
+    done = module_space.ask("pods", "--otherwise", "--policies", later)
+    text = " ".join(done.stdout.split())
     mentions(text, "deployment.apps/web", *replicas, f"nodeSelector[{POOL}]", "gpu", "on-demand")
     _, before = found(module_space, "--otherwise", "--policies", now)
     assert not any(name.startswith("web") for name in before)
@@ -137,7 +129,9 @@ def test_a_pod_of_a_run_without_a_stamp_is_listed_with_the_reason(
     """A pod without a run is not, and neither is one whose stamp is forged."""
     code, pods = found(module_space, "--unplaced", "--policies", now)
     assert (code, pods) == (1, {"early": ("unplaced", "Pod/early")})
-    mentions(call(module_space, "--unplaced", "--policies", now).stdout, "early", "1 pod without")
+    mentions(
+        module_space.ask("pods", "--unplaced", "--policies", now).stdout, "early", "1 pod without"
+    )
 
 
 def test_a_pod_without_a_node_is_listed_as_the_scheduler_says(
@@ -150,7 +144,7 @@ def test_a_pod_without_a_node_is_listed_as_the_scheduler_says(
     assert unbound == {"typo", "foreign"}
     code, pods = found(module_space, "--no-node", "--policies", now)
     assert (code, pods) == (1, {"typo": ("no-node", "Pod/typo")})
-    text = " ".join(call(module_space, "--no-node", "--policies", now).stdout.split())
+    text = " ".join(module_space.ask("pods", "--no-node", "--policies", now).stdout.split())
     mentions(text, f"{POOL}=typo matches none", "1 pod that no node admits")
 
 
@@ -158,9 +152,9 @@ def test_nothing_found_and_everything_read_is_exit_code_0(
     module_space: Space, now: Path, namespace: str
 ) -> None:
     """In a namespace without pods; a namespace that does not exist is unknown."""
-    done = call(module_space, "--policies", now, "-n", namespace)
+    done = module_space.ask("pods", "--policies", now, "-n", namespace)
     assert (done.exit_code, done.stdout.count("0 pods")) == (0, 3), done.output
-    missing = call(module_space, "--policies", now, "-n", "no-such-namespace")
+    missing = module_space.ask("pods", "--policies", now, "-n", "no-such-namespace")
     assert missing.exit_code == 2
     mentions(missing.stderr, "no-such-namespace")
 
@@ -171,10 +165,10 @@ def test_what_may_not_be_read_is_unknown_and_not_well(
     """A user who may list pods only: exit code 2 without a finding, and stderr names each right."""
     space = module_space
     config = limited(space, tmp_path)
-    done = call(space, "--otherwise", "--no-node", "--policies", now, kubeconfig=config)
+    done = space.ask("pods", "--otherwise", "--no-node", "--policies", now, kubeconfig=config)
     mentions(done.stderr, "list nodes", "list ReplicaSet objects", "namespaces")
     mentions(done.stdout, "cannot be judged" if done.exit_code == 2 else "forged")
     assert "no node admits" not in done.stdout
-    every = call(space, "-A", "--policies", now, kubeconfig=config)
+    every = space.ask("pods", "-A", "--policies", now, kubeconfig=config)
     assert every.exit_code == 2
     mentions(every.stderr, "-n NAME")

@@ -18,14 +18,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from tests.cluster.live_runs import ALONE, TEMPLATE, LiveRun, create_run
 from tests.cluster.spaces import Json, Space
 from tests.control_planes import StartControlPlane
 from tests.wording import mentions
 from webhook import names
-from webhook.cli import fairlead
 from webhook.sandbox.api import definitions
 from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.fairlead import start_controller, start_webhook
@@ -464,7 +462,7 @@ def test_what_runs_used_is_shown_with_an_estimate(space: Space) -> None:
     (row,) = used(space, "stuck")["usage"]
     assert (row["class"], row["seconds"]) == ("", 0)
     assert row["waitingSeconds"] > 0
-    everything = run_cost(space)
+    everything = space.ask("run", "cost")
     mentions(everything.output, "spender", "stable", "estimate", "stuck")
 
 
@@ -487,15 +485,7 @@ def test_the_time_on_a_lost_node_ends_with_its_last_sign(
     assert lost["seconds"] == lost["repeatedSeconds"] == span.total_seconds() > 0
 
 
-def run_cost(space: Space, *arguments: str) -> Result:
-    """The command in the space."""
-    where = ("--kubeconfig", str(space.plane.kubeconfig), "-n", space.name)
-    done = CliRunner().invoke(fairlead, ["run", "cost", *arguments, *where])
-    assert done.exit_code == 0, done.output
-    return done
-
-
 def used(space: Space, run: str) -> Json:
     """What it says of a run."""
-    (found,) = json.loads(run_cost(space, run, "-o", "json").stdout)["runs"]
+    (found,) = json.loads(space.ask("run", "cost", run, "-o", "json").stdout)["runs"]
     return dict(found)

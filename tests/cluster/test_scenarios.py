@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from tests.cluster.paths import home
 from tests.cluster.spaces import LOOK, NewNamespace, Running, Space, stamp
 from tests.eventually import eventually
 from tests.scenarios import Json, Scenario, each_scenario
-from webhook.cli import fairlead
 from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
 
@@ -114,8 +112,7 @@ class Played:
     def call(self, *words: str) -> Any:
         """What a command says to programs of the live objects."""
         policies = ("--policies", f"{self.scenario.folder}/policies.yaml")
-        where = (*policies, "-n", self.space.name, "--kubeconfig", str(self.space.plane.kubeconfig))
-        done = CliRunner().invoke(fairlead, [*words, "-o", "json", *where])
+        done = self.space.ask(*words, "-o", "json", *policies)
         assert done.exit_code in (0, 1), done.output
         return json.loads(done.stdout)
 

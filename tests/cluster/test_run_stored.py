@@ -1,4 +1,4 @@
-"""What a Run is stays what it was; that it rests, and how long it is kept, may change."""
+"""A stored Run means what was written, and most of it stays what it was."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webhook import names
 from webhook.frameworks.table import FRAMEWORKS
 from webhook.run.crd import CHANGEABLE
 from webhook.run.crd import FIXED as RULES
-from webhook.run.model import RunSpec
+from webhook.run.model import Run, RunSpec
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 
@@ -255,3 +255,52 @@ def test_the_controller_goes_on_with_a_run_of_an_earlier_version(run_space: Spac
     assert live.until_phase("Succeeded")["restarts"] == 1
     kept = live.run()["spec"]
     assert (kept["backoffLimit"], kept["cleanPodPolicy"]) == (3, "Running")
+
+
+@pytest.mark.usefixtures("run_api")
+@pytest.mark.parametrize("run", ALL, ids=lambda run: run["spec"].get("framework", "none"))
+def test_what_is_stored_is_the_same_run(kubectl: Kubectl, run: Json) -> None:
+    """What the API server gives back means what was written."""
+    written = Run.model_validate(run, by_alias=True, by_name=False)
+
+    stored = kubectl.json("create", "-f", "-", stdin=json.dumps(run))
+    assert Run.model_validate(stored, by_alias=True, by_name=False).spec == written.spec
+
+
+@pytest.mark.usefixtures("run_api")
+def test_only_what_was_written_is_stored(kubectl: Kubectl) -> None:
+    """And three defaults that mean the same on every engine."""
+    bare = a_run(framework="mpi", replicas={"launcher": {}}, mpi={})
+    del bare["spec"]["template"]["metadata"]
+    kubectl("create", "-f", "-", stdin=json.dumps(bare))
+
+    spec = kubectl.json("get", "run", "mnist")["spec"]
+    del spec["template"]
+    assert spec == {
+        "kind": "job",
+        "framework": "mpi",
+        "replicas": {"launcher": {"count": 1}},
+        "suspend": False,
+        "mpi": {},
+    }
+
+
+@pytest.mark.usefixtures("run_api")
+def test_a_name_may_be_generated(kubectl: Kubectl) -> None:
+    """As for any object that is created and not applied."""
+    run = a_run()
+    run["metadata"] = {"generateName": "mnist-"}
+
+    stored = kubectl.json("create", "-f", "-", stdin=json.dumps(run))
+    assert Run.model_validate(stored, by_alias=True, by_name=False).name.startswith("mnist-")
+
+
+@pytest.mark.usefixtures("run_api")
+def test_a_null_is_a_field_left_out(kubectl: Kubectl) -> None:
+    """As the reader of files has it."""
+    run = a_run(framework=None, disruptionLimit=None, kind=None, environment=None)
+    run["spec"]["environment"] = {"nodeSelector": {"a": None, "b": "c"}}
+
+    stored = kubectl.json("create", "-f", "-", stdin=json.dumps(run))
+    assert stored["spec"]["kind"] == "job"
+    assert stored["spec"]["environment"] == {"nodeSelector": {"b": "c"}}
