@@ -18,7 +18,6 @@ from tests.cluster.spaces import is_stamped, metric
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.wording import mentions
-from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation.choices import Choices, adapted
 from webhook.sandbox.api import definitions
@@ -116,26 +115,6 @@ def test_the_controller_puts_the_rules_back_when_the_time_is_over(enabled: Site)
     eventually("nothing is disabled", lambda: said(enabled) == {})
     assert enabled.configuration()["webhooks"] == before
     eventually("pods are placed", lambda: placed(enabled))
-
-
-def test_a_garbled_time_is_over_and_lost_rules_come_back(enabled: Site) -> None:
-    """Whoever edits the annotations by hand leaves nothing open for ever."""
-    before = enabled.configuration()["webhooks"]
-    disabled(enabled, "15m")
-    garbled = (f"{names.DISABLED_UNTIL}=soon", f"{names.DISABLED_RULES}=[]")
-    enabled.kubectl("annotate", *CONFIGURATION, "--overwrite", *garbled)
-    eventually("nothing is disabled", lambda: said(enabled) == {})
-    assert enabled.configuration()["webhooks"] == before
-
-
-def test_who_applies_the_manifests_enables_it(enabled: Site) -> None:
-    """The rules are back with `kubectl apply`, and the controller takes the annotations away."""
-    before = enabled.configuration()["webhooks"]
-    disabled(enabled, "15m")
-    apply(enabled, "default")
-    assert all(rules(enabled))
-    eventually("nothing is disabled", lambda: said(enabled) == {})
-    assert enabled.configuration()["webhooks"] == before
 
 
 def test_the_guard_stands_back_meanwhile(enabled: Site) -> None:

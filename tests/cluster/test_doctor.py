@@ -185,26 +185,6 @@ def test_removed_or_narrowed_objects_are_reported(well: Site) -> None:
     assert problems(site) == []
 
 
-def test_programs_that_do_not_run_are_reported_with_the_reason(well: Site) -> None:
-    """And versions that differ."""
-    site = well
-    deployment = ("deployment", "fairlead-webhook", "-n", NAMESPACE)
-    site.kubectl("set", "image", *deployment, "webhook=example.invalid/fairlead:9.9.9")
-    found = problems(site)
-    line_with(found, "different versions")
-    mentions("\n".join(found), "fairlead-webhook is of version 9.9.9")
-    nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"pool": "nowhere"}}}}}
-    site.kubectl("patch", *deployment, "-p", json.dumps(nowhere))
-    eventually(
-        "the scheduler has looked",
-        lambda: "waits for a node: 0/" in " ".join(problems(site, "--check", "programs")),
-    )
-    site.kubectl("delete", *deployment)
-    site.kubectl("delete", "deployment", "fairlead-controller", "-n", NAMESPACE)
-    found = problems(site, "--check", "programs")
-    line_with(found, "error programs:", f"no Deployment {NAMESPACE}/fairlead-controller")
-
-
 def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     """Those of the programs, and those of whoever asks."""
     site = well

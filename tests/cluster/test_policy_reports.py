@@ -115,10 +115,6 @@ def site(
     settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=definitions)
     plane = start_module_plane(settings)
     plane.create_namespace(names.NAMESPACE)
-    plane.create_namespace("bypassed")
-    # Before there is a webhook.
-    early = pod("early", labels=WORKER, nodeSelector={POOL: "on-demand"})
-    plane.api.create("/api/v1/namespaces/bypassed/pods", early)
     install_rights(plane)
     for name, spec in POLICIES.items():
         create(plane, names.POLICY_KIND, name, spec)
@@ -223,30 +219,6 @@ def test_the_audit_command_says_the_same_of_pods_now(site: Site) -> None:
     assert strict[:5] == ("audited", "strict", "rejects", 1, "Pod/refused")
     mentions(strict.reason, POOL, "gpu")
     assert tier[:5] == ("audited", "tier", "changes", 3, "Job/train")
-
-
-def test_a_pod_that_came_through_unplaced_is_a_failure(site: Site) -> None:
-    """With the command that gives the reason."""
-    report = site.until("bypassed", fail=1, pass_=0)
-    assert rows(report) == {("fairlead.dev/unplaced", "stamp", "fail", "early")}
-    mentions(report["results"][0]["message"], "no stamp", "fairlead pods --unplaced")
-
-
-def test_a_report_that_is_up_to_date_is_not_written_again(site: Site) -> None:
-    """Several passes later it has the same version; a new result keeps the older timestamps."""
-    space = site.space("quiet")
-    space.create(pod("lost-a", labels=WORKER, nodeSelector={"pool": "typo"}))
-    before = site.until("quiet", fail=1)
-    site.space("later").create(pod("lost", labels=WORKER, nodeSelector={"pool": "typo"}))
-    # Written in a later pass than the one that wrote `before`.
-    site.until("later", fail=1)
-    again = site.report("quiet")
-    assert again is not None
-    assert again["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    space.create(pod("lost-b", labels=WORKER, nodeSelector={"pool": "typo"}))
-    after = site.until("quiet", fail=2)
-    assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    assert after["results"][0] == before["results"][0]
 
 
 def test_what_others_add_to_a_report_stays_and_what_they_change_is_restored(site: Site) -> None:
