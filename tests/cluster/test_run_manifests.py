@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster.paths import home
 from tests.fast_yaml import load_yaml
-from tests.run.runs import a_run
+from tests.run.runs import UID, a_run
 from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
 from webhook.sandbox.control_plane import ControlPlane
@@ -85,7 +85,8 @@ def test_every_converted_run_is_taken_with_its_pods(
     """Of a delegated one, the pods that Fairlead's own controller would make; of no class."""
     run = {**run, "metadata": {**run["metadata"], "namespace": namespace}}
     assert refusal(run_api, namespace, run) == ""
-    run = {**run, "spec": {**run["spec"], "backend": "native"}}
+    metadata = {**run["metadata"], "uid": UID}
+    run = {**run, "metadata": metadata, "spec": {**run["spec"], "backend": "native"}}
     made = plan(Run.model_validate(run, by_alias=True, by_name=False))
     found = refusals(run_api, namespace, made)
     assert [why for why in found.values() if "no PriorityClass" not in why] == []

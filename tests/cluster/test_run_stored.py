@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.causes import message_with, rule_message
-from tests.cluster.live_runs import LiveRun
+from tests.cluster.live_runs import ALONE, LiveRun, StartInSpace
 from tests.cluster.spaces import Space
 from tests.policy.examples import GONE, changed
 from tests.run.whole_runs import ALL, OTHERS, TENSORFLOW, a_run
@@ -239,10 +239,13 @@ def test_another_value_than_the_default_is_a_change(
         assert stored.refused_as(before, after) == [(f"spec.{field}", FIXED)]
 
 
-def test_the_controller_goes_on_with_a_run_of_an_earlier_version(run_space: Space) -> None:
+def test_the_controller_goes_on_with_a_run_of_an_earlier_version(
+    bare_space: Space, start_in_space: StartInSpace
+) -> None:
     """It runs, restarts its failed worker, is suspended and resumed, and succeeds."""
-    run_space.create(copy.deepcopy(STORED))
-    live = LiveRun(run_space, "stored")
+    start_in_space("of-stored", *ALONE)
+    bare_space.create(copy.deepcopy(STORED))
+    live = LiveRun(bare_space, "stored")
     pods = live.until_running("launcher-0", "worker-0", "worker-1")
     live.ends("worker-1", 1)
     live.until_replaced("worker-1", pods["worker-1"])
