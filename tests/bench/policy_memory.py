@@ -17,6 +17,7 @@ from tests.bench.client import ask_all, patch, post
 from tests.bench.policies import files
 from tests.bench.policy_writes import serves, written
 from tests.bench.process import highest_mib, resident_mib
+from tests.objects import an_object
 from webhook import names
 
 if TYPE_CHECKING:
@@ -142,21 +143,21 @@ def node(number: int) -> policy_arena.Json:
         "example.com/capacity": "spot" if number % 4 == 0 else "reserved",
         **{f"cloud.example.com/feature-{at}": f"value-{at}" for at in range(22)},
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
+    return an_object(
+        "v1",
+        "Node",
+        {
             "name": name,
             "labels": labels,
             "annotations": {f"cloud.example.com/note-{at}": "x" * 80 for at in range(10)},
         },
-        "spec": {
+        {
             "providerID": f"example://research/europe-west4/{name}",
             "taints": [{"key": "example.com/capacity", "value": "spot", "effect": "NoSchedule"}]
             if number % 4 == 0
             else [],
         },
-        "status": {
+        status={
             "capacity": {**allocatable, "pods": "110"},
             "allocatable": {**allocatable, "pods": "110"},
             "images": [
@@ -167,4 +168,4 @@ def node(number: int) -> policy_arena.Json:
                 for at in range(40)
             ],
         },
-    }
+    )

@@ -16,6 +16,7 @@ import orjson
 
 from tests.bench import arena, policy_arena, reviews
 from tests.bench.client import Connection, patch
+from tests.objects import an_object
 from webhook import names, validating
 from webhook.sandbox.api import wait_until
 
@@ -90,15 +91,15 @@ def measure(
 
 def written(value: str) -> policy_arena.Json:
     """The policy that is written: the pods of reviews get this value."""
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.POLICY_KIND,
-        "metadata": {"name": "written"},
-        "spec": {
+    return an_object(
+        names.API_VERSION,
+        names.POLICY_KIND,
+        "written",
+        {
             "match": {"namespaces": [reviews.NAMESPACE]},
             "overrides": {"annotations": {_KEY: value}},
         },
-    }
+    )
 
 
 def value_in(answer: bytes) -> str:

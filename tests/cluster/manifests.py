@@ -64,16 +64,16 @@ def pod(
     **fields: object,
 ) -> Json:
     """A pod of a run, unless told otherwise by its labels."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
+    return an_object(
+        "v1",
+        "Pod",
+        {
             "name": name,
             "labels": {names.RUN: "r"} if labels is None else dict(labels),
             "annotations": dict(annotations or {}),
         },
-        "spec": spec(**fields),
-    }
+        spec(**fields),
+    )
 
 
 def template(*, labels: Mapping[str, str] | None = None, **fields: object) -> Json:
@@ -86,16 +86,16 @@ def template(*, labels: Mapping[str, str] | None = None, **fields: object) -> Js
 
 def workload(kind: str, name: str, pods: Json | None = None, **fields: object) -> Json:
     """A Deployment, StatefulSet or DaemonSet."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {
+    return an_object(
+        "apps/v1",
+        kind,
+        name,
+        {
             "selector": {"matchLabels": {"app": "app"}},
             "template": pods or template(),
             **fields,
         },
-    }
+    )
 
 
 def job_spec() -> Json:

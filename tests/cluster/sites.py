@@ -163,15 +163,15 @@ class Site:
 
 
 def _pod(name: str, labels: Mapping[str, str]) -> Json:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
+    return an_object(
+        "v1",
+        "Pod",
+        {
             "name": name,
             "labels": {f"fairlead.dev/{key}": value for key, value in labels.items()},
         },
-        "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
-    }
+        {"containers": [{"name": "main", "image": "example.invalid/none"}]},
+    )
 
 
 def build(plane: ControlPlane, kubectl: Kubectl) -> Site:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cluster.manifests import SPOT_CLASS, pod, policy_text, template, workload
 from tests.cluster.spaces import NewNamespace, Space, is_stamped
+from tests.objects import an_object
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 
@@ -81,11 +82,11 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(space: Space, fo
     """Moved, rejected, without a node; a workload's pods by its template, once."""
     space.create(workload("Deployment", "train", template(labels=of("training")), replicas=2))
     space.create(
-        {
-            "apiVersion": "fairlead.dev/v1alpha1",
-            "kind": "Run",
-            "metadata": {"name": "mnist"},
-            "spec": {
+        an_object(
+            "fairlead.dev/v1alpha1",
+            "Run",
+            "mnist",
+            {
                 "kind": "experiment",
                 "framework": "tensorflow",
                 "template": {
@@ -94,7 +95,7 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(space: Space, fo
                 },
                 "replicas": {"worker": {"count": 3}},
             },
-        }
+        )
     )
     space.create(pod("solo", labels=of("alone")))
     space.create(pod("stubborn", labels=of("strict"), nodeSelector={POOL: "on-demand"}))

@@ -22,6 +22,7 @@ from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.server.serving import get
 from tests.wording import line_with, mentions
 from webhook import names
@@ -34,12 +35,12 @@ from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
-SETTING: Json = {
-    "apiVersion": names.API_VERSION,
-    "kind": names.POLICY_KIND,
-    "metadata": {"name": "setting"},
-    "spec": {"overrides": {"capacity": [{"class": "none", "mode": "Constrain"}]}},
-}
+SETTING: Json = an_object(
+    names.API_VERSION,
+    names.POLICY_KIND,
+    "setting",
+    {"overrides": {"capacity": [{"class": "none", "mode": "Constrain"}]}},
+)
 SERVER_NAME = "fairlead-webhook.fairlead-system.svc"
 LEASE = ("--lease-namespace", NAMESPACE)
 
@@ -204,11 +205,7 @@ def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
 
 def head() -> Json:
     """What the webhook configuration is."""
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": "fairlead"},
-    }
+    return an_object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "fairlead")
 
 
 def told(site: Site, check: str) -> list[str]:

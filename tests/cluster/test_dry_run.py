@@ -35,17 +35,17 @@ TEMPLATE: Json = {
     },
 }
 JOB: Json = an_object("batch/v1", "Job", "train", {"template": TEMPLATE})
-RUN: Json = {
-    "apiVersion": "fairlead.dev/v1alpha1",
-    "kind": "Run",
-    "metadata": {"name": "train"},
-    "spec": {
+RUN: Json = an_object(
+    "fairlead.dev/v1alpha1",
+    "Run",
+    "train",
+    {
         "kind": "experiment",
         "framework": "pytorch",
         "template": {"spec": {"containers": TEMPLATE["spec"]["containers"]}},
         "replicas": {"worker": {"count": 2}},
     },
-}
+)
 
 
 @pytest.fixture

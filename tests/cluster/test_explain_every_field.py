@@ -70,7 +70,7 @@ def job(spec: Json) -> Json:
     """An Indexed Job."""
     pods = {"metadata": {"labels": LABELS}, "spec": {**spec, "restartPolicy": "Never"}}
     fields = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": pods}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": fields}
+    return an_object("batch/v1", "Job", "job", fields)
 
 
 def cron_job(spec: Json) -> Json:
@@ -78,16 +78,16 @@ def cron_job(spec: Json) -> Json:
     jobs = {
         "template": {"metadata": {"labels": LABELS}, "spec": {**spec, "restartPolicy": "Never"}}
     }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": "nightly"},
-        "spec": {
+    return an_object(
+        "batch/v1",
+        "CronJob",
+        "nightly",
+        {
             "schedule": "@every 1s",
             "concurrencyPolicy": "Forbid",
             "jobTemplate": {"spec": jobs},
         },
-    }
+    )
 
 
 def controlled(spec: Json) -> Json:

@@ -17,6 +17,7 @@ import pytest
 
 from tests.eventually import eventually_async
 from tests.kube.fake_api import until
+from tests.objects import an_object
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
 from webhook.kube.client import Client, connect
@@ -34,12 +35,7 @@ if TYPE_CHECKING:
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "labels": {"made": "here"}},
-        "data": data,
-    }
+    return an_object("v1", "ConfigMap", {"name": name, "labels": {"made": "here"}}, data=data)
 
 
 def test_objects_are_created_read_patched_and_deleted(

@@ -13,6 +13,7 @@ import pytest
 from tests.cluster.manifests import pod, policy_text, template, workload
 from tests.cluster.spaces import Json, Running, Space
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
 
@@ -45,12 +46,12 @@ def test_a_node_that_is_added_and_deleted_is_observed(module_space: Space) -> No
     """Once it is ready nothing is said; cordoned, that is; gone, that no node is left."""
     late = f"late-{uuid.uuid4().hex[:6]}"
     asking = pod("late", nodeSelector={"pool": late})
-    node = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": late, "labels": {"pool": late}},
-        "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "10"}},
-    }
+    node = an_object(
+        "v1",
+        "Node",
+        {"name": late, "labels": {"pool": late}},
+        status={"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "10"}},
+    )
 
     def wait_for(*facts: str) -> None:
         def there() -> bool:

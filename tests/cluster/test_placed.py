@@ -16,6 +16,7 @@ from tests.cluster.manifests import (
     workload,
 )
 from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped, stamp
+from tests.objects import controlled_by
 from webhook import names
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
@@ -103,15 +104,7 @@ def test_a_forged_owner_reference_to_a_daemon_set_does_not_help(space: Space) ->
     """The request's user tells that its controller did not make the pod: it is placed."""
     agent = space.create(workload("DaemonSet", "agent", template(nodeSelector={"no": "where"})))
     forged = pod("forged")
-    forged["metadata"]["ownerReferences"] = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "name": "agent",
-            "uid": agent["metadata"]["uid"],
-            "controller": True,
-        }
-    ]
+    forged["metadata"]["ownerReferences"] = controlled_by(agent)
     created = space.create(forged)
     assert created["metadata"]["ownerReferences"]
     assert required_terms(created) == [[ON_SPOT]]

@@ -255,11 +255,7 @@ def test_a_report_ends_with_the_last_pod_of_a_run_or_the_namespace(site: Site) -
 def test_another_s_report_of_that_name_stays_and_is_named(site: Site) -> None:
     """Reports of other namespaces are written as before."""
     space = site.space("foreign")
-    theirs = {
-        "apiVersion": "wgpolicyk8s.io/v1alpha2",
-        "kind": "PolicyReport",
-        "metadata": {"name": "fairlead"},
-    }
+    theirs = an_object("wgpolicyk8s.io/v1alpha2", "PolicyReport", "fairlead")
     site.plane.api.create(collection("foreign"), theirs)
     space.create(pod("well", labels=WORKER))
     eventually("it is named", lambda: "not Fairlead's" in state(site.controller))

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.cluster.test_shipped_policies import SHIPPED
+from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
@@ -54,7 +55,7 @@ def erase(plane: ControlPlane) -> None:
 
 def text(kind: str, name: str, **spec: Any) -> str:
     """A document for kubectl."""
-    document = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": name}}
+    document = an_object(names.API_VERSION, kind, name)
     return "---\n" + yaml.safe_dump({**document, "spec": spec})
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cluster.live_runs import CONTAINER, LiveRun, create_run
 from tests.cluster.spaces import Json, Space
+from tests.objects import an_object
 from webhook import names
 from webhook.run.reconcile import LARGE
 
@@ -102,11 +103,9 @@ def test_a_worker_that_exits_with_1_is_started_again(live: LiveRun) -> None:
 def test_a_pod_that_is_evicted_through_the_api_is_a_disruption(live: LiveRun) -> None:
     """It counts against no backoffLimit, and its replica starts again."""
     before = live.pods()["worker-0"]
-    eviction = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": "pair-worker-0", "namespace": live.space.name},
-    }
+    eviction = an_object(
+        "policy/v1", "Eviction", {"name": "pair-worker-0", "namespace": live.space.name}
+    )
     path = f"/api/v1/namespaces/{live.space.name}/pods/pair-worker-0/eviction"
     live.space.plane.api.create(path, eviction)
     live.until_replaced("worker-0", before)

@@ -14,6 +14,7 @@ import pytest
 from tests.cluster.paths import home
 from tests.cluster.spaces import LOOK, NewNamespace, Running, Space, stamp
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.scenarios import Json, Scenario, each_scenario
 from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
@@ -73,7 +74,7 @@ class Played:
         if node:
             spec["nodeSelector"] = {**spec.get("nodeSelector", {}), NODE: node}
         metadata = {**given["metadata"], "name": name, "namespace": self.space.name}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        return an_object("v1", "Pod", metadata, spec)
 
     def refusal(self) -> str:
         """Why the pod is refused; empty if it is not."""

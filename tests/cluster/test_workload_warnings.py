@@ -15,7 +15,7 @@ import pytest
 from tests.cluster.manifests import open_definition, pod
 from tests.cluster.spaces import Json, Running, Space
 from tests.eventually import eventually
-from tests.objects import an_object
+from tests.objects import an_object, controlled_by
 from tests.wording import mentions
 from webhook import names, validating
 from webhook.admission.workload_handler import MOST_VALUES
@@ -114,7 +114,7 @@ def template(pool: str = "other", **labels: str) -> Json:
 def job(name: str, pool: str = "other", **spec: Any) -> Json:
     """A Job of one pod that asks for a pool."""
     made = {"template": template(pool), "backoffLimit": 0, **spec}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": made}
+    return an_object("batch/v1", "Job", name, made)
 
 
 def applied(module_space: Space, manifest: Json, *options: str) -> list[str]:
@@ -155,15 +155,8 @@ def outcomes(replica: Running, outcome: str) -> float:
 
 def refused(module_space: Space, owner: Json, *options: str) -> str:
     """Create a pod of the owner as its controller would; what the API server says."""
-    reference = {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-    }
     manifest = {"apiVersion": "v1", "kind": "Pod", **template()}
-    manifest["metadata"] |= {"generateName": "of-", "ownerReferences": [reference]}
+    manifest["metadata"] |= {"generateName": "of-", "ownerReferences": controlled_by(owner)}
     done = module_space.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
     assert done.returncode == 1
     return done.stderr
@@ -275,19 +268,19 @@ def asked_of_workloads(replica: Running) -> float:
 def test_of_many_objects_in_one_file_each_warning_names_its_own(module_space: Space) -> None:
     """kubectl prints them below each other, and says of none which object it is about."""
     told(module_space, job("before"))
-    typo = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "metadata": {"name": "wrong"},
-        "spec": {"template": {"spec": {**pod("p")["spec"], "nodeSelectors": {POOL: "on-demand"}}}},
-    }
+    typo = an_object(
+        names.API_VERSION,
+        names.RUN_KIND,
+        "wrong",
+        {"template": {"spec": {**pod("p")["spec"], "nodeSelectors": {POOL: "on-demand"}}}},
+    )
     unmarked = {"metadata": {"labels": {"app": "bare"}}, "spec": pod("p")["spec"]}
-    bare = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "bare", "labels": {names.RUN: "r"}},
-        "spec": {"selector": {"matchLabels": {"app": "bare"}}, "template": unmarked},
-    }
+    bare = an_object(
+        "apps/v1",
+        "Deployment",
+        {"name": "bare", "labels": {names.RUN: "r"}},
+        {"selector": {"matchLabels": {"app": "bare"}}, "template": unmarked},
+    )
     labels = {names.RUN: "r", f"{names.GROUP}/knd": "job"}
     slips = [
         pod(name, labels=labels, nodeSelector={POOL: "on-demand"}) for name in ("slip-a", "slip-b")

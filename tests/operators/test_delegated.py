@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from tests.cluster.live_runs import TEMPLATE
 from tests.cluster.spaces import LOOK, NewNamespace, Space
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.operators import delegated_lives
 from tests.operators.comparison import GUIDE, compare
 from tests.operators.delegated import ON_MPI_V1, PYTORCH, SHAPES, Shape, play
@@ -119,7 +120,7 @@ def test_the_commands_show_the_pods_of_a_delegated_run(space: Space, policy_fold
 @pytest.mark.timeout(300)  # the operator backs off before it tries again
 def test_pods_beyond_a_quota_are_reported_until_they_are_there(space: Space) -> None:
     """With the API server's words."""
-    few = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}}
+    few = an_object("v1", "ResourceQuota", "few")
     space.create({**few, "spec": {"hard": {"pods": "1"}}})
     space.kubectl("wait", "--for=jsonpath={.status.hard.pods}=1", "resourcequota/few")
     run = play(space, PYTORCH)

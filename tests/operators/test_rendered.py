@@ -20,6 +20,7 @@ from tests.cluster.paths import home
 from tests.cluster.spaces import NewNamespace, Space, is_stamped, stamp
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.run.backends.runs import WHOLE, a_run, all_rendered, model
 from webhook import names
 from webhook.cli import fairlead
@@ -193,7 +194,7 @@ def running(control_plane: ControlPlane, policy_folder: Path) -> Iterator[None]:
 def space(new_namespace: NewNamespace) -> Space:
     """A namespace with the service account that the Runs name."""
     made = new_namespace({})
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}}
+    account = an_object("v1", "ServiceAccount", "trainer")
     made.create(account)
     return made
 
