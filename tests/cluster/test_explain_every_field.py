@@ -14,17 +14,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.cluster.every_kind import EVERY_KIND, LABELS, made_of, of_apps
 from tests.cluster.live_runs import ALONE, SOON, run_manifest
-from tests.cluster.manifests import (
-    Json,
-    pod,
-    workload,
-)
+from tests.cluster.manifests import Json, pod, workload
+from tests.cluster.manifests import spec as few_fields
 from tests.cluster.spaces import LOOK, Space, is_stamped
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.fast_yaml import load_yaml
-from tests.objects import an_object
 from webhook import names
 from webhook.cli import fairlead
 from webhook.run.crd import custom_resource_definition
@@ -52,49 +49,7 @@ def every_field() -> Json:
     return spec
 
 
-def few_fields() -> Json:
-    """A pod's spec with what the API server fills in whole."""
-    return {"containers": [{"name": "main", "image": "example.invalid/none"}]}
-
-
-LABELS = {names.RUN: "r", "team": "a", "app": "app"}
 SPECS: Mapping[str, Callable[[], Json]] = {"every": every_field, "few": few_fields}
-
-
-def of_template(kind: str, labels: Mapping[str, str], spec: Json, **fields: object) -> Json:
-    """A workload with that template."""
-    return workload(kind, kind.lower(), {"metadata": {"labels": labels}, "spec": spec}, **fields)
-
-
-def job(spec: Json) -> Json:
-    """An Indexed Job."""
-    pods = {"metadata": {"labels": LABELS}, "spec": {**spec, "restartPolicy": "Never"}}
-    fields = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": pods}
-    return an_object("batch/v1", "Job", "job", fields)
-
-
-def cron_job(spec: Json) -> Json:
-    """A CronJob of Jobs that are not Indexed, one at a time."""
-    jobs = {
-        "template": {"metadata": {"labels": LABELS}, "spec": {**spec, "restartPolicy": "Never"}}
-    }
-    return an_object(
-        "batch/v1",
-        "CronJob",
-        "nightly",
-        {
-            "schedule": "@every 1s",
-            "concurrencyPolicy": "Forbid",
-            "jobTemplate": {"spec": jobs},
-        },
-    )
-
-
-def controlled(spec: Json) -> Json:
-    """A ReplicationController."""
-    pods = {"metadata": {"labels": LABELS}, "spec": spec}
-    fields = {"selector": {"app": "app"}, "replicas": 1, "template": pods}
-    return an_object("v1", "ReplicationController", "controlled", fields)
 
 
 def run(spec: Json) -> Json:
@@ -120,17 +75,8 @@ def notebook(spec: Json) -> Json:
 
 
 WORKLOADS: Mapping[str, Callable[[Json], Json]] = {
-    "pod": lambda spec: pod("solo", labels=LABELS, **spec),
-    "job": job,
-    "cronjob": cron_job,
-    "deployment": lambda spec: of_template("Deployment", LABELS, spec, replicas=2),
-    "replicaset": lambda spec: of_template("ReplicaSet", LABELS, spec),
-    "statefulset": lambda spec: of_template("StatefulSet", LABELS, spec, serviceName="s"),
-    "daemonset": lambda spec: of_template("DaemonSet", LABELS, spec),
-    "daemonset-of-the-host": lambda spec: of_template(
-        "DaemonSet", LABELS, {**spec, "hostNetwork": True}
-    ),
-    "replicationcontroller": controlled,
+    **EVERY_KIND,
+    "daemonset-of-the-host": lambda spec: EVERY_KIND["daemonset"]({**spec, "hostNetwork": True}),
     "run": run,
     "notebook": notebook,
 }
@@ -311,7 +257,8 @@ def test_agents_that_only_their_namespace_marks_are_as_they_would_be(
     """They are left alone, and stay so."""
     space = new_space("agents", test="given", **{names.PLACE: names.PLACE_ALL})
     spec = every_field()
-    space.create(of_template("DaemonSet", {"app": "app", "team": "a"}, spec))
+    agents = made_of(spec, {"app": "app", "team": "a"})
+    space.create(workload("DaemonSet", "agents", agents))
     for each in wait_for_bound(space):
         found = explained(space, policy_folder, "pod", each["metadata"]["name"])
         assert (found["today"]["result"], differences(found)) == ("left-alone", [])
@@ -364,7 +311,7 @@ def test_what_is_really_otherwise_is_still_reported(
 ) -> None:
     """Another value of each field that the policy gives is a difference, and nothing else is."""
     space = new_space("otherwise", test="given")
-    space.create(of_template("Deployment", LABELS, few_fields(), replicas=1))
+    space.create(of_apps("Deployment", replicas=1)(few_fields()))
     wait_for_bound(space)
     later = tmp_path / "later"
     later.mkdir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,15 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.sandbox.kubectl import Kubectl
-
-
-def exists(pid: int) -> bool:
-    """Whether there is any process of this id."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_a_job_runs_to_its_end(kubectl: Kubectl) -> None:
@@ -102,18 +92,6 @@ def test_a_component_can_crash_and_come_back(two: ControlPlane) -> None:
     plane.start_component("kube-apiserver")
     plane.wait_for_api_server()
     assert plane.api.get("/api/v1/namespaces/kept")
-
-
-@pytest.mark.last
-def test_a_stopped_control_plane_leaves_nothing_behind(two: ControlPlane) -> None:
-    """No process and no file is left."""
-    plane = two
-    pids = plane.pids
-    assert set(pids) == {"etcd", "kube-apiserver"}
-    assert all(exists(pid) for pid in pids.values())
-    plane.stop()
-    assert not any(exists(pid) for pid in pids.values())
-    assert not plane.layout.directory.exists()
 
 
 def test_a_webhook_can_be_added_to_the_control_plane_for_one_namespace(
