@@ -12,11 +12,11 @@ import pytest
 from tests.cluster.accounts import account, grant
 from tests.cluster.manifests import pod, policy_text, template, workload
 from tests.cluster.spaces import LOOK, Space
+from tests.cluster.webhooks import serving
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import start_webhook, stop_webhook
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 
@@ -51,8 +51,7 @@ def now(
     space.create(pod("forged", labels=WORKER, annotations={names.PLACEMENT: FORGED}))
     folder = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(NOW)
-    webhook = start_webhook(control_plane, folder, name="fairlead-pods", namespaces=[space.name])
-    try:
+    with serving(control_plane, folder, name="fairlead-pods", namespaces=[space.name]):
         space.create(
             workload("Deployment", "web", template(labels=WORKER, tolerations=[GPU]), replicas=2)
         )
@@ -62,8 +61,6 @@ def now(
         for name in bound(space, 4):
             assert name in ("early", "forged") or name.startswith("web-")
         yield folder
-    finally:
-        stop_webhook(control_plane, webhook)
 
 
 def bound(space: Space, count: int) -> list[str]:

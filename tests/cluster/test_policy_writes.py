@@ -9,11 +9,12 @@ import pytest
 import yaml
 
 from tests.cluster.test_shipped_policies import SHIPPED
+from tests.cluster.webhooks import erase, serving_objects
 from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import Webhook, start_webhook, stop_webhook
+from webhook.sandbox.fairlead import Webhook
 from webhook.sandbox.kubectl import Kubectl
 
 pytest_plugins = ["tests.cluster.policy_fixtures"]
@@ -25,13 +26,8 @@ REFUSED = 'admission webhook "policies.fairlead.dev" denied the request: fairlea
 @pytest.fixture(scope="module")
 def judging(policy_api: ControlPlane) -> Iterator[Webhook]:
     """The webhook over the cluster's policies, registered for writes of them."""
-    erase(policy_api)
-    webhook = start_webhook(policy_api, None, options=("--nodes", "--log-level", "debug"))
-    try:
-        yield webhook
-    finally:
-        stop_webhook(policy_api, webhook)
-        erase(policy_api)
+    with serving_objects(policy_api, "--nodes", "--log-level", "debug") as running:
+        yield running.webhook
 
 
 @pytest.fixture
@@ -42,15 +38,6 @@ def kubectl(
     assert judging.url
     yield cluster_kubectl
     erase(policy_api)
-
-
-def erase(plane: ControlPlane) -> None:
-    """Delete all policies, then all classes."""
-    for resource in (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES):
-        path = f"/apis/{names.API_VERSION}/{resource}"
-        for each in plane.api.get(path)["items"]:
-            status, answer = plane.api.call("DELETE", f"{path}/{each['metadata']['name']}")
-            assert status == 200, answer
 
 
 def text(kind: str, name: str, **spec: Any) -> str:

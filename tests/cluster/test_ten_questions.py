@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,13 +16,14 @@ from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import WORKERS_ON_SPOT, pod, template, workload
 from tests.cluster.spaces import LOOK, Space, is_stamped, stamp
+from tests.cluster.webhooks import erase, serving
 from tests.control_planes import clear_namespace
 from tests.eventually import eventually
 from tests.wording import line_with
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import start_controller, start_webhook, stop_webhook
+from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.times import to_second
 
@@ -105,12 +107,6 @@ class Scene:
         return done
 
 
-def erase(kubectl: Kubectl) -> None:
-    """No policies, classes and exceptions are left."""
-    for resource in (names.PLACEMENT_EXCEPTIONS, names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES):
-        kubectl("delete", resource, "--all")
-
-
 def unplaced(plane: ControlPlane, space: Space) -> None:
     """A worker that is created while no pods are sent to the webhook."""
     known = plane.api.get(CONFIGURATION)
@@ -162,29 +158,21 @@ def scene(
     """All ten are asked of one cluster, in which nothing changes any more."""
     assert run_api
     plane, kubectl = policy_api, cluster_kubectl
-    erase(kubectl)
-    kubectl("apply", "--server-side", "-f", "-", stdin=POLICIES)
     namespace = f"research-{uuid.uuid4().hex[:6]}"
     plane.create_namespace(namespace)
-    webhook = start_webhook(plane, None)
-    health = webhook.health_url.rpartition("/")[2]
-    controller = start_controller(
-        plane,
-        options=(
-            *("--no-leader-election", "--policy-status-interval", "1"),
-            *("--webhook-replica", health),
-        ),
-    )
-    try:
+    with ExitStack() as stack:
+        stack.callback(clear_namespace, plane, namespace)
+        erase(plane)
+        stack.callback(erase, plane)
+        kubectl("apply", "--server-side", "-f", "-", stdin=POLICIES)
+        running = stack.enter_context(serving(plane, None))
+        replica = ("--webhook-replica", running.webhook.health_url.rpartition("/")[2])
+        options = ("--no-leader-election", "--policy-status-interval", "1", *replica)
+        stack.callback(plane.stop_component, start_controller(plane, options=options).name)
         kubectl("apply", "--server-side", "-f", "-", stdin=EXCEPTION)
         play(plane, Space(plane, kubectl.within(namespace), namespace))
         eventually("the controller writes what the webhook has counted", lambda: counted(plane))
         yield Scene(plane, kubectl, namespace)
-    finally:
-        plane.stop_component(controller.name)
-        stop_webhook(plane, webhook)
-        erase(kubectl)
-        clear_namespace(plane, namespace)
 
 
 SPOT = "cloud.google.com/gke-spot"

@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 from tests.cluster.manifests import open_definition, pod
 from tests.cluster.spaces import Json, Running, Space
+from tests.cluster.webhooks import serving, told_of_workloads
 from tests.eventually import eventually
 from tests.objects import an_object, controlled_by
 from tests.wording import mentions
@@ -21,7 +22,7 @@ from webhook import names, validating
 from webhook.admission.workload_handler import MOST_VALUES
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import Webhook, start_webhook, stop_webhook
+from webhook.sandbox.fairlead import Webhook
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -58,34 +59,20 @@ def replicas(
     """
     folder: Path = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(POLICIES)
-    first, second = (
-        start_webhook(
-            control_plane,
-            folder,
-            name=name,
-            namespaces=[module_space.name],
-            options=["--events", "--nodes"],
-        )
+    here = (module_space.name,)
+    options = ("--events", "--nodes")
+    webhooks = [
+        serving(control_plane, folder, name=name, namespaces=here, options=options)
         for name in NAMES
-    )
-    entries = validating.webhooks(
-        url=second.url.removesuffix("/mutate"),
-        ca_bundle=second.authority.read_bytes(),
-        only_namespaces=[module_space.name],
-        policies=False,
-    )
-    # As shipped it has two seconds, which a busy machine may need for something else.
-    patient = [{**each, "timeoutSeconds": 30} for each in entries]
-    configuration = {"metadata": {"name": NAMES[1]}, "webhooks": patient}
-    control_plane.api.create(CONFIGURATIONS, configuration)
-    try:
-        yield Running(first, folder), Running(second, folder)
-    finally:
-        control_plane.api.call("DELETE", f"{CONFIGURATIONS}/{NAMES[1]}")
-        for webhook in (first, second):
-            forget(control_plane, webhook)
-        for webhook in (first, second):
-            stop_webhook(control_plane, webhook)
+    ]
+    with ExitStack() as stack:
+        first, second = map(stack.enter_context, webhooks)
+        stack.enter_context(told_of_workloads(control_plane, second.webhook, here))
+        try:
+            yield first, second
+        finally:
+            for each in (first, second):
+                forget(control_plane, each.webhook)
 
 
 def forget(plane: ControlPlane, webhook: Webhook) -> None:
@@ -337,7 +324,7 @@ def test_a_dry_run_makes_no_event(module_space: Space, replicas: tuple[Running, 
 @pytest.mark.usefixtures("replicas")
 def test_a_webhook_that_is_down_warns_of_nothing_and_stops_nothing(module_space: Space) -> None:
     """Workloads are created without it."""
-    path = f"{CONFIGURATIONS}/{NAMES[1]}"
+    path = f"{CONFIGURATIONS}/{NAMES[1]}-workloads"
     api = module_space.plane.api
     known = api.get(path)["webhooks"]
     (entry,) = known

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.spaces import NewNamespace, Running, Space
+from tests.cluster.webhooks import serving
 from tests.control_planes import clear_namespace
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
 
 # So that a test that edits policies need not wait, and one that fails can be understood.
@@ -36,11 +36,8 @@ def running(
 ) -> Iterator[Running]:
     """The webhook, registered for the whole cluster as long as the module's tests run."""
     options = (*OPTIONS, *getattr(request.module, "OPTIONS", ()))
-    webhook = start_webhook(control_plane, policy_folder, options=options)
-    try:
-        yield Running(webhook, policy_folder)
-    finally:
-        stop_webhook(control_plane, webhook)
+    with serving(control_plane, policy_folder, options=options) as found:
+        yield found
 
 
 @pytest.fixture

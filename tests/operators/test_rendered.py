@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from tests.cluster.manifests import Json
 from tests.cluster.paths import home
 from tests.cluster.spaces import NewNamespace, Space, is_stamped, stamp
+from tests.cluster.webhooks import serving
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.objects import an_object
@@ -29,7 +30,6 @@ from webhook.identity import identify
 from webhook.run.backends.table import render_run
 from webhook.run.backends.training_operator import Kubeflow
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
 from webhook.sandbox.operators.install import plan_installations, start_operators
@@ -184,10 +184,8 @@ def cluster_kubectl(control_plane: ControlPlane, kubectl_path: Path) -> Kubectl:
 @pytest.fixture(scope="module")
 def running(control_plane: ControlPlane, policy_folder: Path) -> Iterator[None]:
     """The webhook, for the pods of all these operators."""
-    sources = interception_sources(OPERATORS)
-    webhook = start_webhook(control_plane, policy_folder, sources=sources)
-    yield
-    stop_webhook(control_plane, webhook)
+    with serving(control_plane, policy_folder, sources=interception_sources(OPERATORS)):
+        yield
 
 
 @pytest.fixture
