@@ -179,24 +179,3 @@ def test_who_goes_away_has_no_turn() -> None:
     """And the others have theirs, also where it goes just as its turn comes."""
     assert turns("a", "b", "a", gone=(0,)) == ["b", "a"]
     assert turns("a", "b", "a", gone=(0, 1, 2)) == []
-
-
-def test_a_turn_that_comes_to_one_who_is_gone_passes_on() -> None:
-    """In the very moment in which it is cancelled."""
-
-    async def main() -> None:
-        fair = Window(1)
-
-        async def take() -> None:
-            async with fair.turn("a"):
-                pass
-
-        async with fair.turn("first"):
-            waiting = asyncio.create_task(take())
-            await asyncio.sleep(0)
-        # It has the turn, and has not been run since.
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-        await asyncio.wait_for(take(), 10)
-
-    asyncio.run(main())
