@@ -25,28 +25,43 @@ def new_authority(
     `common_name` has 1 to 64 characters (RFC 5280, ub-common-name), `now` a time zone. Raises
     CertificateError if the name does not fit.
     """
-    key = new_key()
-    start = whole_seconds(now)
-    name = subject_name(common_name)
+    key, name, start = new_key(), subject_name(common_name), whole_seconds(now)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    certificate = (
+    return sign(
+        *(name, key),
+        *(name, key),
+        (start - BACKDATED, start + lifetime),
+        x509.BasicConstraints(ca=True, path_length=0),
+        key_usage(signs_certificates=True),
+        x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
+    )
+
+
+def sign(
+    subject: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: x509.Name,
+    signer: ec.EllipticCurvePrivateKey,
+    life: tuple[datetime, datetime],
+    *extensions: x509.ExtensionType,
+) -> Pair:
+    """Return the signed certificate of a key, with a random serial number; `life`: begin and end.
+
+    Extensions that say what the key may do are critical (RFC 5280, 4.2.1).
+    """
+    builder = (
         x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
+        .subject_name(subject)
+        .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(new_serial_number())
-        .not_valid_before(start - BACKDATED)
-        .not_valid_after(start + lifetime)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(key_usage(signs_certificates=True), critical=True)
-        .add_extension(identifier, critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
-            critical=False,
-        )
-        .sign(key, hashes.SHA256())
+        .not_valid_before(life[0])
+        .not_valid_after(life[1])
     )
-    return encode(certificate, key)
+    for each in (*extensions, x509.SubjectKeyIdentifier.from_public_key(key.public_key())):
+        critical = isinstance(each, x509.BasicConstraints | x509.KeyUsage)
+        builder = builder.add_extension(each, critical=critical)
+    return encode(builder.sign(signer, hashes.SHA256()), key)
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:

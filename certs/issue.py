@@ -1,4 +1,4 @@
-"""Leaf certificates for servers, signed by an authority."""
+"""Leaf certificates for servers and clients, signed by an authority."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs.authority import encode, key_usage, new_key, new_serial_number, subject_name
+from certs.authority import key_usage, new_key, sign, subject_name
 from certs.errors import CertificateError
 from certs.life import BACKDATED, LEAF_LIFETIME, whole_seconds
 from certs.pair import read_private_key
@@ -60,6 +59,41 @@ def issue_server(
     CertificateError if the authority is not a CA, does not match its key or has expired, or if
     a name is invalid.
     """
+    purpose = ExtendedKeyUsageOID.SERVER_AUTH
+    names_extension = _alternative_names(names)
+    return _issue(authority, subject_name(common_name), purpose, now, lifetime, names_extension)
+
+
+def issue_client(
+    authority: Pair,
+    user: str,
+    now: datetime,
+    *,
+    group: str = "",
+    names: Names | None = None,
+    lifetime: timedelta = LEAF_LIFETIME,
+) -> Pair:
+    """Create a client's certificate, with the user as CN and the group as O, as Kubernetes reads
+    them.
+
+    Validity and errors are those of `issue_server`.
+    """
+    attributes = [x509.NameAttribute(NameOID.COMMON_NAME, user)]
+    if group:
+        attributes.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group))
+    extensions = [_alternative_names(names)] if names else []
+    purpose = ExtendedKeyUsageOID.CLIENT_AUTH
+    return _issue(authority, x509.Name(attributes), purpose, now, lifetime, *extensions)
+
+
+def _issue(
+    authority: Pair,
+    subject: x509.Name,
+    purpose: x509.ObjectIdentifier,
+    now: datetime,
+    lifetime: timedelta,
+    *extensions: x509.ExtensionType,
+) -> Pair:
     issuer = authority.check()
     signer = _signer(authority, issuer)
     start = whole_seconds(now)
@@ -68,29 +102,19 @@ def issue_server(
             f"the authority's life ended at {issuer.not_valid_after_utc.isoformat()}: "
             f"make a new authority"
         )
-    key = new_key()
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject_name(common_name))
-        .issuer_name(issuer.subject)
-        .public_key(key.public_key())
-        .serial_number(new_serial_number())
-        .not_valid_before(max(start - BACKDATED, issuer.not_valid_before_utc))
-        .not_valid_after(min(start + lifetime, issuer.not_valid_after_utc))
-        .add_extension(_alternative_names(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(
-                issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-            ),
-            critical=False,
-        )
-        .sign(signer, hashes.SHA256())
+    begin = max(start - BACKDATED, issuer.not_valid_before_utc)
+    end = min(start + lifetime, issuer.not_valid_after_utc)
+    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    return sign(
+        *(subject, new_key()),
+        *(issuer.subject, signer),
+        (begin, end),
+        *extensions,
+        x509.BasicConstraints(ca=False, path_length=None),
+        key_usage(signs_certificates=False),
+        x509.ExtendedKeyUsage([purpose]),
+        x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
     )
-    return encode(certificate, key)
 
 
 def _signer(authority: Pair, issuer: x509.Certificate) -> ec.EllipticCurvePrivateKey:

@@ -162,7 +162,6 @@ def _first(observed: Observed, now: datetime, terms: Terms) -> Step:
 
 
 def _trusted(observed: Observed, now: datetime) -> tuple[x509.Certificate, ...]:
-    """Return the valid authorities of every published and stored bundle."""
     bundles = [*observed.published, observed.serving.bundle if observed.serving else b""]
     known = certificates(join(each for pem in bundles for each in certificates(pem)))
     return alive(known, now)
@@ -171,7 +170,6 @@ def _trusted(observed: Observed, now: datetime) -> tuple[x509.Certificate, ...]:
 def _forgotten(
     authority: Authority, observed: Observed, now: datetime
 ) -> tuple[x509.Certificate, ...]:
-    """Return authorities that clients trust and that this one does not know."""
     known = {*authority.retiring, *([authority.staged.check()] if authority.staged else ())}
     return tuple(each for each in _trusted(observed, now) if each not in known)
 

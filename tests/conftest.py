@@ -16,6 +16,7 @@ pytest.register_assert_rewrite(
 )
 
 pytest_plugins = [
+    "tests.coroutines",
     "tests.eventually",
     "tests.tiers",
     "tests.wording",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
+from webhook import metric_names
 from webhook.admission.audit import outcomes
 from webhook.audited import (
     EXAMPLES,
@@ -61,7 +62,7 @@ def test_what_the_replicas_counted_is_read_from_their_metrics() -> None:
     """As the webhook writes them; whatever else is in them is passed."""
     metrics = Metrics()
     for outcome in ("rejects", "rejects", "same"):
-        metrics.audited("strict", "research", outcome)
+        metrics.count(metric_names.AUDITED_DECISIONS, "strict", "research", outcome)
     metrics.decided("placed", ["strict"])
     assert sorted(records_of_metrics(exposed(metrics))) == [
         Record("research", "strict", "rejects", 2),
@@ -80,7 +81,7 @@ def test_decisions_of_a_policy_that_is_gone_are_forgotten() -> None:
     """Else years of trials would pile up."""
     metrics = Metrics()
     for policy in ("gone", "there"):
-        metrics.audited(policy, "research", "same")
+        metrics.count(metric_names.AUDITED_DECISIONS, policy, "research", "same")
     metrics.policies_loaded("hash", ["there"], NOW)
     records = list(records_of_metrics(exposed(metrics)))
     assert records == [Record("research", "there", "same", 1)]

@@ -13,14 +13,12 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.frameworks.table import FRAMEWORKS
 from webhook.identity import (
-    READ_ANNOTATIONS,
-    READ_LABELS,
     Identity,
     identify,
     misread,
     unknown_keys,
 )
-from webhook.sources import SOURCES
+from webhook.sources import SHIPPED, SOURCES
 
 PLACE_ALL = {"fairlead.dev/place": "all"}
 
@@ -193,9 +191,11 @@ WORDS = (
     *("0", "1", "polyaxon", "mpi-operator", "function", "tfjob-controller", "node", "spark"),
 )
 VALUES = st.sampled_from(WORDS) | st.text(max_size=70)
-LABELS = st.dictionaries(st.sampled_from(sorted(READ_LABELS)) | st.text(max_size=20), VALUES)
+LABELS = st.dictionaries(
+    st.sampled_from(sorted(SHIPPED.read_labels)) | st.text(max_size=20), VALUES
+)
 ANNOTATIONS = st.dictionaries(
-    st.sampled_from(sorted(READ_ANNOTATIONS)) | st.text(max_size=20), VALUES
+    st.sampled_from(sorted(SHIPPED.read_annotations)) | st.text(max_size=20), VALUES
 )
 NAMESPACES = st.dictionaries(
     st.sampled_from((names.PLACE, names.KIND, "team")), VALUES | st.just("all")
@@ -239,14 +239,14 @@ def test_a_marked_pod_always_belongs(
 def test_only_the_keys_of_the_table_are_read(
     labels: dict[str, str], annotations: dict[str, str], namespace: dict[str, str]
 ) -> None:
-    """What READ_LABELS and READ_ANNOTATIONS do not list neither is looked up nor matters."""
+    """What the table does not list neither is looked up nor matters."""
     recorded, noted, around = Recording(labels), Recording(annotations), Recording(namespace)
     identity = identify(recorded, noted, around)
-    assert recorded.asked <= READ_LABELS
-    assert noted.asked <= READ_ANNOTATIONS
+    assert recorded.asked <= SHIPPED.read_labels
+    assert noted.asked <= SHIPPED.read_annotations
     assert around.asked <= {names.PLACE, names.KIND}
-    within = {key: value for key, value in labels.items() if key in READ_LABELS}
-    beside = {key: value for key, value in annotations.items() if key in READ_ANNOTATIONS}
+    within = {key: value for key, value in labels.items() if key in SHIPPED.read_labels}
+    beside = {key: value for key, value in annotations.items() if key in SHIPPED.read_annotations}
     assert identify(within, beside, namespace) == identity
 
 
@@ -260,8 +260,8 @@ def test_the_read_keys_are_exactly_the_used_ones() -> None:
         identify(labels, annotations, {})
         asked |= labels.asked
         noted |= annotations.asked
-    assert asked >= READ_LABELS
-    assert noted == READ_ANNOTATIONS
+    assert asked >= SHIPPED.read_labels
+    assert noted == SHIPPED.read_annotations
 
 
 def test_a_key_that_cannot_be_printed_is_escaped() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from webhook import names
 from webhook.interception import rules, webhooks
-from webhook.suspension import parse_suspension, resume, suspend
+from webhook.suspension import Suspension, parse_suspension, resume, suspend
 
 Json = dict[str, Any]
 NOW = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
@@ -40,6 +40,21 @@ def patched(before: Json, patch: Json) -> Json:
 def disabled(until: datetime = LATER) -> Json:
     """It, disabled."""
     return patched(configuration(), suspend(configuration(), until))
+
+
+def annotated(key: str, value: str | None) -> Json:
+    """It, disabled, with another value of an annotation; None: without it."""
+    found = disabled()
+    annotations = {**found["metadata"]["annotations"], key: value}
+    found["metadata"]["annotations"] = {k: v for k, v in annotations.items() if v is not None}
+    return found
+
+
+def suspension(found: Json) -> Suspension:
+    """What is read of it."""
+    seen = parse_suspension(found)
+    assert seen
+    return seen
 
 
 def rules_of(found: Json) -> list[list[Json]]:
@@ -78,40 +93,27 @@ def test_what_is_not_disabled_says_nothing() -> None:
 def test_a_second_time_moves_the_end_and_keeps_the_rules() -> None:
     """They are not there to be saved again."""
     again = patched(disabled(), suspend(disabled(), LATER + timedelta(hours=1)))
-    seen = parse_suspension(again)
-    assert seen
+    seen = suspension(again)
     assert seen.until == LATER + timedelta(hours=1)
     assert patched(again, resume(again))["webhooks"] == configuration()["webhooks"]
 
 
 def test_rules_are_due_when_the_time_is_over() -> None:
     """Not a moment earlier."""
-    seen = parse_suspension(disabled())
-    assert seen
+    seen = suspension(disabled())
     assert not seen.due(LATER - timedelta(seconds=1))
     assert seen.due(LATER)
     assert (seen.lost, seen.problems) == ((), ())
 
 
-@pytest.mark.parametrize("until", ["soon", "", "2026-03-01T02:15:00"])
-def test_a_time_that_cannot_be_read_is_over(until: str) -> None:
+@pytest.mark.parametrize("until", ["soon", "", "2026-03-01T02:15:00", None])
+def test_a_time_that_cannot_be_read_is_over(until: str | None) -> None:
     """Who guesses would leave pods unplaced, for who knows how long."""
-    found = disabled()
-    found["metadata"]["annotations"][names.DISABLED_UNTIL] = until
-    seen = parse_suspension(found)
-    assert seen
+    found = annotated(names.DISABLED_UNTIL, until)
+    seen = suspension(found)
     assert seen.due(NOW)
     assert len(seen.problems) == 1
     assert patched(found, resume(found))["webhooks"] == configuration()["webhooks"]
-
-
-def test_a_time_that_is_missing_is_over() -> None:
-    """The rules that were saved are enough to know what was done."""
-    found = disabled()
-    del found["metadata"]["annotations"][names.DISABLED_UNTIL]
-    seen = parse_suspension(found)
-    assert seen
-    assert seen.due(NOW)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +122,8 @@ def test_a_time_that_is_missing_is_over() -> None:
 )
 def test_lost_rules_are_restored_in_every_entry(saved: str | None) -> None:
     """And it is told that they were lost."""
-    found = disabled()
-    if saved is None:
-        del found["metadata"]["annotations"][names.DISABLED_RULES]
-    else:
-        found["metadata"]["annotations"][names.DISABLED_RULES] = saved
-    seen = parse_suspension(found)
-    assert seen
+    found = annotated(names.DISABLED_RULES, saved)
+    seen = suspension(found)
     assert len(seen.lost) == 3
     assert len(seen.problems) == 1
     assert not seen.due(NOW)
@@ -138,8 +135,7 @@ def test_rules_that_a_user_restored_stay() -> None:
     found = disabled()
     for entry in found["webhooks"]:
         entry["rules"] = OTHER_RULES
-    seen = parse_suspension(found)
-    assert seen
+    seen = suspension(found)
     assert seen.due(NOW)
     after = patched(found, resume(found))
     assert rules_of(after) == [OTHER_RULES] * 3
@@ -151,8 +147,7 @@ def test_an_entry_that_came_meanwhile_keeps_its_rules() -> None:
     found = disabled()
     new = {**found["webhooks"][0], "name": "spark-0.fairlead.dev", "rules": OTHER_RULES}
     found["webhooks"].append(new)
-    seen = parse_suspension(found)
-    assert seen
+    seen = suspension(found)
     assert not seen.due(NOW)
     after = patched(found, resume(found))
     assert after["webhooks"] == [*configuration()["webhooks"], new]

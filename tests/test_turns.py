@@ -11,70 +11,59 @@ from hypothesis import strategies as st
 from tests.kube.virtual_time import run
 from webhook.turns import Window
 
+pytestmark = pytest.mark.virtual_time
 
-def test_the_size_doubles_by_the_round() -> None:
+
+async def test_the_size_doubles_by_the_round() -> None:
     """One, two, four, ... up to the most."""
-
-    async def main() -> list[int]:
-        window, sizes = Window(10), []
-        for _ in range(6):
-            sizes.append(window.size)
-            for _ in range(window.size):
-                await window.enter()
-            for _ in range(window.inside):
-                window.grow()
-                window.leave()
-        return sizes
-
-    assert run(main()) == [1, 2, 4, 8, 10, 10]
-
-
-def test_after_a_refusal_it_goes_one_by_one() -> None:
-    """Those who are inside stay; nobody else comes in before all but one have left."""
-
-    async def main() -> None:
-        window = Window(4)
-        for _ in range(3):
-            window.grow()
-        for _ in range(4):
+    window, sizes = Window(10), []
+    for _ in range(6):
+        sizes.append(window.size)
+        for _ in range(window.size):
             await window.enter()
-        window.shrink()
-        waiting = asyncio.create_task(window.enter())
-        for _ in range(3):
-            await asyncio.sleep(1)
+        for _ in range(window.inside):
+            window.grow()
             window.leave()
-            assert not waiting.done()
-        window.leave()
-        await waiting
-        assert (window.size, window.inside) == (1, 1)
-
-    run(main())
+    assert sizes == [1, 2, 4, 8, 10, 10]
 
 
-def test_lines_take_turns() -> None:
-    """A crowd in one holds back who comes to another by one place."""
-
-    async def main() -> list[str]:
-        window, came = Window(1), []
+async def test_after_a_refusal_it_goes_one_by_one() -> None:
+    """Those who are inside stay; nobody else comes in before all but one have left."""
+    window = Window(4)
+    for _ in range(3):
+        window.grow()
+    for _ in range(4):
         await window.enter()
-
-        async def caller(line: str) -> None:
-            await window.enter(line)
-            came.append(line)
-            window.leave()
-
-        lines = ["crowd"] * 5 + ["small"] * 2
-        tasks = [asyncio.create_task(caller(line)) for line in lines]
+    window.shrink()
+    waiting = asyncio.create_task(window.enter())
+    for _ in range(3):
         await asyncio.sleep(1)
-        tasks[1].cancel()
-        assert window.waiting == 7
-        await asyncio.sleep(1)
-        assert window.waiting == 6
         window.leave()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        return came
+        assert not waiting.done()
+    window.leave()
+    await waiting
+    assert (window.size, window.inside) == (1, 1)
 
-    assert run(main()) == ["crowd", "small", "crowd", "small", "crowd", "crowd"]
+
+async def test_lines_take_turns() -> None:
+    """A crowd in one holds back who comes to another by one place."""
+    window, came = Window(1), []
+    await window.enter()
+
+    async def caller(line: str) -> None:
+        async with window.turn(line):
+            came.append(line)
+
+    lines = ["crowd"] * 5 + ["small"] * 2
+    tasks = [asyncio.create_task(caller(line)) for line in lines]
+    await asyncio.sleep(1)
+    tasks[1].cancel()
+    assert window.waiting == 7
+    await asyncio.sleep(1)
+    assert window.waiting == 6
+    window.leave()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert came == ["crowd", "small", "crowd", "small", "crowd", "crowd"]
 
 
 @settings(deadline=None)
@@ -128,54 +117,14 @@ def test_a_window_of_size_zero_is_rejected() -> None:
         Window(0)
 
 
-def test_who_is_cancelled_as_the_place_comes_gives_it_on() -> None:
+async def test_who_is_cancelled_as_the_place_comes_gives_it_on() -> None:
     """Else it would be lost for good."""
-
-    async def main() -> None:
-        window = Window(1)
-        await window.enter()
-        waiting = asyncio.create_task(window.enter())
-        await asyncio.sleep(1)
-        window.leave()
-        assert window.inside == 1
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        assert window.inside == 0
-
-    run(main())
-
-
-def turns(*names: str, gone: tuple[int, ...] = ()) -> list[str]:
-    """The order in which these have their turns, who all came during one; `gone`: who left."""
-    had: list[str] = []
-
-    async def main() -> None:
-        fair = Window(1)
-
-        async def take(name: str) -> None:
-            async with fair.turn(name):
-                had.append(name)
-                await asyncio.sleep(0)
-
-        async with fair.turn("first"):
-            tasks = [asyncio.create_task(take(name)) for name in names]
-            await asyncio.sleep(0)
-            for number in gone:
-                tasks[number].cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.wait_for(take("last"), 10)
-
-    asyncio.run(main())
-    assert had.pop() == "last"
-    return had
-
-
-def test_many_waiting_connections_of_one_client_do_not_block_others() -> None:
-    """Each has one turn, then each the next."""
-    assert turns("a", "a", "a", "b", "c", "b") == ["a", "b", "c", "a", "b", "a"]
-
-
-def test_who_goes_away_has_no_turn() -> None:
-    """And the others have theirs, also where it goes just as its turn comes."""
-    assert turns("a", "b", "a", gone=(0,)) == ["b", "a"]
-    assert turns("a", "b", "a", gone=(0, 1, 2)) == []
+    window = Window(1)
+    await window.enter()
+    waiting = asyncio.create_task(window.enter())
+    await asyncio.sleep(1)
+    window.leave()
+    assert window.inside == 1
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert window.inside == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from webhook import names, validating
+from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.workloads.by_kind import KINDS
 
 Json = dict[str, Any]
@@ -49,10 +50,10 @@ def test_what_another_workload_has_made_is_left_out() -> None:
 
 def test_workloads_are_looked_at_where_pods_are_placed() -> None:
     """Namespaces that are excluded, or not among those chosen, are left in peace."""
-    chosen = {"excluded_namespaces": ["kube-system"], "only_namespaces": ["ml"]}
-    selector = entry(validating.WORKLOADS, **chosen)["namespaceSelector"]["matchExpressions"]
+    workloads = entry(validating.WORKLOADS, only_namespaces=["ml"])
+    selector = workloads["namespaceSelector"]["matchExpressions"]
     assert [(each["operator"], each["values"]) for each in selector] == [
-        ("NotIn", ["kube-system"]),
+        ("NotIn", [*EXCLUDED_NAMESPACES]),
         ("In", ["ml"]),
     ]
 

@@ -115,7 +115,7 @@ def write(file: Path, texts: Texts) -> None:
 
 def defined_tests(module: Path) -> set[str]:
     """Return the names of the test functions in a module, without importing it."""
-    return set(re.findall(r"^def (test_\w+)", module.read_text(), re.MULTILINE))
+    return set(re.findall(r"^(?:async )?def (test_\w+)", module.read_text(), re.MULTILINE))
 
 
 class _Dumper(yaml.SafeDumper):

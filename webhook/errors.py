@@ -49,20 +49,20 @@ class InvalidPod(FairleadError):
         super().__init__(f"{self.field}: want {wanted}, not {type(value).__name__}")
 
 
-class InvalidRun(FairleadError):
+class _Problems(FairleadError):
+    """Several problems at once: `problems` are lines."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class InvalidRun(_Problems):
     """A Run of which no pods can be made. `problems` are lines: field path, what is wrong, cure."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
 
-
-class UnreadableInput(FairleadError):
+class UnreadableInput(_Problems):
     """A file or folder that was named cannot be read. `problems` are lines, each with its path."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
 
 
 class ServingError(FairleadError):
@@ -114,23 +114,17 @@ class PassOver:
         self.status: int | None = None
 
     def __enter__(self) -> PassOver:
-        """Begin the block."""
         return self
 
     def __exit__(self, _: object, error: BaseException | None, trace: object) -> bool:
-        """Return whether the error is passed over."""
         if not isinstance(error, ClusterError) or error.status not in self._statuses:
             return False
         self.status = error.status
         return True
 
 
-class NotExported(FairleadError):
+class NotExported(_Problems):
     """A policy set that admission policies cannot express. `problems`: where, why, cure."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
 
 
 class InstallationError(FairleadError):

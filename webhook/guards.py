@@ -23,9 +23,9 @@ _API_VERSION: Final = "admissionregistration.k8s.io/v1"
 def policy(
     name: str,
     *,
-    group: str,
-    version: str,
-    resource: str,
+    group: str = "",
+    version: str = "v1",
+    resource: str = "pods",
     operations: Sequence[str],
     validations: Sequence[JsonObject] = (),
     mutations: Sequence[JsonObject] = (),
@@ -34,7 +34,7 @@ def policy(
     parameter_kind: str = "",
     component: str = "",
 ) -> JsonObject:
-    """Return a policy for the objects of one resource, without its subresources.
+    """Return a policy for pods, or the objects of another resource, without subresources.
 
     `variables` and `conditions` are CEL by name. An expression that fails counts as false, so the
     guard rejects on errors. `parameter_kind` belongs to this API group. With `mutations` it is a
@@ -189,20 +189,19 @@ def capacity_guard(
                 "reason": "Forbidden",
             }
         )
-    conditions = {}
-    if exempt:
-        conditions["not-exempt"] = f"!(request.userInfo.username in {literal(sorted(exempt))})"
     guard = policy(
         names.TOLERATIONS_GUARD,
-        group="",
-        version="v1",
-        resource="pods",
         operations=["UPDATE"],
         variables=variables,
-        conditions=conditions,
+        conditions=_unless_exempt(exempt),
         validations=validations,
     )
     return [guard, *bindings(names.TOLERATIONS_GUARD, entries, ["Deny"])]
+
+
+def _unless_exempt(users: Collection[str]) -> dict[str, str]:
+    named = f"request.userInfo.username in {literal(sorted(users))}"
+    return {"not-exempt": f"!({named})"} if users else {}
 
 
 def _keeps_mark(mark: Mark) -> str:
@@ -236,16 +235,10 @@ def node_name_guard(
 
     `exempt` are names of users who are exempt, such as a scheduler that creates pods.
     """
-    conditions = {"not-a-node": _NOT_A_NODE}
-    if exempt:
-        conditions["not-exempt"] = f"!(request.userInfo.username in {literal(sorted(exempt))})"
     guard = policy(
         names.NODE_NAMES_GUARD,
-        group="",
-        version="v1",
-        resource="pods",
         operations=["CREATE"],
-        conditions=conditions,
+        conditions={"not-a-node": _NOT_A_NODE, **_unless_exempt(exempt)},
         validations=[
             {
                 "expression": "object.spec.?nodeName.orValue('') == ''",
@@ -367,9 +360,6 @@ def stamp_guard(
     stamped = f"{literal(names.PLACEMENT)} in object.metadata.?annotations.orValue({{}})"
     guard = policy(
         names.STAMP_GUARD,
-        group="",
-        version="v1",
-        resource="pods",
         operations=["CREATE"],
         parameter_kind="MutatingWebhookConfiguration",
         conditions={"enabled": _ENABLED},

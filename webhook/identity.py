@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from webhook.sources.marks import Clause, Condition, IndexKey, ObjectRef, Source
     from webhook.sources.table import SourceTable
 
-__all__ = [
-    "READ_ANNOTATIONS",
-    "READ_LABELS",
-    "SOURCES",
-    "Identity",
-    "identify",
-    "misread",
-    "unknown_keys",
-]
-
 
 class Identity(NamedTuple):
     """A pod's place in its run. A tuple, because every admission creates one."""
@@ -94,12 +84,6 @@ _MOST_MISREAD = 10
 _LONGEST_KEY = 60
 # A warning stays under the 120 characters that the API server recommends.
 _LONGEST_VALUE = 24
-
-READ_LABELS: frozenset[str] = SHIPPED.read_labels
-"""All pod labels that `identify` reads without added systems. A policy may not write them."""
-
-READ_ANNOTATIONS: frozenset[str] = SHIPPED.read_annotations
-"""The same for annotations."""
 
 
 def identify(

@@ -31,7 +31,6 @@ def webhooks(
     ca_bundle: bytes = b"",
     failure_policy: str = "Fail",
     timeout_seconds: int = 3,
-    excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
     only_namespaces: Sequence[str] = (),
     table: SourceTable = SHIPPED,
 ) -> list[dict[str, Any]]:
@@ -43,10 +42,8 @@ def webhooks(
     cert-manager writes it. `only_namespaces` limits the entries to these namespaces, for a trial.
     Raises ValueError for an unknown name.
     """
-    client: dict[str, Any] = {"url": url} if url else {"service": service(PATH)}
-    if ca_bundle:
-        client["caBundle"] = b64encode(ca_bundle).decode()
-    reach = [of_namespaces("NotIn", excluded_namespaces)]
+    client = client_config(PATH, url, ca_bundle)
+    reach = [of_namespaces("NotIn", EXCLUDED_NAMESPACES)]
     if only_namespaces:
         reach.append(of_namespaces("In", only_namespaces))
     return [
@@ -149,6 +146,14 @@ def of_namespaces(operator: str, namespaces: Sequence[str]) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": list(namespaces)}
 
 
+def client_config(path: str, url: str, ca_bundle: bytes) -> dict[str, Any]:
+    """Return how the API server calls a path of the webhook: by `url`, else by its Service."""
+    client: dict[str, Any] = {"url": url} if url else {"service": service(path)}
+    if ca_bundle:
+        client["caBundle"] = b64encode(ca_bundle).decode()
+    return client
+
+
 def service(path: str) -> dict[str, Any]:
     """Return the installation's Service in the form of a webhook configuration."""
     # The port is Kubernetes' default, written out so that the applied and the stored object agree.
@@ -177,3 +182,17 @@ def read_ca_bundle(entry: Mapping[str, Any]) -> bytes:
         return b64decode((entry.get("clientConfig") or {}).get("caBundle") or "", validate=True)
     except ValueError:
         return b""
+
+
+def read_ca_bundles(
+    configuration: Mapping[str, Any], namespace: str, name: str
+) -> dict[str, bytes]:
+    """Return the caBundle of each entry of a webhook configuration for this Service, by its name.
+
+    A missing or invalid bundle is empty. Entries that call a url or another Service are left out.
+    """
+    return {
+        str(entry["name"]): read_ca_bundle(entry)
+        for entry in configuration.get("webhooks") or ()
+        if leads_to(entry, namespace, name)
+    }

@@ -51,12 +51,10 @@ class Recent(Generic[K, V]):
         return value
 
     def forget(self, key: K) -> None:
-        """Forget the value, if there is one."""
         self._values.pop(key, None)
         self._weight -= self._weights.pop(key, 0)
 
     def clear(self) -> None:
-        """Forget all."""
         self._values.clear()
         self._weights.clear()
         self._weight = 0

@@ -27,7 +27,6 @@ class Number(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Parse the value; click reports an error."""
         number: float = click.FLOAT.convert(value, param, ctx)
         # click.FloatRange accepts nan, because every comparison with nan is false.
         if not self._least <= number <= self._most:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.interception import EXCLUDED_NAMESPACES, of_namespaces, service
+from webhook.interception import EXCLUDED_NAMESPACES, client_config, of_namespaces
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ def webhooks(
     *,
     url: str = "",
     ca_bundle: bytes = b"",
-    excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
     only_namespaces: Sequence[str] = (),
     policies: bool = True,
     table: SourceTable = SHIPPED,
@@ -44,7 +42,7 @@ def webhooks(
     workload. Without `policies`, no writes of policies are sent: for a server that reads its
     policies from files, and so validates no objects.
     """
-    reach = [of_namespaces("NotIn", excluded_namespaces)]
+    reach = [of_namespaces("NotIn", EXCLUDED_NAMESPACES)]
     if only_namespaces:
         reach.append(of_namespaces("In", only_namespaces))
     workloads = _workloads(url, ca_bundle, reach, table)
@@ -114,10 +112,7 @@ def _workloads(
 
 
 def _client(url: str, ca_bundle: bytes, path: str) -> dict[str, Any]:
-    client: dict[str, Any] = {"url": f"{url}{path}"} if url else {"service": service(path)}
-    if ca_bundle:
-        client["caBundle"] = base64.b64encode(ca_bundle).decode()
-    return client
+    return client_config(path, f"{url}{path}" if url else "", ca_bundle)
 
 
 def _rule(

@@ -47,7 +47,6 @@ SECRET = "hunter2-do-not-log"
 
 
 def policy_set(*texts: str) -> PolicySet:
-    """The set of the documents."""
     return load({f"{at}.yaml": text.encode() for at, text in enumerate(texts)}).policies
 
 
@@ -101,18 +100,15 @@ class Known:
         self._now = known if now is None else now
 
     def peek(self, name: str) -> Mapping[str, str] | None:
-        """The labels, if they are known."""
         return self._known.get(name)
 
     async def labels(self, name: str) -> Mapping[str, str]:
-        """The labels, if they are known."""
         known = self._known.get(name)
         if known is None:
             raise NotSynced(f"namespace {name}: not known")
         return known
 
     async def live(self, name: str, *, fresh: bool = False) -> Mapping[str, str]:  # noqa: ARG002
-        """The labels as they are by now."""
         found = self._now.get(name)
         if found is None:
             raise NotSynced(f"namespace {name}: not known")
@@ -123,11 +119,9 @@ class Asked(Known):
     """Namespaces of which nothing is known until they are asked for."""
 
     def peek(self, name: str) -> Mapping[str, str] | None:  # noqa: ARG002
-        """Nothing."""
         return None
 
     async def labels(self, name: str) -> Mapping[str, str]:
-        """The labels, after everybody else has had a turn."""
         await asyncio.sleep(0)
         return self._known[name]
 
@@ -142,7 +136,6 @@ class Answer:
 
     @property
     def response(self) -> Json:
-        """The response of the review in the body."""
         response: Json = json.loads(self.body)["response"]
         return response
 
@@ -175,19 +168,16 @@ class Webhook:
             unplaceable=unplaceable,
         )
         handler = Handler(inputs, self.metrics, tell=tell, reaches=reaches, objects=objects)
-        self.app: Starlette = admission_app({PATH: handler}, self.metrics)
+        self.app: Starlette = admission_app({PATH: handler.handle}, self.metrics)
 
     @property
     def registry(self) -> CollectorRegistry:
-        """Where its metrics are."""
         return self.metrics.registry
 
     def counted(self, name: str, **labels: str) -> float:
-        """The value of a counter; 0 if it never counted."""
         return self.registry.get_sample_value(f"fairlead_{name}_total", labels) or 0.0
 
     def post(self, body: bytes | Json, headers: Mapping[str, str] | None = None) -> Answer:
-        """POST /mutate."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = {"content-type": "application/json"} if headers is None else dict(headers)
         answer = call(self.app, "POST", "/mutate", [content], given)
@@ -195,7 +185,11 @@ class Webhook:
         return answer
 
 
-def call(
+def call(*request: Any) -> Answer | None:
+    return asyncio.run(called(*request))
+
+
+async def called(
     app: Starlette,
     method: str,
     path: str,
@@ -228,7 +222,7 @@ def call(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))
+    await app(scope, receive, send)
     if not sent:
         return None
     start, end = sent

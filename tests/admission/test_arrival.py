@@ -43,7 +43,6 @@ class Read:
         self.asked: list[tuple[str, str, str]] = []
 
     async def led(self, namespace: str, ref: ObjectRef, name: str, sources: SourceTable) -> bool:
-        """Return the answer."""
         assert sources.rows
         self.asked.append((namespace, ref.kind, name))
         return self.answer()

@@ -28,7 +28,6 @@ POOL = document(
 
 
 def pod(metadata: Json | None = None, **spec: Any) -> Json:
-    """A pod of a run."""
     merged = {"labels": {names.RUN: "r"}, **(metadata or {})}
     return {"metadata": merged, "spec": {"containers": [], **spec}}
 
@@ -47,18 +46,9 @@ def answer(
 
 
 def stamp(decision: Decision) -> Json:
-    """What the stamp says."""
     assert decision.placement is not None
     result: Json = json.loads(decision.placement.annotations[names.PLACEMENT])
     return result
-
-
-def test_a_pod_of_no_run_is_none_of_our_business() -> None:
-    """No patch, no stamp, no audit annotation."""
-    decision = answer({"metadata": {"labels": {"app": "web"}}, "spec": {}})
-    assert decision.result == "not-a-run"
-    assert not decision.patch
-    assert annotations_of(decision, "hash") == {}
 
 
 OWNED: Json = {
@@ -110,7 +100,6 @@ def test_the_stamp_credits_policies_with_what_the_pod_holds() -> None:
 
 
 def test_a_forged_stamp_is_rewritten_and_never_read() -> None:
-    """It is no input."""
     forged = pod({"annotations": {names.PLACEMENT: '{"leftAlone":"trust me"}'}})
     assert stamp(answer(forged)) == stamp(answer(pod()))
     assert answer(forged).result == "placed"
@@ -167,7 +156,6 @@ def test_a_message_quotes_a_pods_value_shortened() -> None:
 
 
 def tolerations(count: int) -> list[Json]:
-    """So many, of different taints."""
     return [{"key": f"k{at}", "operator": "Exists"} for at in range(count)]
 
 

@@ -43,7 +43,6 @@ def test_the_pod_is_admitted_with_a_warning() -> None:
 
 
 def test_a_pod_with_a_node_produces_no_warning() -> None:
-    """Nor is it counted."""
     server = webhook(pool="experiments")
     assert "warnings" not in server.post(review()).response
     assert server.counted("unplaceable") == 0

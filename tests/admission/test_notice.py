@@ -20,14 +20,12 @@ ELSEWHERE = {"nodeSelector": {"pool": "other"}}
 
 
 def owned(*owners: object, **spec: Any) -> Json:
-    """A pod of a run with these owners."""
     made = pod(**spec)
     made["metadata"]["ownerReferences"] = list(owners)
     return made
 
 
 def told(made: Json, policies: str = POOL, **request: object) -> list[Notice]:
-    """What is told when this pod comes."""
     notices: list[Notice] = []
     Webhook(policy_set(policies), tell=notices.append).post(review(made, **request))
     return notices
@@ -103,7 +101,6 @@ def test_an_invalid_owner_reference_is_ignored(owner: object) -> None:
 
 
 def test_owners_of_any_shape_are_read() -> None:
-    """The controller is one of several."""
     assert owner_of({"metadata": {"ownerReferences": "x"}}) is None
     assert owner_of(owned({**JOB, "controller": False, "name": "other"}, JOB)) == OWNER
 

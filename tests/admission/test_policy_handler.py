@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -17,7 +17,6 @@ from tests.eventually import eventually_async
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.app import admission_app
-from webhook.admission.handler import Reply
 from webhook.admission.policy_handler import MOST_JUDGED, SPARE, PolicyHandler
 from webhook.errors import ClusterError
 from webhook.judgement.set_judgement import MOST_BYTES
@@ -29,7 +28,6 @@ from webhook.validating import POLICIES_PATH
 
 
 def stored(kind: str, name: str, **spec: Any) -> Json:
-    """An object as the API server has it."""
     return {
         "apiVersion": names.API_VERSION,
         "kind": kind,
@@ -49,7 +47,6 @@ def setting(name: str = "setting", of: str = "spot", **spec: Any) -> Json:
 
 
 def texts(*objects: Json) -> dict[str, bytes]:
-    """Objects as a watch remembers them."""
     result = {}
     for each in objects:
         resource = names.POLICY_RESOURCES[each["kind"]]
@@ -58,7 +55,6 @@ def texts(*objects: Json) -> dict[str, bytes]:
 
 
 def review(new: Json | None, old: Json | None = None, **request: object) -> Json:
-    """The AdmissionReview of a write."""
     seen = new or old or {}
     operation = "CREATE" if old is None else "UPDATE" if new is not None else "DELETE"
     resource = names.POLICY_RESOURCES.get(str(seen.get("kind")), "placementpolicies")
@@ -96,11 +92,9 @@ class World:
         self.metrics = Metrics()
 
     def known(self) -> Mapping[str, bytes] | None:
-        """By the watch."""
         return self._known if self._watched else None
 
     async def live(self) -> Mapping[str, bytes]:
-        """By reading all of it."""
         self.reads += 1
         await self.readable.wait()
         if isinstance(self._live, TimeoutError):
@@ -110,10 +104,9 @@ class World:
         return texts(*self._live)
 
     def handler(self, *, patience: float = 0.05, read_pause: float = 0.0) -> PolicyHandler:
-        """One that judges by this world."""
         return PolicyHandler(
             resources=tuple(names.POLICY_RESOURCES.values()),
-            objects=self,
+            objects=cast(Any, self),
             judge=Judge(),
             observer=self.metrics,
             nodes=lambda: self.nodes,
@@ -122,12 +115,10 @@ class World:
         )
 
     def now(self, *objects: Json) -> None:
-        """From now on a read finds these."""
         self._live = objects
 
     def post(self, body: Json | bytes) -> Answer:
-        """POST /validate."""
-        app = admission_app({POLICIES_PATH: self.handler()}, self.metrics)
+        app = admission_app({POLICIES_PATH: self.handler().handle}, self.metrics)
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = {"content-type": "application/json"}
         answer = call(app, "POST", POLICIES_PATH, [content], given)
@@ -135,7 +126,6 @@ class World:
         return answer
 
     def counted(self, outcome: str) -> float:
-        """Writes judged so."""
         labels = {"outcome": outcome}
         name = "fairlead_policy_writes_judged_total"
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
@@ -165,7 +155,6 @@ def test_a_write_that_breaks_the_set_is_refused_with_the_cure(wording: Wording) 
 
 
 def test_all_errors_are_reported_at_once(wording: Wording) -> None:
-    """A line for each."""
     settings = [{"class": each, "mode": "Prefer"} for each in ("x1", "y2")]
     response = World().post(review(setting(overrides={"capacity": settings}))).response
     head, *errors = response["status"]["message"].splitlines()
@@ -212,66 +201,50 @@ def forged(number: int, user: str = "admin") -> bytes:
     return json.dumps(review(new, userInfo={"username": user})).encode()
 
 
-def test_all_that_ask_while_a_read_goes_on_share_the_next() -> None:
+async def test_all_that_ask_while_a_read_goes_on_share_the_next() -> None:
     """The first read began before they asked, and may lack what was written just before."""
-
-    async def main() -> list[Reply]:
-        world.readable.clear()
-        handler = world.handler(patience=60)
-        posts = [asyncio.create_task(handler.handle(forged(0)))]
-        await eventually_async("the first read goes on", lambda: world.reads == 1)
-        posts += [asyncio.create_task(handler.handle(forged(number))) for number in range(1, 7)]
-        posts.append(asyncio.create_task(handler.handle(json.dumps(review(setting())).encode())))
-        # So that all of them have been judged by the watch, and ask.
-        await eventually_async("all ask", lambda: handler.waiting == 8)
-        world.now(SPOT)
-        world.readable.set()
-        return await asyncio.gather(*posts)
-
     world = World()
-    *refused, allowed = asyncio.run(main())
+    world.readable.clear()
+    handler = world.handler(patience=60)
+    posts = [asyncio.create_task(handler.handle(forged(0)))]
+    await eventually_async("the first read goes on", lambda: world.reads == 1)
+    posts += [asyncio.create_task(handler.handle(forged(number))) for number in range(1, 7)]
+    posts.append(asyncio.create_task(handler.handle(json.dumps(review(setting())).encode())))
+    # So that all of them have been judged by the watch, and ask.
+    await eventually_async("all ask", lambda: handler.waiting == 8)
+    world.now(SPOT)
+    world.readable.set()
+    *refused, allowed = await asyncio.gather(*posts)
     assert world.reads == 2
     assert all(orjson.loads(each.body)["response"]["allowed"] is False for each in refused)
     assert orjson.loads(allowed.body)["response"]["allowed"] is True
 
 
-def test_reads_have_a_pace() -> None:
+async def test_reads_have_a_pace() -> None:
     """However many writes are forged: here, one read an hour."""
-
-    async def main() -> list[int]:
-        handler = world.handler(read_pause=3600)
-        return [(await handler.handle(forged(number))).status for number in range(3)]
-
     world = World()
-    assert asyncio.run(main()) == [200, 503, 503]
+    handler = world.handler(read_pause=3600)
+    assert [(await handler.handle(forged(number))).status for number in range(3)] == [200, 503, 503]
     assert world.reads == 1
 
 
-def test_a_write_beyond_the_limit_is_told_to_retry() -> None:
+async def test_a_write_beyond_the_limit_is_told_to_retry() -> None:
     """At once; those of whom no write is judged have places left; who needs none passes."""
-
-    async def main() -> tuple[Reply, Reply]:
-        world.readable.clear()
-        handler = world.handler(patience=60)
-        posts = [
-            asyncio.create_task(handler.handle(forged(number))) for number in range(MOST_JUDGED)
-        ]
-        await eventually_async("all ask", lambda: handler.waiting == MOST_JUDGED)
-        beyond = await handler.handle(forged(99))
-        posts += [
-            asyncio.create_task(handler.handle(forged(0, f"other-{number}")))
-            for number in range(SPARE)
-        ]
-        await eventually_async("others ask", lambda: handler.waiting == MOST_JUDGED + SPARE)
-        assert (await handler.handle(forged(0, "one-more"))).status == 503
-        same = await handler.handle(json.dumps(review(SPOT, SPOT)).encode())
-        world.readable.set()
-        assert {each.status for each in await asyncio.gather(*posts)} == {200}
-        assert (await handler.handle(forged(100))).status == 200
-        return beyond, same
-
     world = World()
-    beyond, same = asyncio.run(main())
+    world.readable.clear()
+    handler = world.handler(patience=60)
+    posts = [asyncio.create_task(handler.handle(forged(number))) for number in range(MOST_JUDGED)]
+    await eventually_async("all ask", lambda: handler.waiting == MOST_JUDGED)
+    beyond = await handler.handle(forged(99))
+    posts += [
+        asyncio.create_task(handler.handle(forged(0, f"other-{number}"))) for number in range(SPARE)
+    ]
+    await eventually_async("others ask", lambda: handler.waiting == MOST_JUDGED + SPARE)
+    assert (await handler.handle(forged(0, "one-more"))).status == 503
+    same = await handler.handle(json.dumps(review(SPOT, SPOT)).encode())
+    world.readable.set()
+    assert {each.status for each in await asyncio.gather(*posts)} == {200}
+    assert (await handler.handle(forged(100))).status == 200
     assert (beyond.status, beyond.retry) == (503, True)
     assert same.status == 200
 
@@ -315,7 +288,6 @@ def test_warnings_come_with_the_answer_and_are_counted(wording: Wording) -> None
 
 
 def test_too_many_warnings_are_cut_before_the_api_server_does(wording: Wording) -> None:
-    """At a line's end, with their number."""
     labels = {f"{at:03}.example/{'x' * 50}": "a" for at in range(60)}
     first = stored("PlacementPolicy", "a", overrides={"labels": labels})
     second = stored("PlacementPolicy", "b", defaults={"labels": dict.fromkeys(labels, "b")})
@@ -362,7 +334,6 @@ def test_an_object_that_is_nested_too_deeply_is_refused() -> None:
 
 
 def test_an_internal_error_is_not_a_decision() -> None:
-    """500, counted as a bug."""
     world = World(SPOT)
     world.nodes = [None]  # type: ignore[list-item]
     with logged(logging.ERROR) as lines:

@@ -47,7 +47,6 @@ WORLD = (
 def said(
     came: Json, *texts: str, nodes: Any = WORLD, known: Prospects | None = None, **arrival: Any
 ) -> str:
-    """What is said of the pod under the policies."""
     policies = policy_set(*texts)
     decision = decide(Arrival(came, "ml-team", {}, "someone", **arrival), policies, Cluster())
     return (known or Prospects(NodeGroups(nodes))).unplaceable(came, decision, policies)
@@ -59,7 +58,6 @@ def asking(**resources: str) -> Json:
 
 
 def test_a_pod_that_a_node_admits_produces_no_warning() -> None:
-    """Whether policies placed it or not."""
     assert said(pod()) == ""
     assert said(pod(nodeSelector={"pool": "web"})) == ""
     assert said(pod(), policy("p", "defaults: {nodeSelector: {pool: web}}")) == ""
@@ -77,7 +75,6 @@ def test_the_policy_that_shuts_the_pod_out_is_named(wording: Wording) -> None:
 
 
 def test_a_policy_that_asks_what_the_pod_says_is_not_blamed(wording: Wording) -> None:
-    """Nor one that only asks for another thing."""
     text = said(
         pod(nodeSelector={"pool": "ml"}),
         policy("same", "defaults: {nodeSelector: {pool: ml}}"),
@@ -121,7 +118,6 @@ def test_classes_are_called_by_their_names(wording: Wording) -> None:
 
 
 def test_required_affinity_is_described_by_its_requirements(wording: Wording) -> None:
-    """Of several terms, as a whole."""
     one = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a", "b"]}]}
     two = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["c"]}]}
 
@@ -196,7 +192,6 @@ def test_nodes_on_demand_produce_no_warning(wording: Wording) -> None:
 
 
 def test_cached_explanations_are_dropped_when_a_node_changes() -> None:
-    """One that comes, and one that goes."""
     groups = NodeGroups(WORLD)
     known = Prospects(groups)
     came = pod(nodeSelector={"pool": "new"})
@@ -210,7 +205,6 @@ def test_cached_explanations_are_dropped_when_a_node_changes() -> None:
 def test_the_same_is_reported_again_of_another_pod_of_the_kind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without a look at the nodes; under other policies again."""
     known = Prospects(NodeGroups(WORLD))
     texts = (policy("p", "defaults: {nodeSelector: {pool: ml}}"),)
     first = said(pod(), *texts, known=known)

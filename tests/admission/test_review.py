@@ -45,7 +45,6 @@ def test_the_request_s_own_namespace_counts() -> None:
 
 
 def test_what_a_request_may_lack_is_empty() -> None:
-    """No name, no word of a dry run."""
     bare = review()
     for member in ("name", "dryRun", "oldObject", "options", "resource"):
         del bare["request"][member]
@@ -73,7 +72,6 @@ def test_deep_nesting_is_refused(where: bytes) -> None:
 
 
 def test_deep_nesting_within_a_pod_is_refused() -> None:
-    """A review around it makes no difference."""
     deep = b"[" * 5000 + b"]" * 5000
     assert "not JSON" in refused(body(obj={"deep": "HERE"}).replace(b'"HERE"', deep))
 
@@ -87,13 +85,11 @@ def test_an_integer_over_64_bits_is_refused(number: str) -> None:
 
 @pytest.mark.parametrize("number", ["9223372036854775807", "-9223372036854775808"])
 def test_integers_of_64_bits_are_exact(number: str) -> None:
-    """The largest and the smallest are taken as they are."""
     text = body(obj={"n": "HERE"}).replace(b'"HERE"', number.encode())
     assert parse(text).pod["n"] == int(number)
 
 
 def test_many_digits_in_a_string_are_not_a_number() -> None:
-    """A value that looks like one stays what it is."""
     assert parse(body(obj={"n": "1" * 400})).pod["n"] == "1" * 400
 
 
@@ -120,7 +116,6 @@ def test_what_is_not_a_review_of_our_version_is_refused(
 
 @pytest.mark.parametrize("text", [b"null", b"true", b"1", b"1.5", b'"a"', b"[]"])
 def test_a_body_that_is_not_an_object_is_refused(text: bytes) -> None:
-    """JSON it is, a review it is not."""
     assert "not an AdmissionReview" in refused(text)
 
 
@@ -257,7 +252,6 @@ def test_a_pod_with_all_that_the_budget_of_a_pod_allows_is_read() -> None:
     "number", [b"1." + b"1" * 30, b"1" * 30 + b".5", b"1" * 30 + b"e-5", b"1e-" + b"1" * 30]
 )
 def test_a_number_that_is_not_an_integer_may_have_many_digits(number: bytes) -> None:
-    """It is a float to everybody."""
     assert isinstance(parse(_spec(b'{"n":' + number + b"}")).pod["spec"]["n"], float)
 
 

@@ -112,7 +112,6 @@ def test_a_second_call_is_decided_as_any_call() -> None:
 
 
 def test_a_second_call_that_rejects_is_counted() -> None:
-    """No stamp hides a rejection."""
     webhook = Webhook(policy_set(POOL))
     _, patched = answered(webhook, pod())
     patched["spec"]["nodeSelector"] = {"pool": "other"}
@@ -122,7 +121,6 @@ def test_a_second_call_that_rejects_is_counted() -> None:
 
 
 def test_the_log_marks_a_second_call(caplog: pytest.LogCaptureFixture) -> None:
-    """The line has all of its decision."""
     caplog.set_level(logging.DEBUG, logger="webhook.admission.handler")
     webhook = Webhook(policy_set(SPOT))
     webhook.post(review(answered(webhook, pod())[1]))
@@ -211,7 +209,6 @@ def test_an_answer_is_taken_once_and_the_oldest_first() -> None:
 
 
 def test_the_memory_of_answers_is_bounded() -> None:
-    """The oldest are forgotten first."""
     answers = Answers(2)
     for at in range(5):
         answers.remember(b"%d" % at, FirstCall(float(at), no_node=False))

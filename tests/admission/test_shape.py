@@ -33,14 +33,12 @@ WORKER = {names.RUN: "a", names.ROLE: "worker", names.REPLICA_INDEX: "0"}
 
 
 def shape_of(shapes: Shapes, pod: Arrival) -> bytes | None:
-    """Of a pod of a run."""
     seen = receive_pod(pod)
     assert seen is not None
     return shapes.shape_of(seen)
 
 
 def alike(*texts: str, one: dict[str, str], other: dict[str, str]) -> bool:
-    """Whether pods with these labels have one shape."""
     shapes = Shapes(policies(*dict.fromkeys((PLAIN, *texts))))
     return shape_of(shapes, arrival(one)) == shape_of(shapes, arrival(other))
 
@@ -88,7 +86,6 @@ def test_unused_values_do_not_change_the_shape(
     ],
 )
 def test_what_the_set_reads_or_writes_makes_a_shape(text: str, other: dict[str, str]) -> None:
-    """Role and kind always do."""
     assert not alike(text, one=WORKER, other=other)
 
 
@@ -109,7 +106,6 @@ def test_the_end_of_an_exception_makes_a_shape() -> None:
 
 
 def test_containers_count_as_far_as_they_are_asked_for() -> None:
-    """Their resources, if any policy asks for resources."""
     with_gpu: dict[str, Any] = {
         "containers": [{"name": "m", "resources": {"limits": {"gpu": "1"}}}]
     }

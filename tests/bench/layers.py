@@ -61,7 +61,7 @@ async def _measure(rounds: int, calls: int) -> dict[str, list[float]]:
     metrics = Metrics()
     handler = Handler(DecisionInputs(lambda: policies, _Namespaces(), lambda: None), metrics)
     app = ClosingConnections(
-        InFlightLimit(admission_app({PATH: handler}, metrics), 600, waiting=int), Drain(10)
+        InFlightLimit(admission_app({PATH: handler.handle}, metrics), 600, waiting=int), Drain(10)
     )
     result: dict[str, list[float]] = {
         "decode": [],

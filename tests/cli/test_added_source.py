@@ -1,4 +1,4 @@
-"""A made-up system, added by one file, is recognized by every command and by the webhook."""
+"""A made-up system, added by one file: webhook, install, guide. golden/sessions/ has the rest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.fast_yaml import load_all_yaml
-from tests.wording import mentions
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.cli import fairlead
@@ -72,15 +71,6 @@ spec:
   handSelector: {disk: ssd}
   template: {spec: {containers: [{name: main, image: i}]}}
 """
-TEST = """\
-apiVersion: fairlead.dev/v1alpha1
-kind: PolicyTest
-policies: [acme.yaml, hands.yaml]
-tests:
-- name: a hand goes to its pool
-  pod: {labels: {acme.example.com/job: mnist, acme.example.com/part: hand}}
-  expect: {policies: [hands]}
-"""
 
 
 @pytest.fixture
@@ -98,12 +88,6 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(fairlead, list(map(str, arguments)))
 
 
-def test_check_takes_it(folder: Path) -> None:
-    """Also alone."""
-    assert run("check", folder / "policies").exit_code == 0
-    assert run("check", folder / "policies" / "acme.yaml").exit_code == 0
-
-
 def test_sources_lists_it_in_its_place(folder: Path) -> None:
     """By precedence: below JobSet, above notebooks."""
     result = run("sources", "--policies", folder / "policies", "-o", "json")
@@ -111,61 +95,6 @@ def test_sources_lists_it_in_its_place(folder: Path) -> None:
     at = names.index("acme")
     assert names[at + 1] == "kubeflow-notebooks"
     assert "acme" not in run("sources").stdout
-
-
-def test_mutate_and_explain_know_its_pods(folder: Path) -> None:
-    """What a policy sets goes into the object's own fields."""
-    given = ("-f", folder / "training.yaml", "--policies", folder / "policies")
-    names = run("mutate", *given, "-o", "name")
-    mentions(names.stdout, "boss", "unchanged", "hand × 3", "placed", "hands")
-    (printed,) = load_all_yaml(run("mutate", *given, "-o", "yaml").stdout)
-    assert printed["spec"]["handSelector"] == {"disk": "ssd", "pool": "hands"}
-    told = run("explain", *given)
-    mentions(told.stdout, "mnist", "pytorch", "worker")
-    alone = run("explain", *given[:2], "--policies", folder / "policies" / "hands.yaml")
-    mentions(alone.stdout, "not part of a run")
-
-
-def test_a_field_that_it_does_not_cover_is_told(folder: Path) -> None:
-    """As of any other system."""
-    (folder / "training.yaml").write_text(TRAINING + "  overrides: {}\n")
-    result = run("mutate", "-f", folder / "training.yaml", "--policies", folder / "policies")
-    mentions(result.stderr, "Training/mnist", "spec.overrides", "not read")
-
-
-@pytest.mark.parametrize("command", ["mutate", "explain"])
-@pytest.mark.parametrize("count", ["'3'", "-1", "2.5", "[3]", "true"])
-def test_a_number_of_pods_that_is_none_is_an_error(folder: Path, command: str, count: str) -> None:
-    """With its place in the file; the other pods of the object are still shown."""
-    (folder / "training.yaml").write_text(TRAINING.replace("hands: 3", f"hands: {count}"))
-    given = ("-f", folder / "training.yaml", "--policies", folder / "policies")
-    result = run(command, *given)
-
-    assert result.exit_code == 1
-    mentions(result.stderr, ": Training/mnist: spec.hands: is", "0 or more")
-    mentions(result.stdout, "boss")
-    assert "hand ×" not in result.stdout
-    compared = run("diff", folder / "policies", folder / "policies", "--pods", given[1])
-    assert compared.exit_code == 2
-    mentions(compared.stderr, "spec.hands: is", "0 or more")
-
-
-def test_policy_tests_know_its_pods(folder: Path) -> None:
-    """Through the documents that the test names."""
-    (folder / "policies" / "hands.test.yaml").write_text(TEST)
-    result = run("test", folder / "policies")
-    assert result.exit_code == 0, result.output
-
-
-def test_diff_shows_what_adding_it_changes(folder: Path) -> None:
-    """Pods that are of no run before are placed after."""
-    before = folder / "before"
-    before.mkdir()
-    (before / "hands.yaml").write_text(POLICY)
-    given = ("diff", before, folder / "policies", "--pods", folder / "training.yaml")
-    result = run(*given)
-    mentions(result.output, "3 placed differently", "hand × 3")
-    assert run("diff", before, before, "--pods", folder / "training.yaml").exit_code == 0
 
 
 def test_the_webhook_places_its_pods_and_warns_of_its_workloads() -> None:
@@ -218,12 +147,6 @@ def test_install_creates_a_source_as_an_object(folder: Path) -> None:
         assert kinds.index("RunSource") < kinds.index("Deployment")
         assert "acme-0.fairlead.dev" in result.stdout
         assert "trainings" in result.stdout
-
-
-def test_install_refuses_other_documents_as_sources(folder: Path) -> None:
-    """They are no systems."""
-    wrong = run("install", "--dry-run", "--source", folder / "policies" / "hands.yaml")
-    mentions(wrong.output, "PlacementPolicy", "want documents RunSource only")
 
 
 def test_entries_are_made_of_the_table_that_is_given() -> None:

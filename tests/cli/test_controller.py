@@ -16,7 +16,6 @@ from click.testing import CliRunner
 from tests.kube.fake_api import write_kubeconfig
 from tests.server.serving import get, readiness
 from tests.wording import Wording, mentions
-from webhook.backoff import RESTART_DELAYS
 from webhook.cli.controller import command
 from webhook.controller import controller_process
 from webhook.controller.settings import ControllerSettings
@@ -88,22 +87,6 @@ def test_a_controller_of_one_namespace_sees_nothing_of_the_cluster(kubeconfig: P
         conditions = readiness(int(str(started(one)["health_port"])))[1]["conditions"]
         one.kill()
     assert not {"policy-status", "nodes", "capacityclasses"} & set(conditions)
-
-
-def test_a_holder_must_give_up_before_another_may_begin() -> None:
-    """Times that would let two lead are refused before anything is done."""
-    options = ["--lease-duration", "5", "--renew-deadline", "5"]
-    result = CliRunner().invoke(command, options)
-    assert result.exit_code == 2
-    assert "--retry-period < --renew-deadline < --lease-duration" in result.output
-
-
-def test_reports_require_the_status_of_policies() -> None:
-    """Policies in files, and a controller of one namespace, have no reports."""
-    for options in (["--no-policy-status"], ["--namespace", "lab"]):
-        result = CliRunner().invoke(command, ["--policy-reports", *options])
-        assert result.exit_code == 2
-        mentions(result.output, "--policy-reports requires --policy-status")
 
 
 def settings_of(monkeypatch: pytest.MonkeyPatch, *options: str) -> ControllerSettings:
@@ -182,42 +165,6 @@ def test_two_processes_of_one_host_are_two_candidates(monkeypatch: pytest.Monkey
     one, other = settings_of(monkeypatch), settings_of(monkeypatch)
     assert one.identity != other.identity
     assert one.identity.startswith(socket.gethostname())
-
-
-@pytest.mark.parametrize(
-    ("options", "facts"),
-    [
-        (["first=20", "longest=5"], ["first 20 is", "longest 5:"]),
-        (["longest=5"], [f"first {RESTART_DELAYS.first:g} (the default)", "longest 5:"]),
-        (["first=400"], ["first 400 is", f"longest {RESTART_DELAYS.longest:g} (the default)"]),
-    ],
-    ids=["both", "longest", "first"],
-)
-def test_the_first_restart_backoff_may_not_exceed_the_longest(
-    options: list[str], facts: list[str]
-) -> None:
-    """Both values are named, which of them nobody gave, and the order that is wanted."""
-    result = CliRunner().invoke(command, [f"--restart-backoff-{each}" for each in options])
-    assert result.exit_code == 2
-    mentions(result.output, *(f"--restart-backoff-{fact}" for fact in facts), "first <= longest")
-
-
-@pytest.mark.parametrize("value", ["0", "0.05", "nan", "inf", "1e17"])
-@pytest.mark.parametrize("option", ["--restart-backoff-first", "--restart-backoff-longest"])
-def test_a_wait_that_no_run_could_have_is_refused(option: str, value: str) -> None:
-    """Or each run whose pod fails could not be reconciled."""
-    result = CliRunner().invoke(command, [f"{option}={value}"])
-    assert result.exit_code == 2
-    mentions(result.output, option, value, "0.1 to 86400")
-
-
-def test_an_address_of_a_replica_has_a_host_and_a_port(wording: Wording) -> None:
-    """Anything else is refused before anything is done."""
-    result = CliRunner().invoke(command, ["--webhook-replica", "8081"])
-    assert result.exit_code == 2
-    error = result.output.partition("Error: ")[2]
-    mentions(error, "--webhook-replica", "'8081'", "host", "port")
-    wording(error)
 
 
 def test_a_kubeconfig_that_is_not_there_ends_it(tmp_path: Path, wording: Wording) -> None:

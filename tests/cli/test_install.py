@@ -54,13 +54,6 @@ def test_every_overlay_can_be_chosen(overlay: str) -> None:
     assert listed(overlay)[0]["kind"] == "CustomResourceDefinition"
 
 
-def test_reports_are_not_for_policies_in_files() -> None:
-    """The status of policies, which they rest on, is of objects."""
-    refused = install("--dry-run", "--policy-reports", "--policies-from-files")
-    assert refused.exit_code == 2
-    mentions(refused.output, "--policy-reports", "leave out", "--policies-from-files")
-
-
 def test_overlays_are_joined() -> None:
     """What is in both is there once."""
 
@@ -70,29 +63,6 @@ def test_overlays_are_joined() -> None:
     both = named("default", "monitoring")
     assert set(both) == {*named("default"), *named("monitoring")}
     assert len(both) == len(set(both))
-
-
-@pytest.mark.parametrize(
-    ("options", "facts"),
-    [
-        (["--overlay", "of-mine"], ["'of-mine'", "default, cert-manager"]),
-        (["--source", "mlflow"], ["'mlflow'", "mlrun"]),
-        (["--webhook-url", "https://192.0.2.1/mutate"], ["--webhook-url", "--webhook-ca"]),
-        (["--webhook-url", "http://192.0.2.1", "--webhook-ca", __file__], ["https://"]),
-        (["-o", "yaml"], ["-o", "--dry-run"]),
-        (["--timeout", "0"], ["--timeout"]),
-    ],
-    ids=["overlay", "source", "no CA", "plain HTTP", "output", "timeout"],
-)
-def test_wrong_usage_is_reported_before_any_action(
-    options: list[str], facts: list[str], wording: Wording
-) -> None:
-    """With exit code 2, and what is wanted."""
-    told = install(*options)
-    assert told.exit_code == 2
-    error = told.stderr.partition("Error: ")[2]
-    mentions(error, *facts)
-    wording(error)
 
 
 def test_policies_get_names_that_a_config_map_can_have(tmp_path: Path) -> None:
@@ -128,10 +98,3 @@ def test_every_command_has_examples_and_exit_codes(command: str) -> None:
     assert told.exit_code == 0
     assert "Examples:" in told.stdout
     assert "Exit codes:" in told.stdout
-
-
-def test_disabling_needs_to_know_for_how_long() -> None:
-    """Nobody disables it for ever."""
-    told = CliRunner().invoke(fairlead, ["disable"])
-    assert told.exit_code == 2
-    assert "--for" in told.stderr

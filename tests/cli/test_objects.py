@@ -89,31 +89,6 @@ def test_plain_scalars_are_what_kubectl_makes_of_them(tmp_path: Path) -> None:
     assert [type(value) for value in found.value["v"]] == [type(value) for value in values]
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "fact"),
-    [
-        ("kind: Pod\nkind: Job", "2:1", "line 1"),
-        ("a: b", "1:1", "Kubernetes object"),
-        ("- kind: Pod", "1:1", "Kubernetes object"),
-        ("kind: List\nitems:\n- kind: Pod\n- 7", "4:3", "Kubernetes object"),
-    ],
-    ids=["key twice", "no kind", "a list", "in a List"],
-)
-def test_a_document_that_is_not_an_object_is_named_with_its_place(
-    tmp_path: Path, text: str, place: str, fact: str, wording: Wording
-) -> None:
-    """Duplicate keys, documents without a kind."""
-    problem = problems(tmp_path, text)[0]
-    assert problem.startswith(f"objects.yaml:{place}: ")
-    mentions(problem, fact)
-    wording(problem)
-
-
-def test_invalid_yaml_is_reported_with_its_place(tmp_path: Path) -> None:
-    """With the words of the parser."""
-    assert problems(tmp_path, "kind: [")[0].startswith("objects.yaml:2:1: not YAML: ")
-
-
 def test_every_problem_of_every_file_is_named(tmp_path: Path) -> None:
     """A file that is not there, one that is no text, and one that is no YAML, all at once."""
     (tmp_path / "a.yaml").write_bytes(b"\xff")
@@ -194,36 +169,4 @@ def test_a_namespace_that_is_not_there_is_not_guessed(tmp_path: Path, wording: W
     assert cluster.peek("c") is None
     with pytest.raises(NotSynced) as unknown:
         asyncio.run(cluster.labels("c"))
-    mentions(str(unknown.value), "namespace c: ", "cluster.yaml")
     wording(str(unknown.value), {tmp_path: "TMP"})
-
-
-@pytest.mark.parametrize(
-    ("text", "problems"),
-    [
-        (b"a: [", [["cluster.yaml:2:1:", "not YAML"]]),
-        (b"\xff", [["not UTF-8"]]),
-        ("kind: Pod\nmetadata: {name: p}", [["cluster.yaml:1:1:", "Pod/p"]]),
-        ("kind: Namespace", [["cluster.yaml:1:1:", "Namespace/(no name)"]]),
-        ("- a\n- b", [["cluster.yaml:1:1:", "kind"]]),
-        (
-            "kind: Namespace\nmetadata: {name: a, labels: {b: true}}\n---\nkind: Pod",
-            [
-                ["cluster.yaml:2:", "Namespace/a:", "metadata.labels.b", "true", "quotes"],
-                ["cluster.yaml:4:1:", "Pod/(no name)"],
-            ],
-        ),
-    ],
-    ids=["no YAML", "no text", "a Pod", "no name", "a list", "two"],
-)
-def test_every_problem_is_named(
-    tmp_path: Path, text: str | bytes, problems: list[list[str]], wording: Wording
-) -> None:
-    """With file, line and column, and the object's kind and name."""
-    with pytest.raises(UnreadableInput) as caught:
-        read_text(tmp_path, text)
-    assert len(caught.value.problems) == len(problems)
-    for problem, facts in zip(caught.value.problems, problems, strict=True):
-        mentions(problem, "cluster.yaml", *facts)
-    if "not YAML" not in str(caught.value):
-        wording("\n".join(caught.value.problems), {tmp_path: "TMP"})

@@ -68,28 +68,3 @@ def test_the_definition_of_one_kind_is_printed_alone(definition: Json) -> None:
 
     assert load_yaml(printed("crd", kind)) == definition
     assert json.loads(printed("crd", kind, "-o", "json")) == definition
-
-
-@pytest.mark.parametrize(
-    ("arguments", "cure"),
-    [
-        (("crd", "-o", "markdown"), "fairlead schema run -o markdown"),
-        (("run", "run"), "fairlead schema crd run"),
-    ],
-)
-def test_what_goes_with_definitions_alone_goes_with_nothing_else(
-    arguments: tuple[str, ...], cure: str
-) -> None:
-    """What a kind's fields mean is said once; a second kind means something of crd only."""
-    result = CliRunner().invoke(command, arguments)
-
-    assert result.exit_code == 2
-    assert cure in " ".join(result.output.split())
-
-
-def test_an_unknown_kind_is_a_usage_error() -> None:
-    """Exit code 2, with the kinds that there are."""
-    result = CliRunner().invoke(command, ["pod"])
-
-    assert result.exit_code == 2
-    assert "placementpolicy" in result.output

@@ -8,8 +8,6 @@ import re
 import shlex
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import webhook
 from certs.authority import new_authority
@@ -29,7 +26,6 @@ from tests.eventually import eventually
 from tests.server.clients import client
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.cli.serve import command
 from webhook.server.serving_certificates import self_signed
 
 NEVER = "3600"
@@ -426,46 +422,6 @@ def test_an_api_server_that_cannot_be_reached_is_waited_for(tmp_path: Path) -> N
         assert 'fairlead_cache_age_seconds{resource="namespaces"} +Inf' in server.metrics()
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--self-signed"], "--policies-from-cluster"),
-        (["--policies", "p", "--policies-from-cluster", "--self-signed"], "not both"),
-        (
-            ["--policies-from-cluster", "--self-signed", "--namespaces", "n"],
-            "not with --namespaces",
-        ),
-        (["--policies", "p"], "--self-signed"),
-        (["--policies", "p", "--cert", "c"], "--key"),
-        (["--policies", "p", "--self-signed", "--cert", "c", "--key", "k"], "--self-signed"),
-        (["--policies", "p", "--cert", "c", "--key", "k", "--ca-out", "f"], "--ca-out"),
-        (["--policies", "p", "--cert", "c", "--key", "k", "--name", "n"], "--name"),
-        (["--policies", "p", "--self-signed", "--kubeconfig", "k", "--namespaces", "n"], "both"),
-        (["--policies", "p", "--self-signed", "--events", "--namespaces", "n"], "--events"),
-        (["--policies", "p", "--self-signed", "--port", "65536"], "65536"),
-        (["--policies", "p", "--self-signed", "--grace", "-1"], "--grace"),
-        (["--policies", "p", "--self-signed", "--max-in-flight", "0"], "--max-in-flight"),
-        (["--policies", "p", "--self-signed", "--max-connections", "600"], "--max-in-flight 600"),
-        (["--policies", "p", "--self-signed", "--tls-secret", "s"], "--tls-secret"),
-        (["--policies", "p", "--tls-secret", "a/b/c"], "NAMESPACE/NAME"),
-        (["--policies", "p", "--tls-secret", "/c"], "NAMESPACE/NAME"),
-        (["--policies", "p", "--tls-secret", "s", "--namespaces", "n"], "--namespaces"),
-        (["--policies", "p", "--self-signed", "--nodes", "--namespaces", "n"], "--nodes"),
-        (["--policies", "p", "--tls-secret", "s", "--webhook-configuration", "a/b"], "'a/b'"),
-        (["--policies", "p", "--tls-secret", "s", "--client-name", "n"], "--client-ca"),
-        (["--policies", "p", "--tls-secret", "s", "--tls-min-version", "1.1"], "1.2"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_wrong_usage_is_exit_code_2(options: list[str], says: str, wording: Wording) -> None:
-    """With the option that is wrong."""
-    done = CliRunner().invoke(command, options)
-    assert done.exit_code == 2
-    error = done.output.partition("Error: ")[2]
-    mentions(error, says)
-    wording(error)
-
-
 def test_the_example_of_the_guide_admits_only_its_caller(tmp_path: Path) -> None:
     """The command of docs/guides/webhook-port.md, with files of this machine instead of a pod's.
 
@@ -514,11 +470,3 @@ def test_what_cannot_be_had_ends_it_with_the_reason(tmp_path: Path) -> None:
     assert absent in failed(tmp_path, cluster=("--namespaces", absent))
     assert "--ca-out" in failed(tmp_path, "--ca-out", f"{absent}/ca.crt")
     assert "--name" in failed(tmp_path, "--name", "")
-
-
-def test_its_help_imports_nothing_heavy() -> None:
-    """So that it is there at once."""
-    heavy = ["pydantic", "kubernetes", "uvicorn", "starlette", "cryptography", "yaml"]
-    code = f"import sys, webhook.cli.serve;print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

@@ -8,8 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from webhook.cli.sources import command, render
-from webhook.identity import READ_ANNOTATIONS, READ_LABELS
-from webhook.sources import SOURCES
+from webhook.sources import SHIPPED, SOURCES
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "sources.md"
 
@@ -25,7 +24,7 @@ def test_the_text_fits_a_terminal_and_cuts_no_key() -> None:
     text = render(SOURCES)
     assert max(map(len, text.splitlines())) <= 100
     assert set(text.replace(",", " ").replace(":", " ").replace("=", " ").split()) >= (
-        READ_LABELS | READ_ANNOTATIONS
+        SHIPPED.read_labels | SHIPPED.read_annotations
     )
 
 

@@ -8,11 +8,14 @@ import sys
 import pytest
 
 # Each of these costs a tenth of a second or more, or means that one does.
-HEAVY = ("pydantic", "yaml", "orjson", "jsonpatch", "kubernetes", "starlette", "cryptography")
+HEAVY = (
+    *("pydantic", "yaml", "orjson", "jsonpatch", "kubernetes", "starlette", "uvicorn"),
+    "cryptography",
+)
 
 
 @pytest.mark.parametrize(
-    "command", ["check", "mutate", "explain", "policies", "run.status", "run.logs"]
+    "command", ["check", "mutate", "explain", "policies", "run.status", "run.logs", "serve"]
 )
 def test_a_commands_module_imports_nothing_heavy(command: str) -> None:
     """Its body does, after --help has had its chance."""

@@ -27,10 +27,11 @@ from webhook.controller.certificates.certificate_objects import (
     both,
     bundles,
 )
-from webhook.controller.certificates.keeper import Keeper, Writes
+from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.observe import Address, Observer
 from webhook.kube.client import Client, connect
 from webhook.kube.watched_objects import data_of
+from webhook.kube.writer import Writes
 from webhook.sandbox.control_plane import ControlPlane
 
 ENTRIES = ("one.fairlead.dev", "two.fairlead.dev")

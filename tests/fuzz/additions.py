@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.laws.strategies import EFFECTS, KEYS, PREFERRED, REQUIRED, TAINT_KEYS, one, pods, some
 from webhook import names
-from webhook.identity import READ_ANNOTATIONS, READ_LABELS
 from webhook.names import LAST_APPLIED
+from webhook.sources import SHIPPED
 
 Json = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -113,10 +113,10 @@ owners = st.lists(
 ).map(lambda found: [{**found[0], "controller": True}, *found[1:]])
 
 label_maps = st.dictionaries(
-    one(*sorted(READ_LABELS), "app", "a.b/c_d", LONG_KEY), one(*LABEL_VALUES), max_size=4
+    one(*sorted(SHIPPED.read_labels), "app", "a.b/c_d", LONG_KEY), one(*LABEL_VALUES), max_size=4
 )
 annotation_maps = st.dictionaries(
-    one(*sorted(READ_ANNOTATIONS), "a", "x.y/z", LONG_KEY, names.PLACEMENT),
+    one(*sorted(SHIPPED.read_annotations), "a", "x.y/z", LONG_KEY, names.PLACEMENT),
     one(*TEXTS),
     max_size=3,
 )
@@ -139,11 +139,11 @@ SOUND: tuple[st.SearchStrategy[Addition], ...] = (
     additions(at("spec", "initContainers"), containers.map(lambda c: [{**c[0], "name": "init"}])),
     additions(at("spec", "volumes"), volumes),
     additions(at("metadata", "ownerReferences"), owners),
-    st.sampled_from(sorted(READ_LABELS)).flatmap(
+    st.sampled_from(sorted(SHIPPED.read_labels)).flatmap(
         lambda key: additions(at("metadata", "labels", key), one(*LABEL_VALUES))
     ),
     additions(at("metadata", "labels", LONG_KEY), one(*LABEL_VALUES)),
-    st.sampled_from(["a", "x.y/z", names.PLACEMENT, *sorted(READ_ANNOTATIONS)]).flatmap(
+    st.sampled_from(["a", "x.y/z", names.PLACEMENT, *sorted(SHIPPED.read_annotations)]).flatmap(
         lambda key: additions(at("metadata", "annotations", key), one(*TEXTS))
     ),
     additions(at("metadata", "annotations", names.CAPACITY), capacity_requests),

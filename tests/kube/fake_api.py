@@ -47,7 +47,6 @@ class Answer:
         self._writer = writer
 
     async def json(self, body: object, status: int = 200, **headers: str) -> None:
-        """A whole answer."""
         await self.raw(json.dumps(body).encode(), status, **headers)
 
     async def status(self, code: int, reason: str, message: str, **headers: str) -> None:
@@ -56,21 +55,17 @@ class Answer:
         await self.json(body, code, **headers)
 
     async def raw(self, body: bytes, status: int = 200, **headers: str) -> None:
-        """A whole answer of bytes."""
         await self._head(status, {**headers, "Content-Length": str(len(body))})
         self._writer.write(body)
         await self._writer.drain()
 
     async def begin(self) -> None:
-        """The head of an answer that goes on."""
         await self._head(200, {"Transfer-Encoding": "chunked"})
 
     async def event(self, type: str, seen: object) -> None:  # noqa: A002 (the field's name)
-        """One whole watch event."""
         await self.chunk(json.dumps({"type": type, "object": seen}).encode() + b"\n")
 
     async def chunk(self, data: bytes) -> None:
-        """One piece of an answer that goes on."""
         self._writer.write(b"%x\r\n%s\r\n" % (len(data), data))
         await self._writer.drain()
 
@@ -96,7 +91,6 @@ class FakeApi:
     url: str = ""
 
     async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the one request of a connection."""
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             first, *lines = head.strip().split("\r\n")
@@ -174,7 +168,6 @@ def write_kubeconfig(folder: Path, server: str, **user: Any) -> Path:
 
 
 def client_of(api: FakeApi, folder: Path, *, timeout: float = 60.0, **user: Any) -> Client:
-    """A client of the fake server."""
     file = write_kubeconfig(folder, api.url, **user)
     return Client(lambda: load(file, environ={}), timeout=timeout)
 

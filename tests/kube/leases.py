@@ -38,18 +38,15 @@ class Leases:
     def holder(self) -> str:
         return str(self.stored["spec"]["holderIdentity"]) if self.stored else ""
 
-    def get(self) -> dict[str, Any]:
-        if self.stored is None:
-            raise ClusterError("absent", status=404, reason="NotFound")
-        return self.stored
-
     def create(self, body: Mapping[str, Any]) -> dict[str, Any]:
         if self.stored is not None:
             raise ClusterError("taken", status=409, reason="AlreadyExists")
         return self._store(body["metadata"], body["spec"])
 
     def patch(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        current = self.get()["metadata"]
+        if self.stored is None:
+            raise ClusterError("absent", status=404, reason="NotFound")
+        current = self.stored["metadata"]
         if body["metadata"]["resourceVersion"] != current["resourceVersion"]:
             raise ClusterError("changed meanwhile", status=409, reason="Conflict")
         return self._store(current, body["spec"])
@@ -69,28 +66,28 @@ class Line:
     leases: Leases
     fate: Callable[[], Fate] = Fate
     requests: int = 0
-    late: set[asyncio.Task[dict[str, Any]]] = field(default_factory=set)
+    late: set[asyncio.Task[Any]] = field(default_factory=set)
 
     def client(self) -> Client:
         return cast("Client", self)
 
-    async def get(self, path: str) -> dict[str, Any]:
+    async def find(self, path: str) -> Any:
         assert path == f"{COLLECTION}/the-lease"
-        return await self._carry(self.leases.get)
+        return await self._carry(lambda: self.leases.stored)
 
-    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def create(self, path: str, body: Mapping[str, Any]) -> Any:
         assert (path, body["metadata"]) == (COLLECTION, {"name": "the-lease"})
         return await self._carry(lambda: self.leases.create(body))
 
-    async def patch(self, path: str, body: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    async def patch(self, path: str, body: Mapping[str, Any], kind: str) -> Any:
         assert (path, kind) == (f"{COLLECTION}/the-lease", "merge")
         return await self._carry(lambda: self.leases.patch(body))
 
-    async def _carry(self, done: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    async def _carry(self, done: Callable[[], Any]) -> Any:
         self.requests += 1
         fate = self.fate()
 
-        async def there() -> dict[str, Any]:
+        async def there() -> Any:
             await asyncio.sleep(fate.there)
             return done()
 
@@ -107,7 +104,6 @@ class Line:
         return answer
 
     async def settle(self) -> None:
-        """Wait for everything that is still on its way."""
         for going in self.late:
             with suppress(ClusterError):
                 await going

@@ -39,7 +39,6 @@ def node(name: str, version: int = 5, *, beat: int = 0, **labels: str) -> Json:
 
 
 def listing(*items: Json, version: int = 10) -> Json:
-    """A NodeList of one page."""
     return {"metadata": {"resourceVersion": str(version)}, "items": list(items)}
 
 

@@ -19,13 +19,10 @@ if TYPE_CHECKING:
 
 
 def thing(name: str, version: int, value: str = "") -> dict[str, Any]:
-    """An object of the collection."""
     return {"metadata": {"name": name, "resourceVersion": str(version)}, "value": value}
 
 
 def listing(version: int, *things: dict[str, Any]) -> Callable[[Answer], Awaitable[None]]:
-    """A list of one page."""
-
     async def step(answer: Answer) -> None:
         await answer.json({"metadata": {"resourceVersion": str(version)}, "items": list(things)})
 

@@ -14,7 +14,6 @@ from webhook.kube.answers import decode, refusal, without_depths
 
 
 def test_a_refusal_carries_status_reason_and_the_servers_message() -> None:
-    """What a Status object says is what the error says."""
     body = {"kind": "Status", "code": 409, "reason": "AlreadyExists", "message": "pods a exists"}
     error = refusal(409, {}, json.dumps(body).encode(), "POST /x")
     assert (error.status, error.reason, error.retry_after) == (409, "AlreadyExists", None)
@@ -51,7 +50,6 @@ def test_a_refusal_by_another_component_is_reported_by_its_status(body: bytes) -
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"<html>", b'{"a": NaN}', b"\xff"])
 def test_an_answer_that_is_not_an_object_is_an_error(body: bytes) -> None:
-    """Nothing is guessed from it."""
     with pytest.raises(ClusterError, match="not a JSON object"):
         decode(body, "GET /x")
 
@@ -88,7 +86,6 @@ def cut(value: Any, most: int) -> Any:
 @example("[]", 0)
 @given(json_values, st.integers(0, 4))
 def test_only_what_is_too_deep_becomes_null(value: Any, most: int) -> None:
-    """Brackets within texts are no levels."""
     for text in (json.dumps(value), json.dumps(value, indent=1)):
         assert json.loads(without_depths(text.encode(), most)) == cut(value, most)
 
@@ -97,6 +94,5 @@ def test_only_what_is_too_deep_becomes_null(value: Any, most: int) -> None:
     "text", [b"", b"{", b"]", b"}{", b'"', b"[" * 9000, b"{" * 600 + b"}" * 599, b"<html>{}]"]
 )
 def test_invalid_json_becomes_none(text: bytes) -> None:
-    """It is refused as before."""
     with pytest.raises(ClusterError, match="not a JSON object"):
         decode(text, "GET /things")

@@ -39,7 +39,6 @@ def test_a_listener_never_sees_half_a_list() -> None:
 
 
 def test_an_equal_value_is_not_a_change() -> None:
-    """Putting what is there already calls nobody."""
     cache, changes = make()
     cache.put("a", 1)
     cache.put("a", 1)
@@ -48,7 +47,6 @@ def test_an_equal_value_is_not_a_change() -> None:
 
 
 def test_none_removes() -> None:
-    """A key whose object is not to be kept is gone."""
     cache, changes = make()
     cache.put("a", 1)
     cache.put("a", None)
@@ -57,19 +55,14 @@ def test_none_removes() -> None:
     assert changes[-1] == Change("a", 1, None)
 
 
-def test_one_whole_list_makes_it_synced() -> None:
-    """Single values do not; an empty list does."""
-
-    async def run() -> None:
-        cache, _ = make()
-        waiting = asyncio.create_task(cache.wait_synced())
-        cache.put("a", 1)
-        assert not cache.synced
-        cache.replace({})
-        await waiting
-        assert cache.synced
-
-    asyncio.run(run())
+async def test_one_whole_list_makes_it_synced() -> None:
+    cache, _ = make()
+    waiting = asyncio.create_task(cache.wait_synced())
+    cache.put("a", 1)
+    assert not cache.synced
+    cache.replace({})
+    await waiting
+    assert cache.synced
 
 
 def test_age_counts_from_the_last_message_of_the_server() -> None:
@@ -134,7 +127,6 @@ def test_an_object_that_was_deleted_does_not_come_back_with_an_old_event() -> No
 
 
 def test_of_two_answers_the_later_version_stays() -> None:
-    """They may arrive in any order."""
     cache, _ = make()
     cache.offer("a", 3, "30")
     cache.offer("a", 2, "20")

@@ -1,42 +1,35 @@
-"""The verbs, and what can go wrong with them."""
+"""The verbs and lists, and what can go wrong with them."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api, write_kubeconfig
 from webhook.errors import ClusterError
-from webhook.kube.client import Client, PatchType, connect
+from webhook.kube.client import Client, Listing, PatchType, connect
 from webhook.kube.config import load
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def echo(_: Request, answer: Answer) -> None:
     await answer.json({"kind": "Thing"})
 
 
-def test_each_verb_is_sent_as_the_api_server_wants_it(tmp_path: Path) -> None:
+async def test_each_verb_is_sent_as_the_api_server_wants_it(tmp_path: Path) -> None:
     """Method, path, query, content type, and the body as JSON."""
-
-    async def run() -> list[Request]:
-        async with fake_api(echo) as api, client_of(api, tmp_path) as client:
-            assert await client.get("/a", query={"labelSelector": "a in (b, c)"}) == {
-                "kind": "Thing"
-            }
-            await client.create("/a", {"x": "ü"}, query={"dryRun": "All"})
-            await client.replace("/a/b", {"x": 1}, query={"dryRun": "All"})
-            await client.patch("/a/b", [{"op": "test"}], "json")
-            await client.delete("/a/b", {"propagationPolicy": "Background"})
-            await client.delete("/a/b")
-            return api.requests
-
-    get, create, replace, patch, delete, delete_plain = asyncio.run(run())
+    async with fake_api(echo) as api, client_of(api, tmp_path) as client:
+        assert await client.get("/a", query={"labelSelector": "a in (b, c)"}) == {"kind": "Thing"}
+        await client.create("/a", {"x": "ü"}, query={"dryRun": "All"})
+        await client.replace("/a/b", {"x": 1}, query={"dryRun": "All"})
+        await client.patch("/a/b", [{"op": "test"}], "json")
+        await client.delete("/a/b", {"propagationPolicy": "Background"})
+        await client.delete("/a/b")
+        get, create, replace, patch, delete, delete_plain = api.requests
     assert (get.method, get.path, get.query["labelSelector"]) == ("GET", "/a", "a in (b, c)")
     assert (create.method, create.query["dryRun"]) == ("POST", "All")
     assert create.headers["content-type"] == "application/json"
@@ -60,55 +53,40 @@ def test_each_verb_is_sent_as_the_api_server_wants_it(tmp_path: Path) -> None:
         ("apply", {"a": 1}, "application/apply-patch+yaml"),
     ],
 )
-def test_a_patch_says_its_type(
+async def test_a_patch_says_its_type(
     tmp_path: Path, patch_type: PatchType, body: Any, content_type: str
 ) -> None:
-    """Each kind of patch has its content type, empty patches too."""
-
-    async def run() -> Request:
-        async with fake_api(echo) as api, client_of(api, tmp_path) as client:
-            await client.patch("/a", body, patch_type)
-            return api.requests[0]
-
-    request = asyncio.run(run())
+    async with fake_api(echo) as api, client_of(api, tmp_path) as client:
+        await client.patch("/a", body, patch_type)
+        request = api.requests[0]
     assert request.headers["content-type"] == content_type
     assert json.loads(request.body) == body
 
 
-def test_the_server_timeout_is_shorter_than_the_clients(tmp_path: Path) -> None:
+async def test_the_server_timeout_is_shorter_than_the_clients(tmp_path: Path) -> None:
     """The query's timeout is a little shorter than the client's own."""
-
-    async def run() -> Request:
-        async with fake_api(echo) as api, client_of(api, tmp_path, timeout=20.0) as client:
-            await client.get("/a")
-            return api.requests[0]
-
-    assert asyncio.run(run()).query == {"timeout": "18000ms"}
+    async with fake_api(echo) as api, client_of(api, tmp_path, timeout=20.0) as client:
+        await client.get("/a")
+        result = api.requests[0]
+    assert result.query == {"timeout": "18000ms"}
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [(404, "NotFound"), (409, "Conflict"), (410, "Expired"), (429, "TooManyRequests")],
-)
-def test_a_refusal_is_an_error_with_its_status(tmp_path: Path, code: int, reason: str) -> None:
+async def test_a_refusal_is_an_error_with_its_status(tmp_path: Path) -> None:
     """Callers tell refusals apart by status and reason, and heed Retry-After."""
 
     async def refuse(_: Request, answer: Answer) -> None:
-        await answer.status(code, reason, "because", Retry_After="2")
+        await answer.status(429, "TooManyRequests", "because", Retry_After="2")
 
-    async def run() -> None:
-        async with fake_api(refuse) as api, client_of(api, tmp_path) as client:
-            with pytest.raises(ClusterError) as caught:
-                await client.get("/a")
-            assert str(caught.value) == f"GET /a: {code} {reason}: because"
-            assert (caught.value.status, caught.value.reason) == (code, reason)
-            assert caught.value.retry_after == 2.0
-            assert len(api.requests) == 1
-
-    asyncio.run(run())
+    async with fake_api(refuse) as api, client_of(api, tmp_path) as client:
+        with pytest.raises(ClusterError) as caught:
+            await client.get("/a")
+        assert str(caught.value) == "GET /a: 429 TooManyRequests: because"
+        assert (caught.value.status, caught.value.reason) == (429, "TooManyRequests")
+        assert caught.value.retry_after == 2.0
+        assert len(api.requests) == 1
 
 
-def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
+async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
     """Neither a head that never comes nor a body that never ends holds the caller."""
 
     async def stall(request: Request, answer: Answer) -> None:
@@ -117,73 +95,54 @@ def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
             await answer.chunk(b"{")
         await asyncio.sleep(1000)
 
-    async def run() -> None:
-        async with fake_api(stall) as api, client_of(api, tmp_path) as client:
-            for path in ("/head", "/body"):
-                with pytest.raises(ClusterError, match="did not answer") as caught:
-                    await client.get(path, timeout=0.05)
-                assert caught.value.status is None
-
-    asyncio.run(run())
+    async with fake_api(stall) as api, client_of(api, tmp_path) as client:
+        for path in ("/head", "/body"):
+            with pytest.raises(ClusterError, match="did not answer") as caught:
+                await client.get(path, timeout=0.05)
+            assert caught.value.status is None
 
 
-def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """The error says where the client tried to connect."""
-
-    async def run() -> str:
-        async with fake_api(echo) as api:
-            gone = api
-        async with client_of(gone, tmp_path) as client:
-            with pytest.raises(ClusterError) as caught:
-                await client.get("/a")
-            return str(caught.value)
-
-    assert "GET /a: cannot connect to 127.0.0.1:" in asyncio.run(run())
+async def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+    async with fake_api(echo) as api:
+        gone = api
+    async with client_of(gone, tmp_path) as client:
+        with pytest.raises(ClusterError) as caught:
+            await client.get("/a")
+        result = str(caught.value)
+    assert "GET /a: cannot connect to 127.0.0.1:" in result
 
 
-def test_a_truncated_answer_is_an_error(tmp_path: Path) -> None:
+async def test_a_truncated_answer_is_an_error(tmp_path: Path) -> None:
     """A body shorter than promised is an error, were it valid JSON or not."""
 
     async def cut(_: Request, answer: Answer) -> None:
         await answer.begin()
         await answer.chunk(b"{}")
 
-    async def run() -> None:
-        async with fake_api(cut) as api, client_of(api, tmp_path) as client:
-            with pytest.raises(ClusterError) as caught:
-                await client.create("/a", {})
-            assert caught.value.status is None
-
-    asyncio.run(run())
+    async with fake_api(cut) as api, client_of(api, tmp_path) as client:
+        with pytest.raises(ClusterError) as caught:
+            await client.create("/a", {})
+        assert caught.value.status is None
 
 
-def test_connect_reads_nothing_before_it_is_entered() -> None:
+async def test_connect_reads_nothing_before_it_is_entered() -> None:
     """A client may be made where there is no cluster; entering it says what is missing."""
-
-    async def run() -> None:
-        client = connect(environ={})
-        with pytest.raises(ClusterError, match="no cluster"):
-            await client.__aenter__()
-
-    asyncio.run(run())
+    client = connect(environ={})
+    with pytest.raises(ClusterError, match="no cluster"):
+        await client.__aenter__()
 
 
-def test_a_cluster_whose_certificate_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """On entering, with the reason."""
+async def test_a_cluster_whose_certificate_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    async def credentials() -> Any:
+        configuration = await load(write_kubeconfig(tmp_path, "http://127.0.0.1:1"), environ={})
+        configuration.ssl_ca_cert = str(tmp_path / "kubeconfig")
+        return configuration
 
-    async def run() -> None:
-        async def credentials() -> Any:
-            configuration = await load(write_kubeconfig(tmp_path, "http://127.0.0.1:1"), environ={})
-            configuration.ssl_ca_cert = str(tmp_path / "kubeconfig")
-            return configuration
-
-        with pytest.raises(ClusterError, match="certificates cannot be read"):
-            await Client(credentials).__aenter__()
-
-    asyncio.run(run())
+    with pytest.raises(ClusterError, match="certificates cannot be read"):
+        await Client(credentials).__aenter__()
 
 
-def test_each_call_is_logged_with_its_result(tmp_path: Path) -> None:
+async def test_each_call_is_logged_with_its_result(tmp_path: Path) -> None:
     """Verb and status, also of a refusal; no status where no answer came. Metrics count them."""
     seen: list[tuple[str, int | None]] = []
 
@@ -193,15 +152,98 @@ def test_each_call_is_logged_with_its_result(tmp_path: Path) -> None:
         elif request.path == "/fine":
             await echo(request, answer)
 
-    async def run() -> None:
-        async with fake_api(handle) as api:
-            file = write_kubeconfig(tmp_path, api.url)
-            client = connect(file, on_answer=lambda *told: seen.append(told))
-            async with client:
-                await client.get("/fine")
-                for path in ("/refused", "/cut"):
-                    with pytest.raises(ClusterError):
-                        await client.create(path, {})
-
-    asyncio.run(run())
+    async with fake_api(handle) as api:
+        file = write_kubeconfig(tmp_path, api.url)
+        client = connect(file, on_answer=lambda *told: seen.append(told))
+        async with client:
+            await client.get("/fine")
+            for path in ("/refused", "/cut"):
+                with pytest.raises(ClusterError):
+                    await client.create(path, {})
     assert seen == [("GET", 200), ("POST", 409), ("POST", None)]
+
+
+NAMES = [f"n{number}" for number in range(7)]
+
+
+def page(names: list[str], position: str = "", version: str = "100") -> dict[str, Any]:
+    metadata = {"resourceVersion": version, **({"continue": position} if position else {})}
+    return {"metadata": metadata, "items": [{"metadata": {"name": name}} for name in names]}
+
+
+def read(
+    handler: Callable[[Request, Answer], Awaitable[None]], folder: Path
+) -> tuple[Listing[str], list[Request]]:
+    """The collection as the client reads it in pages of 3, and the requests that this took."""
+
+    async def run() -> tuple[Listing[str], list[Request]]:
+        async with fake_api(handler) as api, client_of(api, folder) as client:
+            listing = await client.list(
+                "/things", lambda seen: str(seen["metadata"]["name"]), query={"a": "b"}, page_size=3
+            )
+            return listing, api.requests
+
+    return asyncio.run(run())
+
+
+async def paged(request: Request, answer: Answer) -> None:
+    first = int(request.query.get("continue", "0"))
+    size = int(request.query.get("limit", "1000"))
+    rest = first + size
+    await answer.json(page(NAMES[first:rest], str(rest) if rest < len(NAMES) else ""))
+
+
+def test_all_pages_make_one_list(tmp_path: Path) -> None:
+    """Each page is asked for where the last one ended, with the same query."""
+    listing, requests = read(paged, tmp_path)
+    assert listing == Listing(NAMES, "100")
+    assert [x.query.get("continue") for x in requests] == [None, "3", "6"]
+    assert {x.query["a"] for x in requests} == {"b"}
+
+
+def test_a_list_that_expired_is_read_again_in_one_piece(tmp_path: Path) -> None:
+    """Nothing of the pages before remains; without a limit nothing can expire."""
+
+    async def expire(request: Request, answer: Answer) -> None:
+        if "continue" in request.query:
+            await answer.status(410, "Expired", "the continue parameter is too old")
+        elif "limit" in request.query:
+            await answer.json(page(["old"], "3", "50"))
+        else:
+            await answer.json(page(NAMES))
+
+    listing, requests = read(expire, tmp_path)
+    assert listing == Listing(NAMES, "100")
+    assert len(requests) == 3
+
+
+def test_another_failure_on_the_way_is_an_error(tmp_path: Path) -> None:
+    async def fail(request: Request, answer: Answer) -> None:
+        if "continue" in request.query:
+            await answer.status(503, "ServiceUnavailable", "down")
+        else:
+            await answer.json(page(["a"], "3"))
+
+    with pytest.raises(ClusterError) as caught:
+        read(fail, tmp_path)
+    assert caught.value.status == 503
+
+
+def test_an_empty_list_may_be_null(tmp_path: Path) -> None:
+    """Go writes an empty slice so."""
+
+    async def null(_: Request, answer: Answer) -> None:
+        await answer.json({"metadata": {"resourceVersion": "1"}, "items": None})
+
+    assert read(null, tmp_path)[0] == Listing([], "1")
+
+
+@pytest.mark.parametrize(
+    "body", [{"kind": "Status"}, {"items": []}, {"metadata": {"resourceVersion": "1"}}]
+)
+def test_a_value_that_is_not_a_list_is_an_error(tmp_path: Path, body: dict[str, Any]) -> None:
+    async def other(_: Request, answer: Answer) -> None:
+        await answer.json(body)
+
+    with pytest.raises(ClusterError, match="not a list"):
+        read(other, tmp_path)

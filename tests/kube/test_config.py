@@ -32,7 +32,6 @@ def service_account(folder: Path) -> Path:
 
 
 def test_the_kubeconfig_that_is_named_wins(tmp_path: Path) -> None:
-    """A path given goes before $KUBECONFIG."""
     (tmp_path / "other").mkdir()
     named = write_kubeconfig(tmp_path, "http://127.0.0.1:1")
     other = write_kubeconfig(tmp_path / "other", "http://127.0.0.1:2")
@@ -72,7 +71,6 @@ def test_without_a_cluster_the_options_to_name_one_are_reported(wording: Wording
 
 
 def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, wording: Wording) -> None:
-    """The error says which file."""
     with pytest.raises(ClusterError, match=r"absent: .*no such") as caught:
         asyncio.run(load(tmp_path / "absent", environ={}))
     wording(str(caught.value), {tmp_path: "<tmp>"})
@@ -113,7 +111,6 @@ def test_an_invalid_kubeconfig_is_reported_without_its_tokens(tmp_path: Path, te
 
 
 def test_a_kubeconfig_is_never_written(tmp_path: Path) -> None:
-    """The user's file stays as it was."""
     file = write_kubeconfig(tmp_path, "http://127.0.0.1:1", token=SECRET)
     before = file.read_bytes()
     file.chmod(0o444)
@@ -186,7 +183,6 @@ def test_a_context_can_be_chosen(tmp_path: Path) -> None:
 
 
 def test_the_namespace_that_is_meant_is_the_contexts_own(tmp_path: Path) -> None:
-    """Or `default`, as with kubectl."""
     file = contexts(tmp_path)
     assert default_namespace(file, environ={}) == "default"
     assert default_namespace(file, context="two", environ={}) == "research"
@@ -197,7 +193,6 @@ def test_the_namespace_that_is_meant_is_the_contexts_own(tmp_path: Path) -> None
 
 
 def test_in_a_pod_its_own_namespace_is_meant(tmp_path: Path) -> None:
-    """As its mount says."""
     assert default_namespace(None, environ={}, service_account=tmp_path) == "default"
     (tmp_path / "namespace").write_text("research")
     assert default_namespace(None, environ={}, service_account=tmp_path) == "research"

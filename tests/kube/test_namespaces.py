@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
+from tests.kube.fake_api import Answer, FakeApi, Request, answer_of, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook.errors import ClusterError, NotSynced
 from webhook.kube.namespaces import PATH, Namespaces, read_namespace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-
-RESEARCH = {"metadata": {"name": "research"}}
 
 
 def namespace(name: str, **labels: str) -> dict[str, Any]:
@@ -69,195 +67,160 @@ async def nobody_asks(request: Request, _: Answer) -> None:
     raise AssertionError(request.path)
 
 
-def test_labels_that_are_known_cost_no_request(tmp_path: Path) -> None:
+async def test_labels_that_are_known_cost_no_request(tmp_path: Path) -> None:
     """Both ways of asking answer from memory; a namespace without labels has none."""
-
-    async def run() -> None:
-        async with watched(tmp_path, nobody_asks) as (_, namespaces):
-            assert namespaces.peek("research") == {"tier": "batch"}
-            assert await namespaces.labels("research") == {"tier": "batch"}
-            assert namespaces.peek("bare") == {}
-            assert await namespaces.labels("bare") == {}
-
-    asyncio.run(run())
+    async with watched(tmp_path, nobody_asks) as (_, namespaces):
+        assert namespaces.peek("research") == {"tier": "batch"}
+        assert await namespaces.labels("research") == {"tier": "batch"}
+        assert namespaces.peek("bare") == {}
+        assert await namespaces.labels("bare") == {}
 
 
-def test_only_labels_are_remembered(tmp_path: Path) -> None:
-    """Memory is bounded by what policies can match."""
-
-    async def run() -> None:
-        async with watched(tmp_path, nobody_asks) as (_, namespaces):
-            assert dict(namespaces.cache.items()) == {"research": {"tier": "batch"}, "bare": {}}
-
-    asyncio.run(run())
-
-
-def test_an_unknown_namespace_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("watch", [True, False])
+async def test_an_unknown_namespace_is_read(tmp_path: Path, watch: bool) -> None:
     """Also before the first list; the answer is remembered until the watch tells more."""
 
     async def live(request: Request, answer: Answer) -> None:
         await answer.json(namespace(request.path.rpartition("/")[2], tier="new"))
 
-    async def run(watch: bool) -> None:
-        async with watched(tmp_path, live, watch=watch) as (api, namespaces):
-            assert namespaces.peek("fresh") is None
-            assert await namespaces.labels("fresh") == {"tier": "new"}
-            assert namespaces.cache.get("fresh") == {"tier": "new"}
-            assert namespaces.peek("fresh") == ({"tier": "new"} if watch else None)
-            assert api.requests[-1].path == "/api/v1/namespaces/fresh"
-
-    asyncio.run(run(True))
-    asyncio.run(run(False))
+    async with watched(tmp_path, live, watch=watch) as (api, namespaces):
+        assert namespaces.peek("fresh") is None
+        assert await namespaces.labels("fresh") == {"tier": "new"}
+        assert namespaces.cache.get("fresh") == {"tier": "new"}
+        assert namespaces.peek("fresh") == ({"tier": "new"} if watch else None)
+        assert api.requests[-1].path == "/api/v1/namespaces/fresh"
 
 
-def test_many_pods_in_a_new_namespace_make_one_request(tmp_path: Path) -> None:
+async def test_many_pods_in_a_new_namespace_make_one_request(tmp_path: Path) -> None:
     """Those who wait for one answer share it, and one that goes away takes it from nobody."""
+    release = asyncio.Event()
 
-    async def run() -> None:
-        release = asyncio.Event()
+    async def live(_: Request, answer: Answer) -> None:
+        await release.wait()
+        await answer.json(namespace("fresh", tier="new"))
 
-        async def live(_: Request, answer: Answer) -> None:
-            await release.wait()
-            await answer.json(namespace("fresh", tier="new"))
-
-        async with watched(tmp_path, live, watch=False) as (api, namespaces):
-            asking = [asyncio.create_task(namespaces.labels("fresh")) for _ in range(50)]
-            await asyncio.sleep(0)
-            asking.pop(0).cancel()
-            release.set()
-            assert await asyncio.gather(*asking) == [{"tier": "new"}] * 49
-            await namespaces.labels("fresh")
-            assert len(api.requests) == 1
-
-    asyncio.run(run())
+    async with watched(tmp_path, live, watch=False) as (api, namespaces):
+        asking = [asyncio.create_task(namespaces.labels("fresh")) for _ in range(50)]
+        await asyncio.sleep(0)
+        asking.pop(0).cancel()
+        release.set()
+        assert await asyncio.gather(*asking) == [{"tier": "new"}] * 49
+        await namespaces.labels("fresh")
+        assert len(api.requests) == 1
 
 
-def test_a_live_answer_serves_for_a_second(tmp_path: Path) -> None:
+async def test_a_live_answer_serves_for_a_second(tmp_path: Path) -> None:
     """It is asked for whatever is known, and goes before what the watch told earlier."""
 
-    async def run() -> None:
-        async def live(_: Request, answer: Answer) -> None:
-            await answer.json(namespace("research", tier="new"))
+    async def live(_: Request, answer: Answer) -> None:
+        await answer.json(namespace("research", tier="new"))
 
-        async with watched(tmp_path, live) as (api, namespaces):
-            assert namespaces.peek("research") == {"tier": "batch"}
+    async with watched(tmp_path, live) as (api, namespaces):
+        assert namespaces.peek("research") == {"tier": "batch"}
 
-            def reads() -> int:
-                return sum(each.path.endswith("/research") for each in api.requests)
+        def reads() -> int:
+            return sum(each.path.endswith("/research") for each in api.requests)
 
-            begin = time.monotonic()
-            for _ in range(3):
-                assert await namespaces.live("research") == {"tier": "new"}
-            # On a machine that stood still for a second, nothing is shown.
-            assert reads() == 1 or time.monotonic() - begin > 1
-            assert namespaces.peek("research") == {"tier": "new"}
-            await asyncio.sleep(1.2)  # longer than an answer serves
-            before = reads()
-            await namespaces.live("research")
-            assert reads() == before + 1
-
-    asyncio.run(run())
+        begin = time.monotonic()
+        for _ in range(3):
+            assert await namespaces.live("research") == {"tier": "new"}
+        # On a machine that stood still for a second, nothing is shown.
+        assert reads() == 1 or time.monotonic() - begin > 1
+        assert namespaces.peek("research") == {"tier": "new"}
+        await asyncio.sleep(1.2)  # longer than an answer serves
+        before = reads()
+        await namespaces.live("research")
+        assert reads() == before + 1
 
 
-def test_no_earlier_answer_serves_who_knows_that_the_labels_have_changed(tmp_path: Path) -> None:
+async def test_no_earlier_answer_serves_who_knows_that_the_labels_have_changed(
+    tmp_path: Path,
+) -> None:
     """All that ask so at one time share the next answer, half a second after the one before."""
+    labels = {"tier": "old"}
 
-    async def run() -> None:
-        labels = {"tier": "old"}
+    async def live(_: Request, answer: Answer) -> None:
+        await answer.json(namespace("research", **labels))
 
-        async def live(_: Request, answer: Answer) -> None:
-            await answer.json(namespace("research", **labels))
-
-        async with watched(tmp_path, live, watch=False) as (api, namespaces):
-            assert await namespaces.live("research") == {"tier": "old"}
-            labels["tier"] = "new"
-            asked = [namespaces.live("research", fresh=True) for _ in range(20)]
-            assert await asyncio.gather(*asked) == [{"tier": "new"}] * 20
-            assert len(api.requests) == 2
-
-    asyncio.run(run())
+    async with watched(tmp_path, live, watch=False) as (api, namespaces):
+        assert await namespaces.live("research") == {"tier": "old"}
+        labels["tier"] = "new"
+        asked = [namespaces.live("research", fresh=True) for _ in range(20)]
+        assert await asyncio.gather(*asked) == [{"tier": "new"}] * 20
+        assert len(api.requests) == 2
 
 
-def test_made_up_names_make_no_flood(tmp_path: Path) -> None:
+async def test_made_up_names_make_no_flood(tmp_path: Path) -> None:
     """Reads have a pace, whoever asks; beyond it there is no answer, and none is guessed."""
 
-    async def run() -> None:
-        async def live(request: Request, answer: Answer) -> None:
-            await answer.json(namespace(request.path.rpartition("/")[2]))
+    async def live(request: Request, answer: Answer) -> None:
+        await answer.json(namespace(request.path.rpartition("/")[2]))
 
-        async with watched(tmp_path, live, watch=False) as (api, namespaces):
-            asked = [namespaces.live(f"made-up-{number}") for number in range(200)]
-            answers = await asyncio.gather(*asked, return_exceptions=True)
-            refused = [each for each in answers if isinstance(each, NotSynced)]
-            assert len(refused) > 100
-            assert "too many" in str(refused[0])
-            assert len(api.requests) == len(answers) - len(refused)
-
-    asyncio.run(run())
+    async with watched(tmp_path, live, watch=False) as (api, namespaces):
+        asked = [namespaces.live(f"made-up-{number}") for number in range(200)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        refused = [each for each in answers if isinstance(each, NotSynced)]
+        assert len(refused) > 100
+        assert "too many" in str(refused[0])
+        assert len(api.requests) == len(answers) - len(refused)
 
 
-def test_a_watch_that_is_silent_too_long_is_not_believed(tmp_path: Path) -> None:
+async def test_a_watch_that_is_silent_too_long_is_not_believed(tmp_path: Path) -> None:
     """What it told is asked for live; nothing is answered if that fails."""
     seconds = [0.0]
 
-    async def run() -> None:
-        async def live(request: Request, answer: Answer) -> None:
-            if request.path.endswith("gone"):
-                await answer.status(503, "ServiceUnavailable", "no")
-            else:
-                await answer.json(namespace("research", tier="new"))
+    async def live(request: Request, answer: Answer) -> None:
+        if request.path.endswith("gone"):
+            await answer.status(503, "ServiceUnavailable", "no")
+        else:
+            await answer.json(namespace("research", tier="new"))
 
-        async with watched(tmp_path, live, clock=lambda: seconds[0]) as (_, namespaces):
-            seconds[0] = 89.0
-            assert await namespaces.labels("research") == {"tier": "batch"}
-            seconds[0] = 91.0
-            assert namespaces.peek("research") is None
-            assert await namespaces.labels("research") == {"tier": "new"}
-            with pytest.raises(NotSynced):
-                await namespaces.labels("gone")
-
-    asyncio.run(run())
+    async with watched(tmp_path, live, clock=lambda: seconds[0]) as (_, namespaces):
+        seconds[0] = 89.0
+        assert await namespaces.labels("research") == {"tier": "batch"}
+        seconds[0] = 91.0
+        assert namespaces.peek("research") is None
+        assert await namespaces.labels("research") == {"tier": "new"}
+        with pytest.raises(NotSynced):
+            await namespaces.labels("gone")
 
 
-def test_a_read_without_waiting_callers_may_fail(tmp_path: Path) -> None:
+async def test_a_read_without_waiting_callers_may_fail(tmp_path: Path) -> None:
     """Then the failure is nobody's, and asyncio has nothing to complain of."""
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
 
-    async def run() -> list[object]:
-        complaints: list[object] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
+    async def live(_: Request, answer: Answer) -> None:
+        await answer.status(500, "InternalError", "broken")
 
-        async def live(_: Request, answer: Answer) -> None:
-            await answer.status(500, "InternalError", "broken")
-
-        async with watched(tmp_path, live, watch=False) as (_, namespaces):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0):
-                    await namespaces.labels("fresh")
-            with pytest.raises(NotSynced):
+    async with watched(tmp_path, live, watch=False) as (_, namespaces):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):
                 await namespaces.labels("fresh")
-        return complaints
-
-    assert asyncio.run(run()) == []
+        with pytest.raises(NotSynced):
+            await namespaces.labels("fresh")
+    assert complaints == []
 
 
 @pytest.mark.parametrize(
     ("code", "text"), [(404, "does not know it yet"), (403, "403 Forbidden"), (500, "500")]
 )
-def test_labels_that_cannot_be_read_are_not_guessed(tmp_path: Path, code: int, text: str) -> None:
+async def test_labels_that_cannot_be_read_are_not_guessed(
+    tmp_path: Path, code: int, text: str
+) -> None:
     """Every refusal is an error that names the namespace and the cause."""
 
     async def live(_: Request, answer: Answer) -> None:
         await answer.status(code, "Forbidden" if code == 403 else "", "no")
 
-    async def run() -> None:
-        async with watched(tmp_path, live) as (_, namespaces):
-            with pytest.raises(NotSynced, match=f"^namespace fresh: .*{text}"):
-                await namespaces.labels("fresh")
+    async with watched(tmp_path, live, watch=False) as (api, namespaces):
+        with pytest.raises(NotSynced, match=f"^namespace fresh: .*{text}"):
+            await namespaces.labels("fresh")
+        # A second try is for a connection that was dead, not for what the API server refuses.
+        assert len(api.requests) == 1
 
-    asyncio.run(run())
 
-
-def test_a_server_that_does_not_answer_does_not_mean_a_namespace_without_labels(
+async def test_a_server_that_does_not_answer_does_not_mean_a_namespace_without_labels(
     tmp_path: Path,
 ) -> None:
     """The wait is short, for a pod's creation waits for it."""
@@ -265,86 +228,41 @@ def test_a_server_that_does_not_answer_does_not_mean_a_namespace_without_labels(
     async def live(_: Request, __: Answer) -> None:
         await asyncio.sleep(1000)
 
-    async def run() -> None:
-        async with watched(tmp_path, live, patience=0.5) as (_, namespaces):
-            with pytest.raises(NotSynced, match="did not answer"):
-                await namespaces.labels("fresh")
-
-    asyncio.run(run())
+    async with watched(tmp_path, live, patience=0.5) as (_, namespaces):
+        with pytest.raises(NotSynced, match="did not answer"):
+            await namespaces.labels("fresh")
 
 
 @pytest.mark.parametrize("name", ["", "..", ".", "a/b", "a?b", "A", "ü", "a\n", "x" * 64, "-a"])
-def test_a_name_that_no_namespace_can_have_is_never_sent(tmp_path: Path, name: str) -> None:
+async def test_a_name_that_no_namespace_can_have_is_never_sent(tmp_path: Path, name: str) -> None:
     """It would read another path, whose object has no labels."""
-
-    async def run() -> None:
-        async with watched(tmp_path, nobody_asks) as (_, namespaces):
-            with pytest.raises(NotSynced, match="no namespace can"):
-                await namespaces.labels(name)
-
-    asyncio.run(run())
+    async with watched(tmp_path, nobody_asks) as (_, namespaces):
+        with pytest.raises(NotSynced, match="no namespace can"):
+            await namespaces.labels(name)
 
 
-def test_an_answer_that_is_not_a_namespace_is_refused(tmp_path: Path) -> None:
+async def test_an_answer_that_is_not_a_namespace_is_refused(tmp_path: Path) -> None:
     """A proxy's friendly JSON has no labels either."""
 
     async def live(_: Request, answer: Answer) -> None:
         await answer.json({"status": "ok"})
 
-    async def run() -> None:
-        async with watched(tmp_path, live) as (_, namespaces):
-            with pytest.raises(NotSynced, match="something else"):
-                await namespaces.labels("fresh")
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize("code", [403, 404, 500])
-def test_an_answer_is_not_asked_for_twice(tmp_path: Path, code: int) -> None:
-    """A second try is for a connection that was dead, not for what the API server refuses."""
-
-    async def run() -> None:
-        async def live(_: Request, answer: Answer) -> None:
-            await answer.status(code, "Refused", "no")
-
-        async with watched(tmp_path, live, watch=False) as (api, namespaces):
-            with pytest.raises(NotSynced):
-                await namespaces.live("fresh")
-            assert len(api.requests) == 1
-
-    asyncio.run(run())
-
-
-def read(name: str, folder: Path) -> dict[str, Any]:
-    """Of a cluster that has one namespace, and one that may not be read."""
-
-    async def handle(request: Request, answer: Answer) -> None:
-        if request.path == "/api/v1/namespaces/research":
-            await answer.json(RESEARCH)
-        elif request.path == "/api/v1/namespaces/secret":
-            await answer.status(403, "Forbidden", "no")
-        else:
-            await answer.status(404, "NotFound", request.path)
-
-    async def run() -> dict[str, Any]:
-        async with fake_api(handle) as api, client_of(api, folder) as client:
-            return await read_namespace(client, name)
-
-    return asyncio.run(run())
-
-
-def test_one_that_is_there_is_read(tmp_path: Path) -> None:
-    """As it is."""
-    assert read("research", tmp_path) == RESEARCH
+    async with watched(tmp_path, live) as (_, namespaces):
+        with pytest.raises(NotSynced, match="something else"):
+            await namespaces.labels("fresh")
 
 
 def test_one_that_is_not_there_is_named_with_what_lists_them(
     tmp_path: Path, wording: Wording
 ) -> None:
     """It is a slip of the pen; the path of a request says little to whoever made it."""
+    path = "/api/v1/namespaces/research"
+    known = {path: namespace("research")}
+    found = answer_of(known, tmp_path, lambda client: read_namespace(client, "research"))
+    assert found == known[path]
     with pytest.raises(ClusterError) as caught:
-        read("nope", tmp_path)
+        answer_of({}, tmp_path, lambda client: read_namespace(client, "nope"))
     mentions(str(caught.value), "no namespace nope", "kubectl get namespaces")
     wording(str(caught.value))
     with pytest.raises(ClusterError, match="403"):
-        read("secret", tmp_path)
+        answer_of({}, tmp_path, lambda client: read_namespace(client, "research"), [path])

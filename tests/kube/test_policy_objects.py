@@ -40,7 +40,6 @@ def seen(name: str, version: int, spec: Any = POOL, **more: Any) -> dict[str, An
 
 
 def page(*items: dict[str, Any], version: int = 1) -> dict[str, Any]:
-    """A whole list."""
     return {"metadata": {"resourceVersion": str(version)}, "items": list(items)}
 
 
@@ -48,7 +47,6 @@ def page(*items: dict[str, Any], version: int = 1) -> dict[str, Any]:
 async def watching(
     folder: Path, answer: Callable[[Request, Answer], Awaitable[None]]
 ) -> AsyncIterator[tuple[PolicyObjects[bytes], FakeApi]]:
-    """Both collections, followed."""
     async with fake_api(answer) as api, client_of(api, folder) as client:
         watched = PolicyObjects(client, text_of)
         task = asyncio.create_task(watched.run())
@@ -64,23 +62,20 @@ async def _for_ever() -> None:
 
 
 async def open_watch(to: Answer) -> None:
-    """A watch in which nothing happens."""
     await to.begin()
     await _for_ever()
 
 
-def test_a_cluster_s_set_is_that_of_the_same_documents_in_files(tmp_path: Path) -> None:
+async def test_a_cluster_s_set_is_that_of_the_same_documents_in_files(tmp_path: Path) -> None:
     """Whatever the API server adds to an object."""
 
     async def answer(request: Request, to: Answer) -> None:
         items = [seen("p", 7, status={"conditions": []})] if request.path == POLICIES else []
         await to.json(page(*items))
 
-    async def main() -> str:
-        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-            return (await read_policies(client)).policies.hash
-
-    assert asyncio.run(main()) == load({"p.yaml": FILE}).policies.hash
+    async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+        result = (await read_policies(client)).policies.hash
+    assert result == load({"p.yaml": FILE}).policies.hash
 
 
 @pytest.mark.parametrize(
@@ -92,45 +87,39 @@ def test_a_cluster_s_set_is_that_of_the_same_documents_in_files(tmp_path: Path) 
         (500, "as the test wants it"),
     ],
 )
-def test_what_cannot_be_read_says_the_cure(tmp_path: Path, code: int, says: str) -> None:
+async def test_what_cannot_be_read_says_the_cure(tmp_path: Path, code: int, says: str) -> None:
     """Read once, or watched: then it is not synced."""
 
     async def answer(_request: Request, to: Answer) -> None:
         await to.status(code, "X", "as the test wants it")
 
-    async def main() -> None:
-        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-            with pytest.raises(ClusterError, match=says) as caught:
-                await read_objects(client)
-            assert caught.value.status == code
-        async with watching(tmp_path, answer) as (watched, _):
-            await until(lambda: says in watched.trouble())
-            assert not watched.synced
-
-    asyncio.run(main())
+    async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+        with pytest.raises(ClusterError, match=says) as caught:
+            await read_objects(client)
+        assert caught.value.status == code
+    async with watching(tmp_path, answer) as (watched, _):
+        await until(lambda: says in watched.trouble())
+        assert not watched.synced
 
 
-def test_garbage_objects_are_findings_at_their_places(tmp_path: Path) -> None:
+async def test_garbage_objects_are_findings_at_their_places(tmp_path: Path) -> None:
     """No object can end the reading of the others."""
 
     async def answer(_request: Request, to: Answer) -> None:
         wrong = [seen("a", 1, None), seen("b", 2, [1]), {"metadata": {"name": "c"}, "x": 1}]
         await to.json(page(*wrong))
 
-    async def main() -> list[str]:
-        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-            with pytest.raises(InvalidDocuments) as caught:
-                await read_policies(client)
-            return [str(finding) for finding in caught.value.findings]
-
-    said = asyncio.run(main())
+    async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+        with pytest.raises(InvalidDocuments) as caught:
+            await read_policies(client)
+        said = [str(finding) for finding in caught.value.findings]
     (line,) = (each for each in said if each.startswith("placementpolicies/b: spec: "))
     mentions(line, "mapping", "list")
     assert "capacityclasses/c: spec: is required" in said
     assert len({line.split(":")[0] for line in said}) == 12
 
 
-def test_only_what_a_set_is_made_of_is_a_change(tmp_path: Path) -> None:
+async def test_only_what_a_set_is_made_of_is_a_change(tmp_path: Path) -> None:
     """A status that is written over and over compiles nothing."""
     go_on = asyncio.Event()
 
@@ -147,54 +136,19 @@ def test_only_what_a_set_is_made_of_is_a_change(tmp_path: Path) -> None:
             await to.event("DELETED", seen("p", 5, {"priority": 1}))
         await _for_ever()
 
-    async def main() -> None:
-        changes: list[int] = []
-        async with watching(tmp_path, answer) as (watched, _):
-            watched.subscribe(lambda _: changes.append(len(watched.objects())))
-            await watched.wait_synced()
-            await until(lambda: len(changes) == 1)
-            (text,) = watched.objects().values()
-            assert list(watched.objects()) == ["placementpolicies/p"]
-            assert orjson.loads(text) == an_object(
-                "fairlead.dev/v1alpha1", "PlacementPolicy", "p", POOL
-            )
-            go_on.set()
-            await until(lambda: len(changes) == 3)
-        assert changes == [1, 1, 0]
-
-    asyncio.run(main())
-
-
-def test_a_watch_that_is_cut_or_forgotten_is_taken_up_again(tmp_path: Path) -> None:
-    """What was remembered stays, and what was missed is found: 410 by a new list."""
-    watches = 0
-
-    async def answer(request: Request, to: Answer) -> None:
-        nonlocal watches
-        if request.path in (CLASSES, EXCEPTIONS, SOURCES):
-            await (open_watch(to) if request.is_watch else to.json(page()))
-        elif not request.is_watch:
-            await to.json(page(seen("p" if watches < 2 else "q", 1)))
-        else:
-            watches += 1
-            await to.begin()
-            if watches == 1:
-                await to.event("ADDED", seen("cut", 2))
-            elif watches == 2:
-                gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
-                await to.event("ERROR", gone)
-            else:
-                await _for_ever()
-
-    async def main() -> None:
-        async with watching(tmp_path, answer) as (watched, _):
-            await until(lambda: len(watched.objects()) == 2)
-            await until(lambda: watches == 2)
-            assert len(watched.objects()) == 2
-            await until(lambda: list(watched.objects()) == ["placementpolicies/q"])
-            await until(lambda: not watched.trouble())
-
-    asyncio.run(main())
+    changes: list[int] = []
+    async with watching(tmp_path, answer) as (watched, _):
+        watched.subscribe(lambda _: changes.append(len(watched.objects())))
+        await watched.wait_synced()
+        await until(lambda: len(changes) == 1)
+        (text,) = watched.objects().values()
+        assert list(watched.objects()) == ["placementpolicies/p"]
+        assert orjson.loads(text) == an_object(
+            "fairlead.dev/v1alpha1", "PlacementPolicy", "p", POOL
+        )
+        go_on.set()
+        await until(lambda: len(changes) == 3)
+    assert changes == [1, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +163,7 @@ def test_a_watch_that_is_cut_or_forgotten_is_taken_up_again(tmp_path: Path) -> N
         (None, "placementpolicies.fairlead.dev, capacityclasses.fairlead.dev"),
     ],
 )
-def test_a_definition_being_deleted_is_distinguished_from_one_without_objects(
+async def test_a_definition_being_deleted_is_distinguished_from_one_without_objects(
     tmp_path: Path, resources: dict[str, list[str]] | None, gone: str
 ) -> None:
     """By what discovery says of it: no object can be created any more."""
@@ -222,25 +176,22 @@ def test_a_definition_being_deleted_is_distinguished_from_one_without_objects(
             found = [{"name": name, "verbs": verbs} for name, verbs in resources.items()]
             await to.json({"kind": "APIResourceList", "resources": found})
 
-    async def main() -> str:
-        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-            return await PolicyObjects(client, text_of).undefined()
-
-    assert asyncio.run(main()) == gone
+    async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+        result = await PolicyObjects(client, text_of).undefined()
+    assert result == gone
 
 
-def test_an_api_server_that_does_not_answer_says_nothing_of_definitions(tmp_path: Path) -> None:
+async def test_an_api_server_that_does_not_answer_says_nothing_of_definitions(
+    tmp_path: Path,
+) -> None:
     """That is no sign that they are gone."""
 
     async def answer(_request: Request, to: Answer) -> None:
         await to.status(503, "ServiceUnavailable", "starting")
 
-    async def main() -> None:
-        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-            with pytest.raises(ClusterError, match="starting"):
-                await PolicyObjects(client, text_of).undefined()
-
-    asyncio.run(main())
+    async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+        with pytest.raises(ClusterError, match="starting"):
+            await PolicyObjects(client, text_of).undefined()
 
 
 async def without_exceptions(request: Request, to: Answer, code: int) -> None:
@@ -257,37 +208,36 @@ async def without_exceptions(request: Request, to: Answer, code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [404, 403])
-def test_a_cluster_without_the_definition_of_exceptions_has_none(tmp_path: Path, code: int) -> None:
+async def test_a_cluster_without_the_definition_of_exceptions_has_none(
+    tmp_path: Path, code: int
+) -> None:
     """It serves, and says what is missing; whether it may not be listed does not matter."""
 
     async def answer(request: Request, to: Answer) -> None:
         await without_exceptions(request, to, code)
 
-    async def main() -> None:
-        async with watching(tmp_path, answer) as (watched, _):
-            await watched.wait_synced()
-            assert list(watched.objects()) == ["placementpolicies/p"]
-            await until(lambda: "so there are none" in watched.trouble())
-            cure = "kubectl apply -f manifests/crds/placementexceptions.fairlead.dev.yaml"
-            assert cure in watched.trouble()
-
-    asyncio.run(main())
+    async with watching(tmp_path, answer) as (watched, _):
+        await watched.wait_synced()
+        assert list(watched.objects()) == ["placementpolicies/p"]
+        await until(lambda: "so there are none" in watched.trouble())
+        cure = "kubectl apply -f manifests/crds/placementexceptions.fairlead.dev.yaml"
+        assert cure in watched.trouble()
 
 
-def test_who_reads_once_finds_no_exceptions_where_they_are_not_defined(tmp_path: Path) -> None:
-    """And all policies."""
-
+async def test_who_reads_once_finds_no_exceptions_where_they_are_not_defined(
+    tmp_path: Path,
+) -> None:
     async def answer(request: Request, to: Answer) -> None:
         await without_exceptions(request, to, 404)
 
-    async def main() -> dict[str, bytes]:
-        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-            return await read_objects(client)
-
-    assert list(asyncio.run(main())) == ["placementpolicies/p"]
+    async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+        result = await read_objects(client)
+    assert list(result) == ["placementpolicies/p"]
 
 
-def test_exceptions_that_are_defined_and_may_not_be_read_are_waited_for(tmp_path: Path) -> None:
+async def test_exceptions_that_are_defined_and_may_not_be_read_are_waited_for(
+    tmp_path: Path,
+) -> None:
     """That is no sign that there are none."""
 
     async def answer(request: Request, to: Answer) -> None:
@@ -298,10 +248,7 @@ def test_exceptions_that_are_defined_and_may_not_be_read_are_waited_for(tmp_path
         else:
             await (open_watch(to) if request.is_watch else to.json(page()))
 
-    async def main() -> None:
-        async with watching(tmp_path, answer) as (watched, api):
-            await until(lambda: "list and watch" in watched.trouble())
-            await until(lambda: any(request.path == GROUP for request in api.requests))
-            assert not watched.synced
-
-    asyncio.run(main())
+    async with watching(tmp_path, answer) as (watched, api):
+        await until(lambda: "list and watch" in watched.trouble())
+        await until(lambda: any(request.path == GROUP for request in api.requests))
+        assert not watched.synced

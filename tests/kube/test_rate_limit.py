@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kube.virtual_time import now, run
+from tests.kube.virtual_time import now
 from webhook.backoff import Delays
 from webhook.kube.rate_limit import LOWEST, Backoff, Pace, Paces, TokenBucket
+
+pytestmark = pytest.mark.virtual_time
 
 RATES = st.floats(0.1, 1000)
 BURSTS = st.integers(1, 1000)
@@ -58,7 +60,6 @@ def test_no_calls_ever_pass_faster_than_the_full_rate(
 def test_no_call_passes_while_calls_are_held(
     rate: float, burst: int, steps: list[tuple[str, float, float]], seconds: float
 ) -> None:
-    """Whatever happens meanwhile, and no burst follows."""
     pace, now = Pace(rate, burst), 100.0
     pace.hold(now, seconds)
     until = now + seconds
@@ -102,7 +103,6 @@ def test_successes_bring_the_full_rate_back_within_seconds() -> None:
 
 
 def test_successes_of_calls_from_before_the_refusal_do_not_count() -> None:
-    """They tell of a time that is over."""
     pace = Pace(320.0, 600)
     pace.take(1.0)
     pace.refused(1.0, 2.0)
@@ -130,7 +130,6 @@ def test_a_rate_of_zero_is_rejected(rate: float, burst: int) -> None:
 
 
 def test_passing_without_waiting_is_a_bug() -> None:
-    """It is not passed over in silence."""
     pace = Pace(1.0, 1)
     pace.take(0.0)
     with pytest.raises(ValueError, match="may pass yet"):
@@ -138,7 +137,6 @@ def test_passing_without_waiting_is_a_bug() -> None:
 
 
 def test_each_has_a_burst_and_then_a_pace_of_its_own() -> None:
-    """Whoever asks too often takes nothing from others."""
     paces = Paces(burst=2, every=10.0, most=5)
     assert [paces.passes("a", now) for now in (0.0, 0.0, 0.0, 9.0, 10.0, 10.0)] == [
         True,
@@ -152,7 +150,6 @@ def test_each_has_a_burst_and_then_a_pace_of_its_own() -> None:
 
 
 def test_who_has_not_asked_for_longest_is_forgotten() -> None:
-    """It begins with a burst again."""
     paces = Paces(burst=1, every=10.0, most=2)
     assert paces.passes("a", 0.0)
     assert paces.passes("b", 0.0)
@@ -174,117 +171,89 @@ async def call(through: TokenBucket, seconds: float = 0.0) -> float:
     return passed
 
 
-def test_a_thousand_calls_go_at_the_full_rate() -> None:
-    """After the burst; and in the order in which they came."""
+async def test_a_thousand_calls_go_at_the_full_rate() -> None:
+    through, start = bucket(), now()
+    order: list[int] = []
 
-    async def main() -> None:
-        through, start = bucket(), now()
-        order: list[int] = []
+    async def numbered(number: int) -> float:
+        passed = await call(through)
+        order.append(number)
+        return passed
 
-        async def numbered(number: int) -> float:
-            passed = await call(through)
-            order.append(number)
-            return passed
-
-        times = await asyncio.gather(*(numbered(number) for number in range(1000)))
-        assert order == list(range(1000))
-        assert times[-1] - start == pytest.approx((1000 - 10) / 100.0, abs=0.05)
-        assert times[9] == start
-
-    run(main())
+    times = await asyncio.gather(*(numbered(number) for number in range(1000)))
+    assert order == list(range(1000))
+    assert times[-1] - start == pytest.approx((1000 - 10) / 100.0, abs=0.05)
+    assert times[9] == start
 
 
-def test_the_first_calls_go_one_two_four_at_a_time() -> None:
+async def test_the_first_calls_go_one_two_four_at_a_time() -> None:
     """So that the first refusal costs one."""
-
-    async def main() -> list[float]:
-        through, start = bucket(1e6, 1000, 8), now()
-        return [
-            passed - start
-            for passed in await asyncio.gather(*(call(through, 1.0) for _ in range(23)))
-        ]
-
-    assert run(main()) == [0.0] + [1.0] * 2 + [2.0] * 4 + [3.0] * 8 + [4.0] * 8
+    through, start = bucket(1e6, 1000, 8), now()
+    assert [
+        passed - start for passed in await asyncio.gather(*(call(through, 1.0) for _ in range(23)))
+    ] == [0.0] + [1.0] * 2 + [2.0] * 4 + [3.0] * 8 + [4.0] * 8
 
 
-def test_while_the_server_throttles_no_call_passes() -> None:
+async def test_while_the_server_throttles_no_call_passes() -> None:
     """Neither those who wait already nor those who come; then slower, and one at a time."""
-
-    async def main() -> None:
-        through, start = bucket(), now()
-        for _ in range(20):
-            await call(through)
-        passed = await through.take()
-        waiting = [asyncio.create_task(call(through)) for _ in range(40)]
-        through.refused(passed, 30.0)
-        assert through.pace.rate == 50.0
-        refused_at = now()
-        await asyncio.sleep(10)
-        waiting += [asyncio.create_task(call(through)) for _ in range(5)]
-        times = await asyncio.gather(*waiting)
-        assert min(times) == pytest.approx(refused_at + 30.0 + 1 / 50)
-        assert times[1] - times[0] == pytest.approx(1 / 51, rel=0.01)
-        assert times == sorted(times)
-        assert through.pace.rate == 95.0
-        assert start < refused_at
-
-    run(main())
-
-
-def test_a_pause_that_begins_while_the_first_in_line_sleeps_holds_it_too() -> None:
-    """It looks again when it wakes."""
-
-    async def main() -> None:
-        through = bucket(1.0, 1)
+    through, start = bucket(), now()
+    for _ in range(20):
         await call(through)
-        next_one = asyncio.create_task(call(through))
-        await asyncio.sleep(0.5)
-        begun = now()
-        through.pause(60)
-        assert await next_one == pytest.approx(begun + 61.0)
+    passed = await through.take()
+    waiting = [asyncio.create_task(call(through)) for _ in range(40)]
+    through.refused(passed, 30.0)
+    assert through.pace.rate == 50.0
+    refused_at = now()
+    await asyncio.sleep(10)
+    waiting += [asyncio.create_task(call(through)) for _ in range(5)]
+    times = await asyncio.gather(*waiting)
+    assert min(times) == pytest.approx(refused_at + 30.0 + 1 / 50)
+    assert times[1] - times[0] == pytest.approx(1 / 51, rel=0.01)
+    assert times == sorted(times)
+    assert through.pace.rate == 95.0
+    assert start < refused_at
 
-    run(main())
+
+async def test_a_pause_that_begins_while_the_first_in_line_sleeps_holds_it_too() -> None:
+    through = bucket(1.0, 1)
+    await call(through)
+    next_one = asyncio.create_task(call(through))
+    await asyncio.sleep(0.5)
+    begun = now()
+    through.pause(60)
+    assert await next_one == pytest.approx(begun + 61.0)
 
 
-def test_other_outcomes_free_the_place_and_leave_the_rate() -> None:
+async def test_other_outcomes_free_the_place_and_leave_the_rate() -> None:
     """A quota that is used up is not the API server's load: neither faster nor slower."""
-
-    async def main() -> None:
-        through = bucket(in_flight=4)
-        for _ in range(3):
-            through.ended(await through.take())
-        assert through.window.inside == 0
-        first = await through.take()
-        second = asyncio.create_task(through.take())
-        await asyncio.sleep(1)
-        assert not second.done()
-        through.ended(first)
-        through.ended(await second)
-        assert (through.window.inside, through.pace.rate) == (0, 100.0)
-
-    run(main())
+    through = bucket(in_flight=4)
+    for _ in range(3):
+        through.ended(await through.take())
+    assert through.window.inside == 0
+    first = await through.take()
+    second = asyncio.create_task(through.take())
+    await asyncio.sleep(1)
+    assert not second.done()
+    through.ended(first)
+    through.ended(await second)
+    assert (through.window.inside, through.pace.rate) == (0, 100.0)
 
 
 @pytest.mark.parametrize("place", ["line", "head of the line", "window"])
-def test_a_cancelled_caller_does_not_block_others(place: str) -> None:
-    """Wherever it stood."""
-
-    async def main() -> None:
-        through = bucket(1.0, 1, 8)
-        for _ in range(8):
-            await call(through)
-        number = {"head of the line": 0, "line": 3, "window": 10}[place]
-        callers = [asyncio.create_task(call(through)) for _ in range(12)]
-        await asyncio.sleep(0.1)
-        callers[number].cancel()
-        await asyncio.wait([callers[number]])
-        rest = [caller for caller in callers if caller is not callers[number]]
-        times = await asyncio.gather(*rest)
-        assert times == sorted(times)
-        assert times[-1] - times[0] == pytest.approx(10.0, abs=0.1)
-        assert through.window.inside == 0
-
-    run(main())
+async def test_a_cancelled_caller_does_not_block_others(place: str) -> None:
+    through = bucket(1.0, 1, 8)
+    for _ in range(8):
+        await call(through)
+    number = {"head of the line": 0, "line": 3, "window": 10}[place]
+    callers = [asyncio.create_task(call(through)) for _ in range(12)]
+    await asyncio.sleep(0.1)
+    callers[number].cancel()
+    await asyncio.wait([callers[number]])
+    rest = [caller for caller in callers if caller is not callers[number]]
+    times = await asyncio.gather(*rest)
+    assert times == sorted(times)
+    assert times[-1] - times[0] == pytest.approx(10.0, abs=0.1)
+    assert through.window.inside == 0
 
 
 @given(st.integers(), st.integers(min_value=0, max_value=2000))
@@ -297,7 +266,6 @@ def test_waits_double_up_to_the_longest_and_are_spread_by_half(seed: int, attemp
 
 
 def test_a_success_resets_the_backoff() -> None:
-    """After a reset the first wait is the first again."""
     backoff = Backoff(Random(1), Delays(1.0, 30.0))
     for _ in range(10):
         backoff.next()
@@ -306,6 +274,5 @@ def test_a_success_resets_the_backoff() -> None:
 
 
 def test_two_that_fail_together_do_not_come_back_together() -> None:
-    """The waits of two backoffs differ."""
     one, other = Backoff(Random(1)), Backoff(Random(2))
     assert [one.next() for _ in range(5)] != [other.next() for _ in range(5)]

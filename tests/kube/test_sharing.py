@@ -28,7 +28,6 @@ def fresh(text: str) -> str:
 
 
 def test_a_shared_node_is_an_equal_node() -> None:
-    """Whoever reads it sees no difference."""
     before = node("a", pool="ml")
     after = Sharing().shared(before)
     assert dict(after.labels) == before.labels
@@ -49,7 +48,6 @@ def test_what_is_equal_is_one_object() -> None:
 
 
 def test_a_row_is_a_mapping() -> None:
-    """It compares with dictionaries and with rows of other keys."""
     keep = Sharing()
     labels: Any = keep.shared(node("a", pool="ml")).labels
     assert isinstance(labels, Row)

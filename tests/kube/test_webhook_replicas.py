@@ -27,8 +27,6 @@ def pod(name: str, *, phase: str = "Running", ip: str | None = "10.0.0.1", **met
 
 
 def found(*pods: Json) -> list[Replica]:
-    """The replicas among these pods."""
-
     class Listed:
         async def list(self, path: str, keep: Any, *, query: Json) -> Listing[Any]:
             assert (path, query) == (
@@ -60,7 +58,7 @@ def test_what_does_not_run_cannot_be_asked() -> None:
     assert found(pod("a", phase="Pending"), pod("b", ip=None), portless, odd) == []
 
 
-def test_every_replica_that_runs_is_asked_through_the_api_server(tmp_path: Path) -> None:
+async def test_every_replica_that_runs_is_asked_through_the_api_server(tmp_path: Path) -> None:
     """At the number of its health port: the API server knows no names of ports of pods."""
 
     async def handle(request: Request, answer: Answer) -> None:
@@ -70,18 +68,15 @@ def test_every_replica_that_runs_is_asked_through_the_api_server(tmp_path: Path)
             items = [pod("a"), pod("b", phase="Pending"), pod("c")]
             await answer.json({"metadata": {"resourceVersion": "1"}, "items": items})
 
-    async def run() -> None:
-        async with fake_api(handle) as api, client_of(api, tmp_path) as client:
-            pods = "/api/v1/namespaces/fairlead-system/pods"
-            assert list((await read_by_replica(client)).values()) == [
-                f"{pods}/{name}:8081/proxy/metrics" for name in ("a", "c")
-            ]
-
-    asyncio.run(run())
+    async with fake_api(handle) as api, client_of(api, tmp_path) as client:
+        pods = "/api/v1/namespaces/fairlead-system/pods"
+        assert list((await read_by_replica(client)).values()) == [
+            f"{pods}/{name}:8081/proxy/metrics" for name in ("a", "c")
+        ]
 
 
 @pytest.mark.parametrize("refused", [True, False])
-def test_a_replica_that_cannot_be_asked_is_an_error(tmp_path: Path, refused: bool) -> None:
+async def test_a_replica_that_cannot_be_asked_is_an_error(tmp_path: Path, refused: bool) -> None:
     """A sum that leaves one out would be wrong; so would none, where none runs."""
 
     async def handle(request: Request, answer: Answer) -> None:
@@ -91,9 +86,6 @@ def test_a_replica_that_cannot_be_asked_is_an_error(tmp_path: Path, refused: boo
             items = [pod("a")] if refused else []
             await answer.json({"metadata": {"resourceVersion": "1"}, "items": items})
 
-    async def run() -> None:
-        async with fake_api(handle) as api, client_of(api, tmp_path) as client:
-            with pytest.raises(ClusterError, match="no pods/proxy" if refused else "no replica"):
-                await read_by_replica(client)
-
-    asyncio.run(run())
+    async with fake_api(handle) as api, client_of(api, tmp_path) as client:
+        with pytest.raises(ClusterError, match="no pods/proxy" if refused else "no replica"):
+            await read_by_replica(client)

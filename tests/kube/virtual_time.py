@@ -49,5 +49,4 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def now() -> float:
-    """The running loop's time, in seconds."""
     return asyncio.get_running_loop().time()

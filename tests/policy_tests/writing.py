@@ -45,19 +45,11 @@ def case(expect: str, pod: str = WORKER, more: str = "") -> str:
     return f"{HEAD}{NODES}tests:\n{body}"
 
 
-def verdicts(document: str, policies: str = WORKERS_ON_SPOT) -> tuple[Verdict, ...]:
-    """Every test of the document, judged."""
-    policy_set = load({"p.yaml": policies.encode()}).policies
-    return tuple(
-        verdict
-        for each in parse("p.test.yaml", document.encode())
-        for verdict in run_tests(each, policy_set)
-    )
-
-
 def verdict(
     expect: str, pod: str = WORKER, more: str = "", policies: str = WORKERS_ON_SPOT
 ) -> Verdict:
     """One test, judged."""
-    (only,) = verdicts(case(expect, pod, more), policies)
+    policy_set = load({"p.yaml": policies.encode()}).policies
+    (document,) = parse("p.test.yaml", case(expect, pod, more).encode())
+    (only,) = run_tests(document, policy_set)
     return only

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
 import ssl
 import threading
 from contextlib import contextmanager, suppress
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from certs.pair import Pair
-    from webhook.server.tls import Callers
 
 HOST = "127.0.0.1"
 NAMES = Names(dns=("localhost",), addresses=(HOST,))
@@ -76,6 +76,20 @@ class Running:
         """Return a connection that trusts the authority alone."""
         return connect(self.https_port, self.trust)
 
+    def open(
+        self, sent: bytes = b"", *, tls: bool = True, shakes_hands: bool = True
+    ) -> socket.socket:
+        """Return a connection that has sent this, by TLS or instead of it."""
+        connection = socket.create_connection((HOST, self.https_port))
+        if tls:
+            context = ssl.create_default_context(cadata=self.trust.certificate.decode())
+            connection = context.wrap_socket(
+                connection, server_hostname=HOST, do_handshake_on_connect=shakes_hands
+            )
+        if sent:
+            connection.sendall(sent)
+        return connection
+
     def serial_number(self) -> int:
         """Return the serial number of the certificate that a new handshake gets."""
         connection = self.connect()
@@ -109,6 +123,13 @@ def post(connection: http.client.HTTPConnection, body: bytes) -> http.client.HTT
     return connection.getresponse()
 
 
+def begin(connection: http.client.HTTPConnection, body: bytes) -> None:
+    """Send a request with a body of two bytes, or a part of it; do not wait for the answer."""
+    connection.putrequest("POST", "/")
+    connection.putheader("Content-Length", "2")
+    connection.endheaders(body)
+
+
 def get(port: int, path: str) -> tuple[int, bytes]:
     """Return status and body of a GET at a plain port of loopback."""
     connection = http.client.HTTPConnection(HOST, port)
@@ -137,7 +158,7 @@ def running(
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
     ask_clients: bool = False,
     clients: Pair | None = None,
-    callers: Callers | None = None,
+    callers: frozenset[str] = frozenset(),
     limiter: ConnectionLimiter | None = None,
 ) -> Iterator[Running]:
     """Serve in a thread; in the end drain, and raise what serving raised.

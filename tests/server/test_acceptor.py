@@ -98,16 +98,7 @@ def test_a_listening_socket_that_is_broken_ends_the_process(
     assert caught.group_contains(OSError, match="Bad file descriptor")
 
 
-def test_asyncios_own_tls_is_left_as_it_is() -> None:
-    """The client of the API server uses it as well: nothing is changed for the whole process."""
-    with running() as server:
-        connection = server.connect()
-        assert post(connection, b"served").read() == b"served"
-        assert SSLProtocol.max_size == 256 * 1024
-        connection.close()
-
-
-def test_the_names_of_asyncio_that_are_built_on_are_there() -> None:
+async def test_the_names_of_asyncio_that_are_built_on_are_there() -> None:
     """They are not asyncio's public ones: see decision 44."""
     wanted = [
         "loop",
@@ -126,17 +117,15 @@ def test_the_names_of_asyncio_that_are_built_on_are_there() -> None:
     for name in ("max_size", "get_buffer", "connection_made", "pause_writing", "resume_writing"):
         assert hasattr(SSLProtocol, name), moved.format(name)
 
-    async def main() -> int:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        near, far = socket.socketpair()
-        with near, far:
-            handshaken = asyncio.get_running_loop().create_future()
-            tls = TlsProtocol(Connection(near, 0), asyncio.Protocol(), context, handshaken)
-            size = len(tls.get_buffer(-1))
-            tls.connection_lost(None)
-            return size
-
-    assert asyncio.run(main()) == READ_BYTES, moved.format("that max_size is the buffer's size")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    near, far = socket.socketpair()
+    with near, far:
+        handshaken = asyncio.get_running_loop().create_future()
+        tls = TlsProtocol(Connection(near, 0), asyncio.Protocol(), context, handshaken)
+        size = len(tls.get_buffer(-1))
+        tls.connection_lost(None)
+        result = size
+    assert result == READ_BYTES, moved.format("that max_size is the buffer's size")
 
 
 def test_a_client_that_speaks_no_tls_is_sent_away_and_counts_no_more() -> None:

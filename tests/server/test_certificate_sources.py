@@ -33,7 +33,6 @@ class Kept:
         self.refusals += 1
 
     def offered(self, pair: Pair, bundle: bytes = b"") -> None:
-        """Offer a pair."""
         self.certificate.offered(Serving(pair, bundle))
 
 
@@ -93,7 +92,6 @@ def test_what_cannot_be_served_is_refused_and_the_one_before_serves_on(
 
 
 def test_what_cannot_be_served_at_first_is_not_ready() -> None:
-    """There is none before it to serve with."""
     kept = Kept()
     kept.offered(other_key())
     assert not kept.certificate.condition().ready

@@ -74,7 +74,7 @@ async def watching(
             await asyncio.wait([running])
 
 
-def test_unknown_or_stale_nodes_produce_no_warning(
+async def test_unknown_or_stale_nodes_produce_no_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     """And at no time is that a reason not to serve."""
@@ -89,51 +89,37 @@ def test_unknown_or_stale_nodes_produce_no_warning(
             await listed.wait()
             await answer.json(listing(node("a")))
 
-    async def run() -> None:
-        async with watching(handle, tmp_path) as (nodes, condition):
+    async with watching(handle, tmp_path) as (nodes, condition):
+        assert (said(nodes), nodes.known()) == ("", None)
+        assert condition().ready
+        mentions(condition().reason, "not listed yet", "no warnings")
+        listed.set()
+        await until(lambda: nodes.known() is not None)
+        mentions(said(nodes), "0 of 1 nodes", "pool=experiments")
+        assert re.match(r"1 known, .*\b\d+ s ago", condition().reason)
+        wording(said(nodes))
+        wording(re.sub(r"\d+ s ", "SOME s ", condition().reason))
+        with monkeypatch.context() as patch:
+            patch.setattr(cluster_facts, "STALE", -1.0)
             assert (said(nodes), nodes.known()) == ("", None)
             assert condition().ready
-            mentions(condition().reason, "not listed yet", "no warnings")
-            listed.set()
-            await until(lambda: nodes.known() is not None)
-            mentions(said(nodes), "0 of 1 nodes", "pool=experiments")
-            assert re.match(r"1 known, .*\b\d+ s ago", condition().reason)
-            wording(said(nodes))
+            assert re.match(r"1 known, .*\b\d+ s ago, .*no warnings", condition().reason)
             wording(re.sub(r"\d+ s ", "SOME s ", condition().reason))
-            with monkeypatch.context() as patch:
-                patch.setattr(cluster_facts, "STALE", -1.0)
-                assert (said(nodes), nodes.known()) == ("", None)
-                assert condition().ready
-                assert re.match(r"1 known, .*\b\d+ s ago, .*no warnings", condition().reason)
-                wording(re.sub(r"\d+ s ", "SOME s ", condition().reason))
-            changed.set()
-            await until(lambda: said(nodes) == "")
-
-    asyncio.run(run())
+        changed.set()
+        await until(lambda: said(nodes) == "")
 
 
-def test_a_missing_right_is_reported_with_its_cure(tmp_path: Path, wording: Wording) -> None:
+async def test_a_missing_right_is_reported_with_its_cure(tmp_path: Path, wording: Wording) -> None:
     """Ready all the same, and silent of pods."""
     words = 'User "system:serviceaccount:a:b" cannot list resource "nodes"'
 
     async def handle(_: Request, answer: Answer) -> None:
         await answer.status(403, "Forbidden", words)
 
-    async def run() -> None:
-        async with watching(handle, tmp_path) as (nodes, condition):
-            await until(lambda: words in condition().reason)
-            assert condition().ready
-            mentions(
-                condition().reason, "not listed yet", "no warnings", "fairlead install --nodes"
-            )
-            wording(condition().reason.partition(words)[0])
-            wording(condition().reason.partition(words)[2])
-            assert (said(nodes), nodes.known()) == ("", None)
-
-    asyncio.run(run())
-
-
-def test_without_nodes_nothing_is_reported() -> None:
-    """Pods have no warnings about them."""
-    nodes = ServedNodes()
-    assert (said(nodes), nodes.known()) == ("", None)
+    async with watching(handle, tmp_path) as (nodes, condition):
+        await until(lambda: words in condition().reason)
+        assert condition().ready
+        mentions(condition().reason, "not listed yet", "no warnings", "fairlead install --nodes")
+        wording(condition().reason.partition(words)[0])
+        wording(condition().reason.partition(words)[2])
+        assert (said(nodes), nodes.known()) == ("", None)

@@ -54,7 +54,6 @@ class Door:
         return client
 
     def at_the_door(self) -> Connection:
-        """One more connection that has sent something."""
         client = self.admit()
         assert self.limiter.received_bytes(client)
         return client
@@ -69,7 +68,6 @@ class Door:
         self._far[client].send(b"x")
 
     def closed(self, client: Connection) -> bool:
-        """Whether the client's connection was closed."""
         far = self._far[client]
         far.setblocking(False)
         try:
@@ -78,7 +76,6 @@ class Door:
             return False
 
     def close(self) -> None:
-        """Close what is open."""
         for each in self._sockets:
             each.close()
 
@@ -92,7 +89,6 @@ def door() -> Iterator[Door]:
 
 
 def test_beyond_the_limit_the_one_that_has_waited_longest_goes(door: Door) -> None:
-    """There is always room for whoever comes."""
     first, second, third, fourth = (door.client() for _ in range(4))
     assert door.closed(first)
     assert not any(door.closed(each) for each in (second, third, fourth))
@@ -232,7 +228,6 @@ def test_who_waited_too_long_at_the_door_is_not_called_in(door: Door) -> None:
 
 
 def test_who_was_closed_at_the_door_is_not_called_in(door: Door) -> None:
-    """Nor counted again."""
     first, *_ = (door.at_the_door() for _ in range(4))
     assert not door.limiter.call_in(first)
     assert door.ended == ["crowded"]
@@ -250,7 +245,6 @@ def test_who_waits_at_the_door_takes_no_place_and_is_not_pushed_out_by_the_silen
 
 
 def test_who_is_gone_counts_no_more(door: Door) -> None:
-    """Said twice, it changes nothing."""
     client = door.client(busy=True)
     door.sends(client, 50)
     for _ in range(2):
@@ -261,7 +255,6 @@ def test_who_is_gone_counts_no_more(door: Door) -> None:
 
 
 def test_a_deadline_that_is_over_closes_the_connection(door: Door) -> None:
-    """At the next sweep, and no other."""
     slow, quick = door.client(), door.client()
     slow.deadline, quick.deadline = 10, 11
     door.now = 10
@@ -312,17 +305,7 @@ def test_an_answer_has_a_time_to_be_read_however_it_trickles(door: Door) -> None
     assert not door.closed(read)
 
 
-def test_who_does_not_read_is_not_busy_and_makes_room(door: Door) -> None:
-    """Before those that were answered later."""
-    first, *_ = (door.client(answered=True) for _ in range(3))
-    door.limiter.left_unwritten(first, 50)
-    assert door.limiter.busy == 0
-    door.client(answered=True)
-    assert door.closed(first)
-
-
 def test_answers_that_are_not_read_count_as_bodies_do(door: Door) -> None:
-    """Beyond what all may hold, the longest to read goes."""
     first, second, sender = door.client(answered=True), door.client(answered=True), door.client()
     door.limiter.left_unwritten(second, 60)
     door.sends(sender, 30)
@@ -345,16 +328,7 @@ def test_what_a_closed_connection_has_is_not_counted(door: Door) -> None:
     assert door.ended == ["pipelined"]
 
 
-def test_a_refusal_is_counted_and_closes_nothing(door: Door) -> None:
-    """Its answer has to be written first."""
-    client = door.client()
-    door.limiter.refused()
-    assert door.ended == ["malformed"]
-    assert not door.closed(client)
-
-
 def test_in_the_end_all_are_closed(door: Door) -> None:
-    """Uncounted: it is no fault of theirs."""
     clients = [door.client() for _ in range(3)]
     door.limiter.end_all()
     assert all(door.closed(each) for each in clients)

@@ -39,7 +39,6 @@ def server() -> Iterator[Running]:
 
 
 def serve(server: Running, service: Service) -> None:
-    """Have it serve with a certificate for a Service."""
     names = service_names(service.name, service.namespace)
     pair = issue_server(server.trust, "webhook", names, datetime.now(UTC))
     server.tls.swap(pair.certificate, pair.private_key)
@@ -67,7 +66,6 @@ class Shaken:
         )
 
     def check(self) -> tuple[bool, str]:
-        """Shake hands once, and tell what it came to."""
         asyncio.run(self.handshake.check())
         condition = self.handshake.condition()
         return condition.ready, condition.reason
@@ -152,7 +150,6 @@ def test_a_failure_is_forgiven_for_a_while_once_a_handshake_was_good(
 
 
 def test_a_port_that_does_not_answer_is_not_ready() -> None:
-    """With the address, and what the system says."""
     with socket.create_server((HOST, 0)) as closed:
         port = closed.getsockname()[1]
     ready, reason = Shaken(port, Published("a", authority().certificate)).check()
@@ -216,31 +213,25 @@ def test_nothing_published_is_nothing_wrong(server: Running, wording: Wording) -
 
 
 def test_no_handshake_is_tried_without_a_certificate(server: Running) -> None:
-    """Without a certificate there is nothing to shake hands with."""
     shaken = Shaken(server.https_port, Published("a", server.trust.certificate))
     shaken.hindrance = "no certificate yet"
     assert shaken.check() == (False, "no certificate yet")
     assert shaken.results == []
 
 
-def test_a_change_has_the_next_handshake_made_at_once(server: Running) -> None:
+async def test_a_change_has_the_next_handshake_made_at_once(server: Running) -> None:
     """Not only when its time comes, which here is in an hour."""
-
-    async def main() -> list[bool]:
-        shaken = Shaken(server.https_port, Published("a", b""))
-        running_on = asyncio.create_task(shaken.handshake.run())
-        await eventually_async("there is a handshake", lambda: shaken.results)
-        shaken.trusted = (Published("a", server.trust.certificate),)
-        shaken.due.set()
-        await eventually_async("there is another", lambda: len(shaken.results) > 1)
-        running_on.cancel()
-        return shaken.results
-
-    assert asyncio.run(main()) == [False, True]
+    shaken = Shaken(server.https_port, Published("a", b""))
+    running_on = asyncio.create_task(shaken.handshake.run())
+    await eventually_async("there is a handshake", lambda: shaken.results)
+    shaken.trusted = (Published("a", server.trust.certificate),)
+    shaken.due.set()
+    await eventually_async("there is another", lambda: len(shaken.results) > 1)
+    running_on.cancel()
+    assert shaken.results == [False, True]
 
 
 @pytest.mark.parametrize(("host", "address"), [("127.0.0.1", "127.0.0.1"), ("", "127.0.0.1")])
 def test_a_port_on_every_address_is_reached_by_loopback(host: str, address: str) -> None:
-    """And one on a single address by that."""
     with bind(host, 0) as listening:
         assert reached_by(listening) == (address, listening.getsockname()[1])

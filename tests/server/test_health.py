@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.admission.reviews import call, called
 from tests.eventually import eventually
 from tests.server.serving import HOST, running
 from webhook.server.health import MOST_SCRAPES, RENDER_PAUSE, health_app
@@ -22,34 +23,12 @@ from webhook.server.webhook_metrics import Metrics
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from starlette.types import ASGIApp, Message, Scope
-
 
 def _ask(path: str, conditions: dict[str, Callable[[], Condition]]) -> tuple[int, str]:
     """Return status and body of a GET, without a network between."""
-    return asyncio.run(_get(health_app(conditions, Metrics()), path))
-
-
-async def _get(app: ASGIApp, path: str) -> tuple[int, str]:
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    scope: Scope = {
-        "type": "http",
-        "method": "GET",
-        "path": path,
-        "raw_path": path.encode(),
-        "root_path": "",
-        "query_string": b"",
-        "headers": [],
-    }
-    await app(scope, receive, send)
-    return sent[0]["status"], sent[1]["body"].decode()
+    answer = call(health_app(conditions, Metrics()), "GET", path)
+    assert answer
+    return answer.status, answer.body.decode()
 
 
 def _broken() -> Condition:
@@ -85,7 +64,6 @@ def test_readiness_names_every_condition_with_its_reason() -> None:
 
 
 def test_all_conditions_ready_is_ready() -> None:
-    """The status is 200 then, and with no conditions at all."""
     ready = {"policies": lambda: Condition(ready=True, reason="abc loaded")}
     assert _ask("/readyz", ready)[0] == 200
     assert _ask("/readyz", {})[0] == 200
@@ -121,7 +99,7 @@ def test_metrics_are_scraped_over_the_plain_port() -> None:
     assert b'fairlead_admission_requests_total{code="200",result="patched"} 1.0' in body
 
 
-def test_scrapes_share_a_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scrapes_share_a_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has what was counted before it asked; however many ask, few are made."""
     made: list[int] = []
 
@@ -131,27 +109,21 @@ def test_scrapes_share_a_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("webhook.server.health.choose_encoder", lambda accept: (encode, accept))
 
-    async def main() -> list[bytes]:
-        metrics = Metrics()
-        together = asyncio.gather(*[metrics.render("text") for _ in range(100)])
-        found = [body for body, _ in await together]
-        return [*found, (await metrics.render("text"))[0]]
-
     began = time.monotonic()
-    assert asyncio.run(main()) == [b"0"] * 100 + [b"1"]
+    metrics = Metrics()
+    together = asyncio.gather(*[metrics.render("text") for _ in range(100)])
+    found = [body for body, _ in await together]
+    assert [*found, (await metrics.render("text"))[0]] == [b"0"] * 100 + [b"1"]
     assert time.monotonic() - began >= RENDER_PAUSE
 
 
-def test_too_many_scrapes_are_told_to_retry() -> None:
+async def test_too_many_scrapes_are_told_to_retry() -> None:
     """Those that wait take memory, and the time of probes."""
-
-    async def main() -> list[int]:
-        app = health_app({}, Metrics())
-        answers = [_get(app, "/metrics") for _ in range(MOST_SCRAPES + 3)]
-        statuses = [status for status, _ in await asyncio.gather(*answers)]
-        return [*statuses, (await _get(app, "/metrics"))[0]]
-
-    assert sorted(asyncio.run(main())) == [200] * (MOST_SCRAPES + 1) + [503] * 3
+    app = health_app({}, Metrics())
+    asked = [called(app, "GET", "/metrics") for _ in range(MOST_SCRAPES + 3)]
+    answers = [*await asyncio.gather(*asked), await called(app, "GET", "/metrics")]
+    statuses = sorted(each.status for each in answers if each)
+    assert statuses == [200] * (MOST_SCRAPES + 1) + [503] * 3
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/livez"])

@@ -17,7 +17,7 @@ import pytest
 from tests.admission.reviews import SPOT, Webhook, policy_set
 from tests.eventually import eventually
 from tests.server.hostile import CLOSED, REQUESTS, REVIEW, WAITS, Hostile
-from tests.server.serving import HOST, Running, running
+from tests.server.serving import Running, running
 from webhook.server import protocol
 from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.limit import InFlightLimit
@@ -38,14 +38,6 @@ class Attacked:
     limit: InFlightLimit
     honest: http.client.HTTPSConnection
 
-    def connect(self, *, tls: bool = True) -> socket.socket:
-        """A new connection."""
-        plain = socket.create_connection((HOST, self.server.https_port))
-        if not tls:
-            return plain
-        context = ssl.create_default_context(cadata=self.server.trust.certificate.decode())
-        return context.wrap_socket(plain, server_hostname=HOST)
-
     def review(self) -> None:
         """Have the honest caller ask, over the connection that it had from the beginning."""
         self.honest.request("POST", "/mutate", REVIEW, {"Content-Type": "application/json"})
@@ -56,7 +48,6 @@ class Attacked:
 
 @contextmanager
 def attacked() -> Iterator[Attacked]:
-    """The app as the product wires it."""
     limiter = ConnectionLimiter(100)
     limit = InFlightLimit(
         Webhook(policy_set(SPOT)).app, 10, waiting=lambda: limiter.busy, full=limiter.full
@@ -128,7 +119,7 @@ def test_a_hostile_request_gets_its_answer(
     hostile: Hostile, patient: Attacked, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One at most, without a traceback; and others are answered meanwhile."""
-    with patient.connect(tls=hostile.tls) as connection:
+    with patient.server.open(tls=hostile.tls) as connection:
         _send(connection, hostile.sent)
         status, head = _first_answer(connection)
         assert status == hostile.gets, head
@@ -145,7 +136,7 @@ def test_a_request_without_an_end_is_closed_when_its_time_is_over(
     hostile: Hostile, impatient: Attacked, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nobody else waits for it."""
-    with impatient.connect() as connection:
+    with impatient.server.open() as connection:
         _send(connection, hostile.sent)
         impatient.review()
         assert not _ANSWER.search(_closed(connection))
@@ -165,9 +156,3 @@ def _nothing_is_left(attack: Attacked, caplog: pytest.LogCaptureFixture) -> None
     ]
     assert loud == []
     assert sum(len(JsonFormatter().format(each)) for each in caplog.records) < _MOST_LOGGED
-
-
-def test_the_table_is_long_and_its_names_are_different() -> None:
-    """At least a hundred requests."""
-    assert len(REQUESTS) >= 100
-    assert len({each.name for each in REQUESTS}) == len(REQUESTS)

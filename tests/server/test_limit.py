@@ -7,13 +7,11 @@ import threading
 from typing import TYPE_CHECKING
 
 from tests.eventually import eventually_async
-from tests.server.serving import echo, post, running
+from tests.server.serving import begin, echo, post, running
 from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.limit import InFlightLimit
 
 if TYPE_CHECKING:
-    import http.client
-
     from starlette.types import Message, Receive, Scope, Send
 
 
@@ -39,13 +37,6 @@ class _Held:
         await echo(scope, received, send)
 
 
-def _begin(connection: http.client.HTTPConnection, body: bytes) -> None:
-    """Send a request of two bytes, or a part of it, and do not wait for the answer."""
-    connection.putrequest("POST", "/")
-    connection.putheader("Content-Length", "2")
-    connection.endheaders(body)
-
-
 def test_a_request_beyond_the_limit_is_told_to_retry() -> None:
     """Two are in flight: the third gets 503 with Retry-After 1, and they get their answers."""
     app = _Held()
@@ -57,7 +48,7 @@ def test_a_request_beyond_the_limit_is_told_to_retry() -> None:
     with running(limit, limiter=limiter) as server:
         first, second, third = (server.connect() for _ in range(3))
         for connection in (first, second):
-            _begin(connection, b"ok")
+            begin(connection, b"ok")
             app.came.acquire()
         assert limit.in_flight == 2
         response = post(third, b"body")
@@ -80,7 +71,7 @@ def test_slow_bodies_do_not_displace_other_requests() -> None:
     with running(limit, limiter=limiter) as server:
         slow = [server.connect() for _ in range(5)]
         for connection in slow:
-            _begin(connection, b"o")
+            begin(connection, b"o")
         quick = server.connect()
         assert post(quick, b"quick").read() == b"quick"
         for connection in slow:
@@ -119,7 +110,6 @@ def test_a_request_that_fails_leaves_its_place() -> None:
 
 
 def test_other_scopes_pass() -> None:
-    """A lifespan scope is handed on, whatever is in flight."""
     seen: list[str] = []
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:

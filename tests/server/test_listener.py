@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from tests.server.serving import HOST, post, running
+from tests.server.serving import HOST, begin, post, running
 from webhook.errors import ServingError
 from webhook.server.drain import Drain
 from webhook.server.health import Exposition, health_app
@@ -52,28 +52,23 @@ def _has_ipv6() -> bool:
     return True
 
 
-def test_answers_are_not_held_back() -> None:
+async def test_answers_are_not_held_back() -> None:
     """Accepted connections have Nagle's algorithm off, or each answer would wait for 40 ms."""
+    options: asyncio.Queue[int] = asyncio.Queue()
 
-    async def accepted() -> int:
-        options: asyncio.Queue[int] = asyncio.Queue()
+    def came(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        option = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        options.put_nowait(option)
+        writer.close()
 
-        def came(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            option = writer.get_extra_info("socket").getsockopt(
-                socket.IPPROTO_TCP, socket.TCP_NODELAY
-            )
-            options.put_nowait(option)
-            writer.close()
-
-        listening = bind(HOST, 0)
-        async with await asyncio.start_server(came, sock=listening):
-            _, writer = await asyncio.open_connection(*listening.getsockname())
-            option = await options.get()
-            writer.close()
-            await writer.wait_closed()
-            return option
-
-    assert asyncio.run(accepted()) == 1
+    listening = bind(HOST, 0)
+    async with await asyncio.start_server(came, sock=listening):
+        _, writer = await asyncio.open_connection(*listening.getsockname())
+        option = await options.get()
+        writer.close()
+        await writer.wait_closed()
+        result = option
+    assert result == 1
 
 
 def test_the_kernel_buffers_little_of_an_unread_answer() -> None:
@@ -83,12 +78,6 @@ def test_the_kernel_buffers_little_of_an_unread_answer() -> None:
         accepted, _ = listening.accept()
         with client, accepted:
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) <= 256 * 1024
-
-
-def test_connections_wait_from_the_moment_of_binding() -> None:
-    """A client that comes before the loop turns waits to be served, and is not refused."""
-    with bind(HOST, 0) as listening:
-        socket.create_connection((HOST, listening.getsockname()[1])).close()
 
 
 def test_a_connection_outlives_the_api_servers_idle_time() -> None:
@@ -159,11 +148,38 @@ def test_background_work_that_fails_ends_everything() -> None:
 
 
 def test_background_work_that_comes_to_its_end_ends_nothing() -> None:
-    """A task that has done its work is no failure."""
-
     async def done() -> None:
         await asyncio.sleep(0)
 
     with running(background=[done]) as server:
         assert server.get("/livez")[0] == 200
         assert server.get("/livez")[0] == 200
+
+
+# Longer than any test takes, where the grace time must not end by itself.
+NEVER = 3600.0
+
+
+def test_a_request_that_never_ends_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
+    """A client that stalls holds the end for so long and no longer, and the log tells of it."""
+    with running(finish_seconds=0) as server:
+        idle, stalled = server.connect(), server.connect()
+        assert post(idle, b"idle").read() == b"idle"
+        begin(stalled, b"o")
+        assert post(idle, b"again").read() == b"again"
+    idle.close()
+    stalled.close()
+    assert "requests cut off" in caplog.messages
+
+
+def test_answers_keep_their_own_connection_header_until_draining() -> None:
+    """Before the drain an answer's headers are the app's, and the connection serves on."""
+    with running(grace=NEVER) as server:
+        connection = server.connect()
+        for body in (b"one", b"two"):
+            response = post(connection, body)
+            assert response.read() == body
+            assert response.headers["Connection"] is None
+        connection.close()
+        server.begin_drain()
+        server.begin_drain()

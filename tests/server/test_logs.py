@@ -51,10 +51,16 @@ def _circular() -> list[object]:
     return circular
 
 
-def test_a_line_holds_time_level_logger_message_and_what_was_added() -> None:
+@pytest.fixture
+def stream() -> io.StringIO:
+    """Where lines are written from info on."""
+    found = io.StringIO()
+    configure("info", found)
+    return found
+
+
+def test_a_line_holds_time_level_logger_message_and_what_was_added(stream: io.StringIO) -> None:
     """The time is RFC 3339 in UTC, and extra fields stand beside the message."""
-    stream = io.StringIO()
-    configure("info", stream)
     logging.getLogger("webhook.test").warning("seen %d", 3, extra={"uid": "a-b", "count": 2})
     (line,) = _lines(stream)
     time = line.pop("time")
@@ -74,19 +80,15 @@ def test_a_line_holds_time_level_logger_message_and_what_was_added() -> None:
     ["two\nlines", "\ud800", "ü", object(), b"bytes", {(1, 2): 3}, float("1e400"), _circular()],
     ids=["newline", "surrogate", "umlaut", "object", "bytes", "keys", "infinity", "circular"],
 )
-def test_any_value_makes_one_ascii_line(value: object) -> None:
+def test_any_value_makes_one_ascii_line(stream: io.StringIO, value: object) -> None:
     """Whatever a field holds, the line stays one line, ASCII, and JSON."""
-    stream = io.StringIO()
-    configure("info", stream)
     logging.getLogger("webhook.test").info("message", extra={"field": value})
     assert len(_lines(stream)) == 1
     assert stream.getvalue().isascii()
 
 
-def test_an_exception_is_a_field_of_its_line() -> None:
+def test_an_exception_is_a_field_of_its_line(stream: io.StringIO) -> None:
     """The traceback is within the object, so that it cannot be torn apart."""
-    stream = io.StringIO()
-    configure("info", stream)
     try:
         raise ZeroDivisionError("by nothing")
     except ZeroDivisionError:
@@ -95,10 +97,8 @@ def test_an_exception_is_a_field_of_its_line() -> None:
     assert line["exception"].endswith("ZeroDivisionError: by nothing")
 
 
-def test_an_extra_field_never_replaces_the_messages_own() -> None:
+def test_an_extra_field_never_replaces_the_messages_own(stream: io.StringIO) -> None:
     """A field named like one of the line's own is dropped: level and logger are what they are."""
-    stream = io.StringIO()
-    configure("info", stream)
     logging.getLogger("webhook.test").info("message", extra={"level": "x", "logger": "y"})
     (line,) = _lines(stream)
     assert (line["level"], line["logger"]) == ("info", "webhook.test")
@@ -119,20 +119,16 @@ def test_our_loggers_keep_the_level_and_libraries_stay_above_debug(level: str) -
     assert theirs == [each for each in ours if each != "debug"]
 
 
-def test_uvicorn_logs_the_same_way() -> None:
+def test_uvicorn_logs_the_same_way(stream: io.StringIO) -> None:
     """uvicorn's lines are JSON too, without its second copy for terminals."""
-    stream = io.StringIO()
-    configure("info", stream)
     logging.getLogger("uvicorn.error").info("up", extra={"color_message": "\x1b[1mup"})
     (line,) = _lines(stream)
     assert line["logger"] == "uvicorn.error"
     assert "color_message" not in line
 
 
-def test_python_warnings_are_lines_too() -> None:
+def test_python_warnings_are_lines_too(stream: io.StringIO) -> None:
     """What Python would print to stderr by itself comes as JSON."""
-    stream = io.StringIO()
-    configure("info", stream)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         logging.captureWarnings(capture=True)
@@ -146,20 +142,16 @@ def test_python_warnings_are_lines_too() -> None:
     ["\x7f" * 6_000_000, ["\x7f" * 1000] * 1000, {"a": {"b": "\x7f" * 1_000_000}}],
     ids=["text", "list", "nested"],
 )
-def test_a_line_has_a_limit_whatever_is_logged(value: object) -> None:
+def test_a_line_has_a_limit_whatever_is_logged(stream: io.StringIO, value: object) -> None:
     """A stranger's words must not fill the node's disk."""
-    stream = io.StringIO()
-    configure("info", stream)
     logging.getLogger("webhook.test").warning("seen", extra={"uid": value, "reason": "short"})
     assert len(stream.getvalue()) <= LONGEST_LINE
     (line,) = _lines(stream)
     assert (line["message"], line["reason"]) == ("seen", "short")
 
 
-def test_a_long_traceback_keeps_its_end() -> None:
+def test_a_long_traceback_keeps_its_end(stream: io.StringIO) -> None:
     """There stands what went wrong."""
-    stream = io.StringIO()
-    configure("info", stream)
     try:
         raise ValueError("x" * 1_000_000 + " at last")
     except ValueError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -24,7 +24,6 @@ OWNER = Owner("batch/v1", "Job", "train", "u1")
 def notice(
     uid: str = "u1", *, reason: str = REJECTED, namespace: str = "ml", name: str = "train"
 ) -> Notice:
-    """What is told of a Job."""
     owner = Owner("batch/v1", "Job", name, uid)
     return Notice(namespace, owner, reason, "policy p: no", ("Job", name), "")
 
@@ -48,7 +47,6 @@ class Server:
         return self.objects[path]
 
     async def create(self, path: str, body: Mapping[str, Any]) -> Json:
-        """Create an Event."""
         if self.error:
             raise self.error
         key = f"{path}/{body['metadata']['name']}"
@@ -78,21 +76,21 @@ class Replica:
         task.cancel()
 
 
-def played(play: Callable[[Server, Replica], Awaitable[None]]) -> tuple[Server, Replica]:
-    """What there is after the play."""
-    server = Server()
-    replica = Replica(server)
-
-    async def main() -> None:
-        await play(server, replica)
-
-    asyncio.run(main())
-    return server, replica
+@pytest.fixture
+def server() -> Server:
+    return Server()
 
 
-def test_an_event_is_found_by_the_workload_that_it_is_about() -> None:
+@pytest.fixture
+def replica(server: Server) -> Replica:
+    return Replica(server)
+
+
+async def test_an_event_is_found_by_the_workload_that_it_is_about(
+    server: Server, replica: Replica
+) -> None:
     """`kubectl describe` asks by kind, name and uid."""
-    server, _ = played(lambda _, replica: replica.tells(notice()))
+    await replica.tells(notice())
     ((path, event),) = server.events.items()
     assert path == f"/api/v1/namespaces/ml/events/{event['metadata']['name']}"
     assert event == {
@@ -118,101 +116,79 @@ def test_an_event_is_found_by_the_workload_that_it_is_about() -> None:
     }
 
 
-def test_the_same_is_reported_once_an_hour() -> None:
+async def test_the_same_is_reported_once_an_hour(server: Server, replica: Replica) -> None:
     """However often a controller tries."""
-
-    async def play(_: Server, replica: Replica) -> None:
-        await replica.tells(notice(), notice())
-        replica.now = NOON + timedelta(minutes=59)
-        await replica.tells(notice())
-        replica.now = NOON + timedelta(hours=1)
-        await replica.tells(notice())
-
-    server, replica = played(play)
+    await replica.tells(notice(), notice())
+    replica.now = NOON + timedelta(minutes=59)
+    await replica.tells(notice())
+    replica.now = NOON + timedelta(hours=1)
+    await replica.tells(notice())
     assert len(server.events) == 2
     assert sorted(replica.outcomes) == ["repeated", "repeated", "written", "written"]
 
 
-def test_replicas_write_one_event() -> None:
+async def test_replicas_write_one_event(server: Server, replica: Replica) -> None:
     """And a process that has started again writes none of what was written before."""
-
-    async def play(server: Server, replica: Replica) -> None:
-        await replica.tells(notice())
-        other = Replica(server)
-        await other.tells(notice())
-        assert other.outcomes == ["repeated"]
-
-    assert len(played(play)[0].events) == 1
+    await replica.tells(notice())
+    other = Replica(server)
+    await other.tells(notice())
+    assert other.outcomes == ["repeated"]
+    assert len(server.events) == 1
 
 
-def test_other_reasons_and_other_workloads_have_events_of_their_own() -> None:
-    """A Job that was made again is another one."""
+async def test_other_reasons_and_other_workloads_have_events_of_their_own(
+    server: Server, replica: Replica
+) -> None:
     told = notice(), notice(reason=NO_NODE), notice("u2"), notice("u3", namespace="other")
-    server, replica = played(lambda _, replica: replica.tells(*told))
+    await replica.tells(*told)
     assert len(server.events) == 4
     assert replica.outcomes == ["written"] * 4
 
 
-def test_what_could_not_be_written_is_tried_at_the_next_pod() -> None:
+async def test_what_could_not_be_written_is_tried_at_the_next_pod(
+    server: Server, replica: Replica
+) -> None:
     """The API server may be away for a moment, and controllers try again."""
-
-    async def play(server: Server, replica: Replica) -> None:
-        server.error = ClusterError("away", status=503)
-        await replica.tells(notice())
-        server.error = None
-        await replica.tells(notice())
-
-    server, replica = played(play)
+    server.error = ClusterError("away", status=503)
+    await replica.tells(notice())
+    server.error = None
+    await replica.tells(notice())
     assert replica.outcomes == ["failed", "written"]
     assert len(server.events) == 1
 
 
-def test_a_bug_stops_nothing() -> None:
+async def test_a_bug_stops_nothing(server: Server, replica: Replica) -> None:
     """The process decides on pods, which matters more."""
-
-    async def play(server: Server, replica: Replica) -> None:
-        server.error = ValueError("a bug")
-        await replica.tells(notice(), notice("u2"))
-
-    assert played(play)[1].outcomes == ["failed", "failed"]
+    server.error = ValueError("a bug")
+    await replica.tells(notice(), notice("u2"))
+    assert replica.outcomes == ["failed", "failed"]
 
 
-def test_one_namespace_cannot_take_all_events() -> None:
+async def test_one_namespace_cannot_take_all_events(server: Server, replica: Replica) -> None:
     """Whoever makes Jobs by the thousand has some Events at once, then one at a time."""
-
-    async def play(_: Server, replica: Replica) -> None:
-        await replica.tells(*(notice(f"u{number}") for number in range(BURST + 5)))
-        assert replica.outcomes.count("dropped") == 5
-        await replica.tells(notice("v", namespace="other"))
-        assert replica.outcomes[-1] == "written"
-        replica.clock += EVERY + 0.1
-        await replica.tells(notice("w"))
-
-    server, replica = played(play)
+    await replica.tells(*(notice(f"u{number}") for number in range(BURST + 5)))
+    assert replica.outcomes.count("dropped") == 5
+    await replica.tells(notice("v", namespace="other"))
+    assert replica.outcomes[-1] == "written"
+    replica.clock += EVERY + 0.1
+    await replica.tells(notice("w"))
     assert replica.outcomes[-1] == "written"
     assert len(server.events) == BURST + 2
 
 
-def test_a_clock_that_is_set_back_silences_no_event() -> None:
+async def test_a_clock_that_is_set_back_silences_no_event(replica: Replica) -> None:
     """A machine that woke up with a wrong time would else say nothing until that has come."""
-
-    async def play(_: Server, replica: Replica) -> None:
-        replica.now = NOON + timedelta(days=900)
-        await replica.tells(notice())
-        replica.now = NOON
-        await replica.tells(notice())
-
-    assert played(play)[1].outcomes == ["written", "written"]
+    replica.now = NOON + timedelta(days=900)
+    await replica.tells(notice())
+    replica.now = NOON
+    await replica.tells(notice())
+    assert replica.outcomes == ["written", "written"]
 
 
-def test_no_caller_waits_for_an_unreachable_api_server() -> None:
+async def test_no_caller_waits_for_an_unreachable_api_server(replica: Replica) -> None:
     """What comes while too much waits is dropped, and counted."""
-
-    async def play(_: Server, replica: Replica) -> None:
-        for number in range(WAITING + 3):
-            replica.notices.submit(notice(f"u{number}", namespace=f"n{number}"))
-
-    _, replica = played(play)
+    for number in range(WAITING + 3):
+        replica.notices.submit(notice(f"u{number}", namespace=f"n{number}"))
     assert replica.outcomes == ["dropped"] * 3
 
 
@@ -229,19 +205,21 @@ def test_no_caller_waits_for_an_unreachable_api_server() -> None:
         ("/x", "workload."),
     ],
 )
-def test_an_event_s_name_is_one_whatever_its_owner_is_called(name: str, begin: str) -> None:
+async def test_an_event_s_name_is_one_whatever_its_owner_is_called(
+    server: Server, replica: Replica, name: str, begin: str
+) -> None:
     """An owner reference may say anything."""
-    server, _ = played(lambda _, replica: replica.tells(notice(name=name)))
+    await replica.tells(notice(name=name))
     (event,) = server.events.values()
     assert event["metadata"]["name"].startswith(begin)
     assert len(event["metadata"]["name"]) <= 253
     assert event["involvedObject"]["name"] == name
 
 
-def test_a_long_message_is_cut() -> None:
+async def test_a_long_message_is_cut(server: Server, replica: Replica) -> None:
     """The API server refuses more than 1,024 characters."""
     told = notice()._replace(what="x" * 5000)
-    server, _ = played(lambda _, replica: replica.tells(told))
+    await replica.tells(told)
     (event,) = server.events.values()
     assert len(event["message"]) == LONGEST
 
@@ -257,16 +235,14 @@ SPARK = "sparkoperator.k8s.io/v1beta2"
 APPLICATION = f"/apis/{SPARK}/namespaces/ml/sparkapplications/train"
 
 
-def test_an_event_is_on_the_object_that_created_the_owner() -> None:
+async def test_an_event_is_on_the_object_that_created_the_owner(
+    server: Server, replica: Replica
+) -> None:
     """A JobSet is what its author wrote; its Jobs have one Event together, which names it."""
     jobset = ("JobSet", "train", "top", "jobset.x-k8s.io/v1alpha2")
-
-    async def play(server: Server, replica: Replica) -> None:
-        for n in (0, 1):
-            server.objects[f"{JOBS}/train-{n}"] = created_by(f"u{n}", *jobset)
-        await replica.tells(notice("u0", name="train-0"), notice("u1", name="train-1"))
-
-    server, replica = played(play)
+    for n in (0, 1):
+        server.objects[f"{JOBS}/train-{n}"] = created_by(f"u{n}", *jobset)
+    await replica.tells(notice("u0", name="train-0"), notice("u1", name="train-1"))
     (event,) = server.events.values()
     about = event["involvedObject"]
     assert (about["apiVersion"], about["kind"]) == ("jobset.x-k8s.io/v1alpha2", "JobSet")
@@ -275,26 +251,21 @@ def test_an_event_is_on_the_object_that_created_the_owner() -> None:
     assert sorted(replica.outcomes) == ["repeated", "written"]
 
 
-def test_an_owner_that_cannot_be_read_has_the_event_itself() -> None:
-    """It is gone, or the right was removed."""
-
-    async def play(server: Server, replica: Replica) -> None:
-        await replica.tells(notice())
-        assert server.read == [f"{JOBS}/train"]
-
-    server, _ = played(play)
+async def test_an_owner_that_cannot_be_read_has_the_event_itself(
+    server: Server, replica: Replica
+) -> None:
+    await replica.tells(notice())
+    assert server.read == [f"{JOBS}/train"]
     (event,) = server.events.values()
     assert event["involvedObject"]["kind"] == "Job"
 
 
-def test_an_object_of_the_owner_s_name_that_is_another_one_is_not_followed() -> None:
+async def test_an_object_of_the_owner_s_name_that_is_another_one_is_not_followed(
+    server: Server, replica: Replica
+) -> None:
     """A Job that was deleted and created again."""
-
-    async def play(server: Server, replica: Replica) -> None:
-        server.objects[f"{JOBS}/train"] = created_by("another", "CronJob", "nightly", "top")
-        await replica.tells(notice())
-
-    server, _ = played(play)
+    server.objects[f"{JOBS}/train"] = created_by("another", "CronJob", "nightly", "top")
+    await replica.tells(notice())
     (event,) = server.events.values()
     assert event["involvedObject"]["kind"] == "Job"
 
@@ -310,67 +281,53 @@ def test_an_object_of_the_owner_s_name_that_is_another_one_is_not_followed() -> 
         Owner("ray.io/v1/../../v1", "RayCluster", "train", "u"),
     ],
 )
-def test_only_known_kinds_are_read_whatever_a_pod_refers_to(owner: Owner) -> None:
-    """Anyone may write an owner reference."""
-
-    async def play(server: Server, replica: Replica) -> None:
-        await replica.tells(notice()._replace(owner=owner))
-        assert server.read == []
-
-    server, _ = played(play)
+async def test_only_known_kinds_are_read_whatever_a_pod_refers_to(
+    server: Server, replica: Replica, owner: Owner
+) -> None:
+    await replica.tells(notice()._replace(owner=owner))
+    assert server.read == []
     assert len(server.events) == 1
 
 
-def test_owners_are_followed_for_five_steps() -> None:
-    """A circle ends."""
-
-    async def play(server: Server, replica: Replica) -> None:
-        server.objects[f"{JOBS}/train"] = created_by("u1", "Job", "train", "u1")
-        await replica.tells(notice())
-        assert len(server.read) == 5
-
-    server, _ = played(play)
+async def test_owners_are_followed_for_five_steps(server: Server, replica: Replica) -> None:
+    server.objects[f"{JOBS}/train"] = created_by("u1", "Job", "train", "u1")
+    await replica.tells(notice())
+    assert len(server.read) == 5
     assert len(server.events) == 1
 
 
-def test_an_object_that_a_label_names_has_the_event_of_a_pod_without_an_owner() -> None:
+async def test_an_object_that_a_label_names_has_the_event_of_a_pod_without_an_owner(
+    server: Server, replica: Replica
+) -> None:
     """Nobody owns the driver that spark-submit creates."""
     named = Owner(SPARK, "SparkApplication", "train", "")
-
-    async def play(server: Server, replica: Replica) -> None:
-        server.objects[APPLICATION] = {"metadata": {"uid": "app"}}
-        await replica.tells(notice()._replace(owner=named, named=named))
-
-    server, replica = played(play)
+    server.objects[APPLICATION] = {"metadata": {"uid": "app"}}
+    await replica.tells(notice()._replace(owner=named, named=named))
     (event,) = server.events.values()
     about = event["involvedObject"]
     assert (about["kind"], about["name"], about["uid"]) == ("SparkApplication", "train", "app")
     assert replica.outcomes == ["written"]
 
 
-def test_an_object_that_a_label_names_has_the_event_of_a_pod_that_a_pod_owns() -> None:
+async def test_an_object_that_a_label_names_has_the_event_of_a_pod_that_a_pod_owns(
+    server: Server, replica: Replica
+) -> None:
     """The driver owns the executors, and the Event has one message for all of them."""
     named = Owner(SPARK, "SparkApplication", "train", "")
     driver = Owner("v1", "Pod", "train-driver", "d")
-
-    async def play(server: Server, replica: Replica) -> None:
-        server.objects[APPLICATION] = created_by("app", "ScheduledSparkApplication", "all", "top")
-        await replica.tells(notice()._replace(owner=driver, named=named))
-
-    server, _ = played(play)
+    server.objects[APPLICATION] = created_by("app", "ScheduledSparkApplication", "all", "top")
+    await replica.tells(notice()._replace(owner=driver, named=named))
     (event,) = server.events.values()
     assert event["involvedObject"]["kind"] == "ScheduledSparkApplication"
     assert event["involvedObject"]["uid"] == "top"
 
 
-def test_no_event_is_written_if_the_object_that_a_label_names_does_not_exist() -> None:
+async def test_no_event_is_written_if_the_object_that_a_label_names_does_not_exist(
+    server: Server, replica: Replica
+) -> None:
     """Anyone may write the label; the author of such a pod gets the answer itself."""
     named = Owner(SPARK, "SparkApplication", "train", "")
-
-    async def play(_: Server, replica: Replica) -> None:
-        await replica.tells(notice()._replace(owner=named, named=named))
-
-    server, replica = played(play)
+    await replica.tells(notice()._replace(owner=named, named=named))
     assert not server.events
     assert replica.outcomes == ["dropped"]
 

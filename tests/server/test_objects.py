@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import pytest
@@ -20,7 +19,6 @@ TEMPLATE = {"spec": {"containers": [{"name": "paddle", "image": "i"}]}}
 
 
 def paddle_job(*roles: str) -> Json:
-    """A PaddleJob with replicas of these roles."""
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PaddleJob",
@@ -39,7 +37,6 @@ class Server:
         self.seconds = 0.0
 
     async def get(self, path: str) -> Json:
-        """Return the object."""
         self.read.append(path)
         await asyncio.sleep(self.seconds)
         if isinstance(self.found, Exception):
@@ -47,64 +44,53 @@ class Server:
         return self.found
 
 
-def played(server: Server, play: Callable[[MakingObjects], Awaitable[Any]]) -> Any:
-    """What the play returns."""
-
-    async def main() -> Any:
-        return await play(MakingObjects(cast(Any, server), clock=lambda: server.clock))
-
-    return asyncio.run(main())
+def objects(server: Server) -> MakingObjects:
+    return MakingObjects(cast(Any, server), clock=lambda: server.clock)
 
 
 @pytest.mark.parametrize(
     ("roles", "led"), [(("Worker",), False), (("Master", "Worker"), True), ((), False)]
 )
-def test_an_object_leads_by_its_roles(roles: tuple[str, ...], led: bool) -> None:
+async def test_an_object_leads_by_its_roles(roles: tuple[str, ...], led: bool) -> None:
     """The reader is that of explain, so both agree."""
     server = Server(paddle_job(*roles))
-    assert played(server, lambda it: it.led("ml", PADDLE, "train", SHIPPED)) is led
+    assert await objects(server).led("ml", PADDLE, "train", SHIPPED) is led
     assert server.read == [PATH]
 
 
-def test_an_answer_holds_for_a_minute_and_callers_share_a_read() -> None:
+async def test_an_answer_holds_for_a_minute_and_callers_share_a_read() -> None:
     """A run of many pods costs one read."""
     server = Server(paddle_job("Master", "Worker"))
-
-    async def play(it: MakingObjects) -> None:
-        asks = [it.led("ml", PADDLE, "train", SHIPPED) for _ in range(9)]
-        assert await asyncio.gather(*asks) == [True] * 9
-        server.clock = 59.0
-        assert await it.led("ml", PADDLE, "train", SHIPPED)
-        assert len(server.read) == 1
-        server.clock = 61.0
-        assert await it.led("ml", PADDLE, "train", SHIPPED)
-        assert len(server.read) == 2
-
-    played(server, play)
+    it = objects(server)
+    asks = [it.led("ml", PADDLE, "train", SHIPPED) for _ in range(9)]
+    assert await asyncio.gather(*asks) == [True] * 9
+    server.clock = 59.0
+    assert await it.led("ml", PADDLE, "train", SHIPPED)
+    assert len(server.read) == 1
+    server.clock = 61.0
+    assert await it.led("ml", PADDLE, "train", SHIPPED)
+    assert len(server.read) == 2
 
 
-def test_a_failure_holds_for_some_seconds() -> None:
+async def test_a_failure_holds_for_some_seconds() -> None:
     """So pods do not wait one after the other for an API server that is away."""
     server = Server(ClusterError("away", status=503))
-
-    async def play(it: MakingObjects) -> None:
-        for clock in (0.0, 4.0):
-            server.clock = clock
-            with pytest.raises(ClusterError, match="away"):
-                await it.led("ml", PADDLE, "train", SHIPPED)
-        assert len(server.read) == 1
-        server.clock, server.found = 6.0, paddle_job("Worker")
-        assert await it.led("ml", PADDLE, "train", SHIPPED) is False
-
-    played(server, play)
+    it = objects(server)
+    for clock in (0.0, 4.0):
+        server.clock = clock
+        with pytest.raises(ClusterError, match="away"):
+            await it.led("ml", PADDLE, "train", SHIPPED)
+    assert len(server.read) == 1
+    server.clock, server.found = 6.0, paddle_job("Worker")
+    assert await it.led("ml", PADDLE, "train", SHIPPED) is False
 
 
-def test_a_pod_waits_for_half_a_second_at_most() -> None:
+async def test_a_pod_waits_for_half_a_second_at_most() -> None:
     """The API server waits three seconds for the webhook."""
     server = Server(paddle_job("Worker"))
     server.seconds = 60.0
     with pytest.raises(ClusterError, match=r"no answer in 0\.5 s"):
-        played(server, lambda it: it.led("ml", PADDLE, "train", SHIPPED))
+        await objects(server).led("ml", PADDLE, "train", SHIPPED)
 
 
 @pytest.mark.parametrize(
@@ -116,24 +102,23 @@ def test_a_pod_waits_for_half_a_second_at_most() -> None:
         ("ml", ObjectRef("v1", "Secret", "any"), "train"),
     ],
 )
-def test_only_a_name_becomes_part_of_a_path(namespace: str, ref: ObjectRef, name: str) -> None:
+async def test_only_a_name_becomes_part_of_a_path(
+    namespace: str, ref: ObjectRef, name: str
+) -> None:
     """Anyone may write a label."""
     server = Server(paddle_job("Worker"))
     with pytest.raises(ClusterError):
-        played(server, lambda it: it.led(namespace, ref, name, SHIPPED))
+        await objects(server).led(namespace, ref, name, SHIPPED)
     assert server.read == []
 
 
-def test_no_author_makes_the_webhook_read_without_end() -> None:
+async def test_no_author_makes_the_webhook_read_without_end() -> None:
     """Labels with ever new names are judged alone after a while."""
     server = Server(paddle_job("Worker"))
-
-    async def play(it: MakingObjects) -> None:
-        for number in range(100):
-            try:
-                await it.led("ml", PADDLE, f"n{number}", SHIPPED)
-            except ClusterError as error:
-                assert "too many" in str(error)  # noqa: PT017 (the first ones pass)
-        assert len(server.read) == 40
-
-    played(server, play)
+    it = objects(server)
+    for number in range(100):
+        try:
+            await it.led("ml", PADDLE, f"n{number}", SHIPPED)
+        except ClusterError as error:
+            assert "too many" in str(error)  # noqa: PT017 (the first ones pass)
+    assert len(server.read) == 40

@@ -59,7 +59,6 @@ class Objects:
         return self.missing
 
     def change(self, **values: str | None) -> None:
-        """Write or delete objects; each is told by itself."""
         for name, value in values.items():
             self.now.pop(name, None)
             if value is not None:
@@ -80,7 +79,7 @@ class Stage:
         self.asleep: asyncio.Future[None] | None = None
         snapshot = Snapshot()
         self.reloader: Reloader[str] = Reloader(
-            "policies", snapshot, self._compile, on_refused=self.refusals.append
+            "policies", snapshot.read, self._compile, on_refused=self.refusals.append
         )
         self.kept = PoliciesFromCluster(
             cast(Any, self.watched),
@@ -121,7 +120,6 @@ class Stage:
         await eventually_async(f"{text} serves", so, period=0.001)
 
     async def takes(self, text: str) -> None:
-        """Wait until this is what serves."""
         await until(lambda: self.reloader.current == text)
 
     async def refuses(self, *facts: str) -> str:
@@ -132,7 +130,6 @@ class Stage:
 
 @asynccontextmanager
 async def stage(**objects: str) -> AsyncIterator[Stage]:
-    """A keeper that serves these objects by now."""
     played = Stage()
     task = asyncio.create_task(played.kept.run())
     try:
@@ -146,191 +143,143 @@ async def stage(**objects: str) -> AsyncIterator[Stage]:
         await asyncio.wait([task])
 
 
-def test_before_the_first_list_the_process_is_not_ready_and_reports_the_cure() -> None:
-    """What the API server refuses is the reason."""
-
-    async def main() -> None:
-        played = Stage()
-        played.watched.said = "the cluster does not know them; give it the definition"
-        condition = played.kept.condition()
-        assert not condition.ready
-        assert condition.reason == f"not listed yet; {played.watched.said}"
-
-    asyncio.run(main())
+async def test_before_the_first_list_the_process_is_not_ready_and_reports_the_cure() -> None:
+    played = Stage()
+    played.watched.said = "the cluster does not know them; give it the definition"
+    condition = played.kept.condition()
+    assert not condition.ready
+    assert condition.reason == f"not listed yet; {played.watched.said}"
 
 
-def test_no_objects_are_a_set_too() -> None:
-    """As an empty folder is."""
-
-    async def main() -> None:
-        async with stage() as played:
-            assert played.compiled == [""]
-            assert played.kept.condition().ready
-
-    asyncio.run(main())
+async def test_no_objects_are_a_set_too() -> None:
+    async with stage() as played:
+        assert played.compiled == [""]
+        assert played.kept.condition().ready
 
 
-def test_a_burst_is_compiled_once() -> None:
-    """When it has been quiet for a while."""
+async def test_a_burst_is_compiled_once() -> None:
+    async with stage(a="1") as played:
+        for value in range(3):
+            played.watched.change(**{f"b{value}": "1"})
+            await played.wake()
+        await played.takes("a=1 b0=1 b1=1 b2=1")
+        assert len(played.compiled) == 2
+        assert played.sleeps[1:] == [QUIET] * 3
 
-    async def main() -> None:
-        async with stage(a="1") as played:
-            for value in range(3):
-                played.watched.change(**{f"b{value}": "1"})
+
+async def test_changes_without_an_end_are_not_waited_for_for_ever() -> None:
+    async with stage(a="0") as played:
+        value = 0
+        while len(played.compiled) < 2:
+            value += 1
+            played.watched.change(a=str(value))
+            if played.asleep is None or played.asleep.done():
+                await asyncio.sleep(0)
+            else:
                 await played.wake()
-            await played.takes("a=1 b0=1 b1=1 b2=1")
-            assert len(played.compiled) == 2
-            assert played.sleeps[1:] == [QUIET] * 3
-
-    asyncio.run(main())
+        assert sum(played.sleeps[1:]) <= LONGEST + QUIET
 
 
-def test_changes_without_an_end_are_not_waited_for_for_ever() -> None:
-    """After the longest time, what is there by then is served."""
-
-    async def main() -> None:
-        async with stage(a="0") as played:
-            value = 0
-            while len(played.compiled) < 2:
-                value += 1
-                played.watched.change(a=str(value))
-                if played.asleep is None or played.asleep.done():
-                    await asyncio.sleep(0)
-                else:
-                    await played.wake()
-            assert sum(played.sleeps[1:]) <= LONGEST + QUIET
-
-    asyncio.run(main())
-
-
-def test_a_set_that_does_not_compile_leaves_the_last_good_one() -> None:
+async def test_a_set_that_does_not_compile_leaves_the_last_good_one() -> None:
     """Readiness stays, and says what is wrong; what is good again is taken."""
-
-    async def main() -> None:
-        async with stage(a="1") as played:
-            played.watched.change(b="bad")
-            await played.wake()
-            await played.refuses("placementpolicies/x: a=1 b=bad")
-            assert played.reloader.current == "a=1"
-            condition = played.kept.condition()
-            assert condition.ready
-            assert "b=bad" in condition.reason
-            assert len(played.refusals) == 1
-            played.watched.change(b="2")
-            await played.wake()
-            await played.takes("a=1 b=2")
-            assert "bad" not in played.kept.condition().reason
-
-    asyncio.run(main())
+    async with stage(a="1") as played:
+        played.watched.change(b="bad")
+        await played.wake()
+        await played.refuses("placementpolicies/x: a=1 b=bad")
+        assert played.reloader.current == "a=1"
+        condition = played.kept.condition()
+        assert condition.ready
+        assert "b=bad" in condition.reason
+        assert len(played.refusals) == 1
+        played.watched.change(b="2")
+        await played.wake()
+        await played.takes("a=1 b=2")
+        assert "bad" not in played.kept.condition().reason
 
 
-def test_objects_that_are_deleted_are_gone() -> None:
+async def test_objects_that_are_deleted_are_gone() -> None:
     """While the cluster still knows such objects, that is what was meant."""
-
-    async def main() -> None:
-        async with stage(a="1", b="1") as played:
-            played.watched.change(a=None, b=None)
-            await played.wake()
-            await played.takes("")
-
-    asyncio.run(main())
+    async with stage(a="1", b="1") as played:
+        played.watched.change(a=None, b=None)
+        await played.wake()
+        await played.takes("")
 
 
-def test_objects_that_go_with_their_definition_leave_the_last_good_set(wording: Wording) -> None:
-    """Until the definition is back for a while, or what was there; it is asked again and again."""
-
-    async def main() -> None:
-        async with stage(a="1", b="1") as played:
-            played.watched.missing = "placementpolicies.fairlead.dev"
-            played.watched.change(a=None)
-            await played.wake()
-            wording(await played.refuses("1 objects vanished", "definition of placementpolicies"))
-            assert played.reloader.current == "a=1 b=1"
-            assert played.kept.condition().ready
-            await until(lambda: played.sleeps[-1] == RETRY)
-            await played.wake()
-            await until(lambda: played.sleeps[-1] == QUIET)
-            played.watched.missing = ""
-            gone = played.time
-            await played.goes_on_until("b=1")
-            assert played.time - gone >= BACK - RETRY - LONGEST
-            assert played.reloader.state().error == ""
-            assert len(played.refusals) == 2
-
-    asyncio.run(main())
-
-
-def test_objects_that_come_back_end_the_doubt() -> None:
-    """The same set is loaded once more, and nothing is wrong any more."""
-
-    async def main() -> None:
-        async with stage(a="1") as played:
-            played.watched.missing = "placementpolicies.fairlead.dev"
-            played.watched.change(a=None)
-            await played.wake()
-            await played.refuses("vanished")
-            played.watched.change(a="1")
-            for _ in range(2):
-                await played.wake()
-            await until(lambda: played.reloader.state().error == "")
-            assert played.reloader.current == "a=1"
-
-    asyncio.run(main())
-
-
-def test_of_a_definition_that_is_back_the_objects_are_waited_for(wording: Wording) -> None:
-    """They come one after the other: no pod is placed by the first few of them alone."""
-
-    async def main() -> None:
-        async with stage(a="1", b="1") as played:
-            played.watched.missing = "placementpolicies.fairlead.dev"
-            played.watched.change(a=None, b=None)
-            await played.wake()
-            await played.refuses("vanished")
-            played.watched.missing = ""
-            await played.wake()
-            await played.wake()
-            wording(await played.refuses("2 objects vanished", "it is back"))
-            played.watched.change(a="2")
-            await played.wake()
-            await played.wake()
-            await played.refuses("1 objects vanished", "it is back")
-            assert played.reloader.current == "a=1 b=1"
-            played.watched.change(b="2")
-            await played.goes_on_until("a=2 b=2")
-            assert played.compiled == ["a=1 b=1", "a=2 b=2"]
-
-    asyncio.run(main())
-
-
-def test_an_api_server_that_cannot_say_why_objects_vanished_is_asked_again(
+async def test_objects_that_go_with_their_definition_leave_the_last_good_set(
     wording: Wording,
 ) -> None:
-    """The last good set serves on meanwhile."""
+    """Until the definition is back for a while, or what was there; it is asked again and again."""
+    async with stage(a="1", b="1") as played:
+        played.watched.missing = "placementpolicies.fairlead.dev"
+        played.watched.change(a=None)
+        await played.wake()
+        wording(await played.refuses("1 objects vanished", "definition of placementpolicies"))
+        assert played.reloader.current == "a=1 b=1"
+        assert played.kept.condition().ready
+        await until(lambda: played.sleeps[-1] == RETRY)
+        await played.wake()
+        await until(lambda: played.sleeps[-1] == QUIET)
+        played.watched.missing = ""
+        gone = played.time
+        await played.goes_on_until("b=1")
+        assert played.time - gone >= BACK - RETRY - LONGEST
+        assert played.reloader.state().error == ""
+        assert len(played.refusals) == 2
 
-    async def main() -> None:
-        async with stage(a="1", b="1") as played:
-            played.watched.away = True
-            played.watched.change(a=None)
+
+async def test_objects_that_come_back_end_the_doubt() -> None:
+    """The same set is loaded once more, and nothing is wrong any more."""
+    async with stage(a="1") as played:
+        played.watched.missing = "placementpolicies.fairlead.dev"
+        played.watched.change(a=None)
+        await played.wake()
+        await played.refuses("vanished")
+        played.watched.change(a="1")
+        for _ in range(2):
             await played.wake()
-            wording(await played.refuses("vanished", "no answer"))
-            assert played.reloader.current == "a=1 b=1"
-            played.watched.away = False
-            for _ in range(2):
-                await played.wake()
-            await played.takes("b=1")
-
-    asyncio.run(main())
+        await until(lambda: played.reloader.state().error == "")
+        assert played.reloader.current == "a=1"
 
 
-def test_a_watch_error_is_reported_with_the_set_in_force() -> None:
-    """Ready on, for old policies are mostly right."""
+async def test_of_a_definition_that_is_back_the_objects_are_waited_for(wording: Wording) -> None:
+    """They come one after the other: no pod is placed by the first few of them alone."""
+    async with stage(a="1", b="1") as played:
+        played.watched.missing = "placementpolicies.fairlead.dev"
+        played.watched.change(a=None, b=None)
+        await played.wake()
+        await played.refuses("vanished")
+        played.watched.missing = ""
+        await played.wake()
+        await played.wake()
+        wording(await played.refuses("2 objects vanished", "it is back"))
+        played.watched.change(a="2")
+        await played.wake()
+        await played.wake()
+        await played.refuses("1 objects vanished", "it is back")
+        assert played.reloader.current == "a=1 b=1"
+        played.watched.change(b="2")
+        await played.goes_on_until("a=2 b=2")
+        assert played.compiled == ["a=1 b=1", "a=2 b=2"]
 
-    async def main() -> None:
-        async with stage(a="1") as played:
-            played.watched.said = "no connection"
-            condition = played.kept.condition()
-            assert condition.ready
-            assert condition.reason.endswith("; no connection")
 
-    asyncio.run(main())
+async def test_an_api_server_that_cannot_say_why_objects_vanished_is_asked_again(
+    wording: Wording,
+) -> None:
+    async with stage(a="1", b="1") as played:
+        played.watched.away = True
+        played.watched.change(a=None)
+        await played.wake()
+        wording(await played.refuses("vanished", "no answer"))
+        assert played.reloader.current == "a=1 b=1"
+        played.watched.away = False
+        for _ in range(2):
+            await played.wake()
+        await played.takes("b=1")
+
+
+async def test_a_watch_error_is_reported_with_the_set_in_force() -> None:
+    async with stage(a="1") as played:
+        played.watched.said = "no connection"
+        condition = played.kept.condition()
+        assert condition.ready
+        assert condition.reason.endswith("; no connection")

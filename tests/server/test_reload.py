@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +15,7 @@ from webhook.server.folder import Folder, Signature
 from webhook.server.reload import Reloader, ReloadState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -30,10 +31,21 @@ def _joined(files: dict[str, bytes]) -> bytes:
     return joined
 
 
+def of(
+    source: Any, compile_files: Callable[[dict[str, bytes]], bytes] = _joined, **options: Any
+) -> Reloader[bytes]:
+    """The reloader of a folder, or of what stands in for one."""
+    return Reloader("policies", source.read, compile_files, signature=source.signature, **options)
+
+
+def of_folder(path: Path, **options: Any) -> Reloader[bytes]:
+    return of(Folder(path), **options)
+
+
 def test_the_first_poll_loads(tmp_path: Path) -> None:
     """What the folder holds is compiled and current, and the condition is ready."""
     (tmp_path / "a.yaml").write_bytes(b"one")
-    reloader = Reloader("policies", Folder(tmp_path), _joined, clock=lambda: NOW)
+    reloader = of_folder(tmp_path, clock=lambda: NOW)
     assert reloader.state() == ReloadState("pending", NOW)
     assert reloader.condition().reason == "not loaded yet"
     state = reloader.poll()
@@ -47,7 +59,7 @@ def test_refused_files_leave_the_last_good_value(bad: bytes, tmp_path: Path) -> 
     """The state and the readiness reason say what is wrong; an expected error or a bug alike."""
     path = tmp_path / "a.yaml"
     path.write_bytes(b"one")
-    reloader = Reloader("policies", Folder(tmp_path), _joined)
+    reloader = of_folder(tmp_path)
     good = reloader.poll()
     path.write_bytes(bad)
     state = reloader.poll()
@@ -62,7 +74,7 @@ def test_files_that_are_good_again_are_taken(tmp_path: Path) -> None:
     """The error is gone from state and reason when the files are as they were before."""
     path = tmp_path / "a.yaml"
     path.write_bytes(b"one")
-    reloader = Reloader("policies", Folder(tmp_path), _joined)
+    reloader = of_folder(tmp_path)
     good = reloader.poll()
     path.write_bytes(b"bad")
     reloader.poll()
@@ -73,7 +85,7 @@ def test_files_that_are_good_again_are_taken(tmp_path: Path) -> None:
 
 def test_a_first_load_that_fails_is_not_ready(tmp_path: Path) -> None:
     """There is no value, the condition says why, and nothing is raised."""
-    reloader = Reloader("policies", Folder(tmp_path / "gone"), _joined)
+    reloader = of_folder(tmp_path / "gone")
     assert reloader.poll().outcome == "refused"
     assert reloader.current is None
     assert not reloader.condition().ready
@@ -86,7 +98,7 @@ def test_a_folder_that_comes_back_unchanged_is_taken(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "a.yaml").write_bytes(b"one")
     later = datetime.now(UTC) + timedelta(hours=1)
-    reloader = Reloader("policies", Folder(folder), _joined, clock=lambda: later)
+    reloader = of_folder(folder, clock=lambda: later)
     reloader.poll()
     folder.rename(tmp_path / "away")
     assert reloader.poll().outcome == "refused"
@@ -97,7 +109,7 @@ def test_a_folder_that_comes_back_unchanged_is_taken(tmp_path: Path) -> None:
 def test_a_config_map_swap_is_noticed_again_and_again(tmp_path: Path) -> None:
     """Each swap of the hidden folder gives the new value, the second and third as the first."""
     mount(tmp_path, "v1", {"a.yaml": b"a1", "b.yaml": b"b1"})
-    reloader = Reloader("policies", Folder(tmp_path), _joined)
+    reloader = of_folder(tmp_path)
     reloader.poll()
     seen = [reloader.current]
     for version in ("2", "3", "4"):
@@ -128,7 +140,7 @@ class _SwappedWhileRead:
 
 def test_files_swapped_while_they_are_read_are_read_again() -> None:
     """No value is ever made of some old and some new files."""
-    reloader = Reloader("policies", _SwappedWhileRead(1), _joined)
+    reloader = of(_SwappedWhileRead(1))
     reloader.poll()
     assert reloader.current == b"2 2"
 
@@ -148,7 +160,7 @@ def test_files_that_a_swap_removes_cause_no_rejection() -> None:
     """The folder has changed, so it is read again before anything is called wrong."""
     refused: list[ReloadState] = []
     source = _GoneWhileRead(1)
-    reloader = Reloader("policies", source, _joined, on_refused=refused.append)
+    reloader = of(source, on_refused=refused.append)
     assert reloader.poll().outcome == "loaded"
     assert reloader.current == b"2 2"
     assert refused == []
@@ -157,7 +169,7 @@ def test_files_that_a_swap_removes_cause_no_rejection() -> None:
 def test_a_value_may_tell_its_own_digest(tmp_path: Path) -> None:
     """State and reason show the digest that people meet elsewhere, such as the policy set's."""
     (tmp_path / "a.yaml").write_bytes(b"one")
-    reloader = Reloader("policies", Folder(tmp_path), _joined, digest_of=bytes.hex)
+    reloader = of_folder(tmp_path, digest_of=bytes.hex)
     assert reloader.poll().digest == b"one".hex()
     assert b"one".hex() in reloader.condition().reason
 
@@ -165,7 +177,7 @@ def test_a_value_may_tell_its_own_digest(tmp_path: Path) -> None:
 def test_files_that_never_stand_still_are_left_for_the_next_poll() -> None:
     """A poll ends, the last good value serves, and the next poll tries again."""
     source = _SwappedWhileRead(0)
-    reloader = Reloader("policies", source, _joined)
+    reloader = of(source)
     reloader.poll()
     source.times = 5
     source.version = 2
@@ -181,7 +193,7 @@ def test_unchanged_files_are_neither_compiled_nor_read(tmp_path: Path) -> None:
     compiled: list[bytes] = []
     reads: list[str] = []
 
-    class Counting(_Watched):
+    class Counting(Folder):
         def read(self) -> dict[str, bytes]:
             reads.append("read")
             return super().read()
@@ -192,7 +204,7 @@ def test_unchanged_files_are_neither_compiled_nor_read(tmp_path: Path) -> None:
 
     fresh = datetime.fromtimestamp((tmp_path / "a.yaml").stat().st_ctime, UTC)
     now = fresh
-    reloader = Reloader("policies", Counting(tmp_path), compile_files, clock=lambda: now)
+    reloader = of(Counting(tmp_path), compile_files, clock=lambda: now)
     reloader.poll()
     reloader.poll()
     assert (len(reads), len(compiled)) == (2, 1)
@@ -203,25 +215,12 @@ def test_unchanged_files_are_neither_compiled_nor_read(tmp_path: Path) -> None:
     assert (len(reads), len(compiled)) == (3, 1)
 
 
-class _Watched:
-    def __init__(self, path: Path) -> None:
-        self.folder = Folder(path)
-
-    def read(self) -> dict[str, bytes]:
-        return self.folder.read()
-
-    def signature(self) -> Signature:
-        return self.folder.signature()
-
-
 def test_callbacks_are_called_once_for_each_change(tmp_path: Path) -> None:
     """A refusal that stands is told once, another one again, and each new value once."""
     path = tmp_path / "a.yaml"
     heard: list[object] = []
-    reloader = Reloader(
-        "policies",
-        Folder(tmp_path),
-        _joined,
+    reloader = of_folder(
+        tmp_path,
         on_loaded=lambda value, _state: heard.append(value),
         on_refused=lambda state: heard.append(state.error),
     )
@@ -242,7 +241,7 @@ def test_a_refusal_says_since_when_it_stands(tmp_path: Path) -> None:
         last = next(times)
         return last
 
-    reloader = Reloader("policies", Folder(tmp_path), _joined, clock=clock)
+    reloader = of_folder(tmp_path, clock=clock)
     path.write_bytes(b"one")
     reloader.poll()
     path.write_bytes(b"bad")
@@ -253,26 +252,21 @@ def test_a_refusal_says_since_when_it_stands(tmp_path: Path) -> None:
     assert state.since == since < last
 
 
-def test_running_follows_the_folder(tmp_path: Path) -> None:
+async def test_running_follows_the_folder(tmp_path: Path) -> None:
     """While it runs, an edit becomes the current value by itself, and cancelling ends it."""
     path = tmp_path / "a.yaml"
     path.write_bytes(b"one")
 
-    async def follow() -> list[bytes]:
-        news: asyncio.Queue[bytes] = asyncio.Queue()
-        reloader = Reloader(
-            "policies",
-            Folder(tmp_path),
-            _joined,
-            on_loaded=lambda value, _state: news.put_nowait(value),
-        )
-        running = asyncio.create_task(reloader.run(0.01))
-        seen = [await news.get()]
-        path.write_bytes(b"two")
-        seen.append(await news.get())
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        return seen
-
-    assert asyncio.run(follow()) == [b"one", b"two"]
+    news: asyncio.Queue[bytes] = asyncio.Queue()
+    reloader = of_folder(
+        tmp_path,
+        on_loaded=lambda value, _state: news.put_nowait(value),
+    )
+    running = asyncio.create_task(reloader.run(0.01))
+    seen = [await news.get()]
+    path.write_bytes(b"two")
+    seen.append(await news.get())
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert seen == [b"one", b"two"]

@@ -9,30 +9,23 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from certs.authority import new_authority
-from certs.issue import issue_server
 from certs.pair import Pair
 from tests.server.clients import client
 from tests.server.config_map import mount
-from tests.server.serving import HOST, NAMES, Running, authority, leaf, post, running, serial_number
+from tests.server.serving import HOST, Running, authority, leaf, post, running, serial_number
 from tests.wording import Wording, mentions
 from webhook.errors import ServingError
-from webhook.server.certificate_sources import AuthoritiesFile, CertificateFiles
-from webhook.server.reload import Reloader
-from webhook.server.tls import Callers, ServerTls, load_pair
-
-if TYPE_CHECKING:
-    pass
+from webhook.server.certificate_sources import authorities_of_file, certificate_of_files
+from webhook.server.tls import ServerTls, load_pair, refuse_caller
 
 CLIENTS = authority()
-NAMED = Callers(frozenset({"api-server", "other.example"}))
+NAMED = frozenset({"api-server", "other.example"})
 
 
 def _handshake(server: Running, version: ssl.TLSVersion, name: str | None) -> tuple[str, int]:
@@ -87,7 +80,6 @@ def test_tls_1_2_is_refused_unless_it_is_asked_for() -> None:
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 def test_tls_before_1_2_is_refused() -> None:
-    """A client that knows no more than TLS 1.1 gets no connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -127,17 +119,6 @@ def test_a_mismatched_pair_is_refused_and_the_old_one_serves_on() -> None:
         assert server.serial_number() == before
         assert server.tls.served is not None
         assert server.tls.served.serial_number == before
-
-
-def test_an_expired_certificate_is_refused_and_the_old_one_serves_on() -> None:
-    """No client would accept it, so the error asks for a renewal."""
-    past = datetime.now(UTC) - timedelta(days=60)
-    expired = issue_server(new_authority("Old", past), "old", NAMES, past)
-    with running() as server:
-        before = server.serial_number()
-        with pytest.raises(ServingError, match=r"expired at .*renew it"):
-            server.tls.swap(expired.certificate, expired.private_key)
-        assert server.serial_number() == before
 
 
 @pytest.mark.parametrize("garbled", ["certificate", "private_key"])
@@ -200,8 +181,7 @@ def test_a_certificate_that_expires_while_it_serves_is_not_ready() -> None:
 def test_a_swapped_secret_is_noticed_and_served(tmp_path: Path) -> None:
     """A Secret's volume swaps both files at once, and the next poll takes them, each time."""
     with running() as server:
-        files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
-        reloader = Reloader("certificate", files, files.swap_into(server.tls))
+        reloader = certificate_of_files(tmp_path / "tls.crt", tmp_path / "tls.key", server.tls)
         seen: list[int] = []
         wanted: list[int] = []
         for version in ("v1", "v2", "v3"):
@@ -216,38 +196,29 @@ def test_a_swapped_secret_is_noticed_and_served(tmp_path: Path) -> None:
 def test_files_written_one_after_the_other_are_taken_when_they_match(tmp_path: Path) -> None:
     """Between the two writes the pair does not match: it is refused, and then taken."""
     with running() as server:
-        files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
+        certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
         old, new = leaf(server.trust), leaf(server.trust)
-        files.certificate.write_bytes(old.certificate)
-        files.private_key.write_bytes(old.private_key)
-        reloader = Reloader("certificate", files, files.swap_into(server.tls))
+        certificate.write_bytes(old.certificate)
+        key.write_bytes(old.private_key)
+        reloader = certificate_of_files(certificate, key, server.tls)
         reloader.poll()
-        files.certificate.write_bytes(new.certificate)
+        certificate.write_bytes(new.certificate)
         assert "does not belong" in reloader.poll().error
         assert server.serial_number() == old.check().serial_number
-        files.private_key.write_bytes(new.private_key)
+        key.write_bytes(new.private_key)
         assert reloader.poll().error == ""
         assert server.serial_number() == new.check().serial_number
 
 
 def test_missing_certificate_files_are_reported_by_path(tmp_path: Path) -> None:
-    """Both files that are not there have their line in the error."""
-    files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
-    reloader = Reloader("certificate", files, files.swap_into(ServerTls()))
+    reloader = certificate_of_files(tmp_path / "tls.crt", tmp_path / "tls.key", ServerTls())
     error = reloader.poll().error
     assert f"{tmp_path}/tls.crt: No such file" in error
     assert f"{tmp_path}/tls.key: No such file" in error
 
 
-def test_a_key_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pair is loaded, and the folder for files is empty."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), leaf(authority()))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_key_needs_no_writable_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a read-only root file system there is no folder for temporary files."""
+    """With a read-only root file system there is no folder for temporary files; none is left."""
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
     load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), leaf(authority()))
 
@@ -262,19 +233,18 @@ def certificate(common_name: str = "", dns: Sequence[str] = ()) -> dict[str, obj
     "seen", [certificate("api-server"), certificate("x", ["a", "other.example"])]
 )
 def test_a_client_may_call_by_its_common_name_or_a_dns_name(seen: dict[str, object]) -> None:
-    """Either is enough."""
-    assert NAMED.refusal(seen) == ""
+    assert refuse_caller(NAMED, seen) == ""
 
 
 def test_a_client_with_another_name_gets_the_accepted_names(wording: Wording) -> None:
     """And its own; without any name asked for, whoever TLS let in may call."""
-    refusal = NAMED.refusal(certificate("x", ["a.example"]))
+    refusal = refuse_caller(NAMED, certificate("x", ["a.example"]))
     client, allowed = refusal.split("; ")
     mentions(client, "certificate", "x, a.example")
     mentions(allowed, "may call: api-server,")
     wording(refusal)
-    assert "no name" in NAMED.refusal({})
-    assert Callers(frozenset()).refusal({}) == ""
+    assert "no name" in refuse_caller(NAMED, {})
+    assert refuse_caller(frozenset(), {}) == ""
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +255,6 @@ def server() -> Iterator[Running]:
 
 
 def connection(server: Running, pair: Pair | None) -> http.client.HTTPSConnection:
-    """A connection that shows this certificate."""
     context = ssl.create_default_context(cadata=server.trust.certificate.decode())
     if pair:
         with tempfile.TemporaryDirectory() as folder:
@@ -345,8 +314,7 @@ def test_authorities_come_from_a_watched_file(tmp_path: Path) -> None:
     file = tmp_path / "clients.crt"
     old, new = authority(), authority()
     with running(clients=old) as server:
-        source = AuthoritiesFile(file)
-        reloader = Reloader("client authorities", source, source.trust_in(server.tls))
+        reloader = authorities_of_file(file, server.tls)
         assert f"{file}: No such file" in reloader.poll().error
         file.write_bytes(old.certificate + new.certificate)
         assert reloader.poll().error == ""

@@ -18,45 +18,17 @@ RUN = {names.RUN: "r"}
 TRAINING = {"training.kubeflow.org/job-name": "train"}
 
 
-def entry(name: str, bundle: bytes | None, service: Service | None = SERVICE) -> dict[str, Any]:
-    """An entry of a configuration, by Service or by URL."""
-    client: dict[str, Any] = {"url": "https://127.0.0.1/mutate"}
-    if service:
-        client = {"service": {"namespace": service.namespace, "name": service.name}}
-    if bundle is not None:
-        client["caBundle"] = base64.b64encode(bundle).decode()
-    return {"name": name, "clientConfig": client}
-
-
-def test_every_bundle_of_ours_counts_and_equal_ones_once() -> None:
-    """Entries to other Services, and to an address, are not ours."""
-    configuration = {
-        "webhooks": [
-            entry("a", b"one"),
-            entry("b", b"one"),
-            entry("c", b"two"),
-            entry("d", b"three", Service("elsewhere", "fairlead-webhook")),
-            entry("e", b"four", None),
-        ]
-    }
-    assert published(configuration, SERVICE) == (
+def test_equal_bundles_are_published_once() -> None:
+    bundles = {"a": b"one", "b": b"one", "c": b"two"}
+    service = {"namespace": SERVICE.namespace, "name": SERVICE.name}
+    entries = [
+        {"name": name, "clientConfig": {"service": service, "caBundle": base64.b64encode(bundle)}}
+        for name, bundle in bundles.items()
+    ]
+    assert published({"webhooks": entries}, SERVICE) == (
         Published("caBundle of webhook a", b"one"),
         Published("caBundle of webhook c", b"two"),
     )
-
-
-def test_a_bundle_that_is_not_there_or_no_base64_is_empty() -> None:
-    """Which is not the same as no entry."""
-    garbled = entry("b", None)
-    garbled["clientConfig"]["caBundle"] = "a"
-    for one in (entry("a", None), garbled):
-        (found,) = published({"webhooks": [one]}, SERVICE)
-        assert found.bundle == b""
-    assert published({"webhooks": None}, SERVICE) == ()
-
-
-def test_the_name_that_the_api_server_checks_is_the_services() -> None:
-    """And no other of its names."""
     assert SERVICE.host == "fairlead-webhook.fairlead-system.svc"
 
 
@@ -66,28 +38,24 @@ def configuration(*sources: str, **changes: Any) -> dict[str, Any]:
 
 
 def reach_of(*sources: str, **changes: Any) -> SentPods:
-    """Its reach."""
     found = reach(configuration(*sources, **changes), OURS)
     assert found
     return found
 
 
 def test_a_pod_comes_by_its_mark() -> None:
-    """Of the sources that are intercepted, and of no other."""
     assert reach_of("fairlead").selects(RUN, ML)
     assert not reach_of("fairlead").selects(TRAINING, ML)
     assert reach_of("fairlead", "kubeflow-training").selects(TRAINING, ML)
 
 
 def test_a_pod_comes_by_its_namespace() -> None:
-    """Where the namespace is placed as a whole."""
     placed = {**ML, names.PLACE: names.PLACE_ALL}
     assert reach_of("fairlead", "namespace").selects({}, placed)
     assert not reach_of("fairlead", "namespace").selects({}, ML)
 
 
 def test_no_pod_comes_from_where_fairlead_stays_away() -> None:
-    """From the namespaces that are excluded."""
     home = {"kubernetes.io/metadata.name": names.NAMESPACE}
     assert not reach_of("fairlead").selects(RUN, home)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -15,7 +15,7 @@ from webhook.admission.review import uid_in
 from webhook.interception import PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.types import Receive, Scope, Send
 
@@ -41,40 +41,29 @@ _HEAD_SECONDS: Final = 1.0
 _MAX_DIGITS: Final = 19
 
 
-class TooLarge(Exception):
-    """The body is larger than MAX_BODY_BYTES; `head` is the part that was read."""
+class Unread(Exception):
+    """A body that is not read. `reply` is the answer; None if the caller has disconnected."""
 
-    def __init__(self, head: bytes) -> None:
-        self.head = head
-        super().__init__(f"the review has over {MAX_BODY_BYTES} bytes")
-
-
-class InvalidLength(Exception):
-    """The content-length header is not a valid number."""
+    def __init__(self, reply: Reply | None) -> None:
+        self.reply = reply
 
 
-class Unfinished(Exception):
-    """The caller disconnected or timed out before the body was complete."""
-
-    def __init__(self, *, gone: bool) -> None:
-        self.gone = gone
-        super().__init__("the caller went away" if gone else f"no whole body in {READ_SECONDS} s")
+def _too_large(head: bytes, *, of_pods: bool) -> Unread:
+    reason = f"the review has over {MAX_BODY_BYTES} bytes; make the pod smaller"
+    return Unread(unread(uid_in(head) if of_pods else "", 413, "too-large", reason))
 
 
-class Answers(Protocol):
-    """A handler for reviews of one kind."""
-
-    async def handle(self, body: bytes) -> Reply:
-        """Return the answer to the body of one POST. Raises nothing."""
+# Returns the answer to the body of one POST, and raises nothing.
+Handle: TypeAlias = "Callable[[bytes], Awaitable[Reply]]"
 
 
-def admission_app(handlers: Mapping[str, Answers], observer: Observer) -> Starlette:
+def admission_app(handlers: Mapping[str, Handle], observer: Observer) -> Starlette:
     """Return the app for handlers by path: 404 for other paths, 405 for other methods."""
     # A plain ASGI endpoint: Starlette's Request and Response would take as long as a decision.
     app = Starlette(
         routes=[
-            Route(path, Endpoint(handler, observer, of_pods=path == PATH), methods=["POST"])
-            for path, handler in handlers.items()
+            Route(path, Endpoint(handle, observer, of_pods=path == PATH), methods=["POST"])
+            for path, handle in handlers.items()
         ]
     )
     app.router.redirect_slashes = False
@@ -90,12 +79,11 @@ class Endpoint:
     no failure policy can admit it.
     """
 
-    handler: Answers
+    handle: Handle
     observer: Observer
     of_pods: bool
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         began = time.perf_counter()
         reply = await self._reply(scope, receive)
         if reply is None:
@@ -118,15 +106,10 @@ class Endpoint:
             actual = content_type.decode("latin-1")[:100]
             return problem(415, "unsupported", f"want application/json, not {actual!r}")
         try:
-            content = await read_body(scope, receive)
-        except InvalidLength:
-            return problem(400, "invalid", "content-length: want a number of at most 19 digits")
-        except TooLarge as error:
-            uid = uid_in(error.head) if self.of_pods else ""
-            return unread(uid, 413, "too-large", f"{error}; make the pod smaller")
-        except Unfinished as error:
-            return None if error.gone else problem(408, "timeout", str(error))
-        return await self.handler.handle(content)
+            content = await read_body(scope, receive, of_pods=self.of_pods)
+        except Unread as error:
+            return error.reply
+        return await self.handle(content)
 
 
 def _content_type(scope: Scope) -> bytes:
@@ -137,7 +120,6 @@ def _content_type(scope: Scope) -> bytes:
 
 
 def _is_json(content_type: bytes) -> bool:
-    """Return True if the content type is JSON or missing."""
     if content_type == b"application/json":
         return True
     media_type = content_type.partition(b";")[0].strip().lower()
@@ -145,16 +127,21 @@ def _is_json(content_type: bytes) -> bool:
 
 
 async def read_body(
-    scope: Scope, receive: Receive, *, most: int = MAX_BODY_BYTES, seconds: float = READ_SECONDS
+    scope: Scope,
+    receive: Receive,
+    *,
+    of_pods: bool = True,
+    most: int = MAX_BODY_BYTES,
+    seconds: float = READ_SECONDS,
 ) -> bytes:
     """Return the whole body.
 
-    Raises TooLarge (after the first bytes if the content-length exceeds the limit), InvalidLength
-    and Unfinished.
+    Raises Unread for a body that is too large (after the first bytes if the content-length exceeds
+    the limit) or not complete in time, and for an invalid content-length.
     """
     for name, value in scope["headers"]:
         if name == b"content-length" and _declared(value) > most:
-            raise TooLarge(await _head(receive))
+            raise _too_large(await _head(receive), of_pods=of_pods)
     try:
         async with asyncio.timeout(seconds):
             body, more = await _part(receive)
@@ -164,16 +151,17 @@ async def read_body(
                 body, more = await _part(receive)
                 content += body
     except TimeoutError:
-        raise Unfinished(gone=False) from None
+        raise Unread(problem(408, "timeout", f"no whole body in {READ_SECONDS} s")) from None
     if len(content) > most:
-        raise TooLarge(bytes(content[:_HEAD_BYTES]))
+        raise _too_large(bytes(content[:_HEAD_BYTES]), of_pods=of_pods)
     return bytes(content)
 
 
 def _declared(value: bytes) -> int:
     # int() would also accept "+5", "5_0" and spaces, and raises for thousands of digits.
     if not value.isdigit() or len(value) > _MAX_DIGITS:
-        raise InvalidLength
+        what = "content-length: want a number of at most 19 digits"
+        raise Unread(problem(400, "invalid", what))
     return int(value)
 
 
@@ -194,5 +182,5 @@ async def _head(receive: Receive) -> bytes:
 async def _part(receive: Receive) -> tuple[bytes, bool]:
     message = await receive()
     if message["type"] == "http.disconnect":
-        raise Unfinished(gone=True)
+        raise Unread(None)
     return message.get("body", b""), message.get("more_body", False)

@@ -16,6 +16,13 @@ from webhook.admission.notice import of_no_node, of_rejection
 from webhook.admission.review import Unreadable
 from webhook.admission.stamp import HASH_LENGTH, Answers, FirstCall, key_of, stamp_of
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
+from webhook.metric_names import (
+    AUDITED_DECISIONS,
+    ENGINE_ERRORS,
+    EXCEPTIONS_APPLIED,
+    POLICY_REJECTIONS,
+    UNPLACEABLE,
+)
 from webhook.shortening import cut
 
 if TYPE_CHECKING:
@@ -40,26 +47,8 @@ class Observer(Protocol):
     def decided(self, result: str, policies: Collection[str]) -> None:
         """Count one decision and the policies that apply."""
 
-    def rejected(self, policies: Collection[str]) -> None:
-        """Count one rejection by each of these policies."""
-
-    def audited(self, policy: str, namespace: str, outcome: audit.Outcome) -> None:
-        """Count a match of a policy under Audit in a namespace, by its outcome."""
-
-    def excepted(self, exception: str, policy: str) -> None:
-        """Count one pod for which an exception set aside a matching policy."""
-
-    def unplaceable(self) -> None:
-        """Count one admitted pod that no node could admit."""
-
-    def policy_write_judged(self, outcome: str) -> None:
-        """Count one write of a policy, judged or not."""
-
-    def warned_of_workload(self, warnings: int) -> None:
-        """Count the warnings that one workload received."""
-
-    def engine_failed(self) -> None:
-        """Count one decision, judgement or check that raised an exception."""
+    def count(self, name: str, *labels: str, by: int = 1) -> None:
+        """Count in another counter of metric_names, by the values of its labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +153,7 @@ class Handler:
             return problem(503, "not-synced", str(error), retry=True)
         except Exception:
             # A failure must not become a 200, which would admit the pod without its policies.
-            self.observer.engine_failed()
+            self.observer.count(ENGINE_ERRORS)
             _logger.exception("no decision", extra={"uid": uid})
             return problem(500, "error", f"an error of its own; its log has it under uid {uid}")
 
@@ -248,23 +237,24 @@ class Handler:
 
     def _record(self, namespace: str, decision: Decision) -> None:
         self.observer.decided(decision.result, decision.policies)
-        self.observer.rejected(decision.rejected_by)
+        for policy in decision.rejected_by:
+            self.observer.count(POLICY_REJECTIONS, policy)
         for taken in decision.set_aside.by:
             for policy in taken.policies:
-                self.observer.excepted(taken.exception.name, policy)
+                self.observer.count(EXCEPTIONS_APPLIED, taken.exception.name, policy)
         if decision.audited is not None:
             self.observer.decided(_audited_result(decision.audited), decision.audited.policies)
             audited = decision.audited
             outcomes = audit.outcomes(audited.policies, audited.rejections, differs=audited.differs)
             for policy, (outcome, _) in outcomes.items():
-                self.observer.audited(policy, namespace, outcome)
+                self.observer.count(AUDITED_DECISIONS, policy, namespace, outcome)
 
     def _no_node(self, request: PodRequest, decision: Decision, policies: PolicySet) -> str:
         try:
             return self.inputs.unplaceable(request.pod, decision, policies)
         except Exception:
             # This is only a warning: the decision stands.
-            self.observer.engine_failed()
+            self.observer.count(ENGINE_ERRORS)
             _logger.exception("nodes not checked", extra={"uid": request.uid})
             return ""
 
@@ -279,7 +269,7 @@ class Handler:
         about = request.pod, request.namespace, decision
         notice = of_rejection(*about, sources=sources)
         if no_node:
-            self.observer.unplaceable()
+            self.observer.count(UNPLACEABLE)
             notice = of_no_node(*about, no_node, sources)
         if notice and self.reaches(request.pod["metadata"].get("labels") or {}, labels):
             self.tell(notice)

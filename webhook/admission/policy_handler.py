@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook import names
 from webhook.admission import review
@@ -17,6 +17,7 @@ from webhook.errors import ClusterError, InvalidReview, NotSynced
 from webhook.judgement.set_judgement import MOST_BYTES, size_fault
 from webhook.judgement.write_judge import Judgement, Write
 from webhook.kube.policy_objects import text_of
+from webhook.metric_names import ENGINE_ERRORS, POLICY_WRITES
 from webhook.turns import SharedCalls, Window
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.admission.handler import Observer
     from webhook.judgement.write_judge import Judge
+    from webhook.kube.policy_objects import PolicyObjects
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
 
@@ -102,16 +104,6 @@ def _object(request: JsonObject, member: str) -> JsonObject:
     return found
 
 
-class Objects(Protocol):
-    """The objects of the policy set in force."""
-
-    def known(self) -> Mapping[str, bytes] | None:
-        """Return the text of each, by resource and name, from the watch; None without a watch."""
-
-    async def live(self) -> Mapping[str, bytes]:
-        """Return the same, read from the API now. Raises ClusterError."""
-
-
 @dataclass(eq=False, repr=False, slots=True)
 class PolicyHandler:
     """Answer reviews of writes to `resources`.
@@ -125,7 +117,7 @@ class PolicyHandler:
 
     _: KW_ONLY
     resources: Collection[str]
-    objects: Objects
+    objects: PolicyObjects[bytes]
     judge: Judge
     observer: Observer
     nodes: Callable[[], Sequence[Node] | None] = lambda: None
@@ -154,15 +146,15 @@ class PolicyHandler:
         except (InvalidReview, RecursionError) as error:
             reason = str(error) if isinstance(error, InvalidReview) else "nested too deeply"
             _logger.warning("invalid review of a policy", extra={"uid": uid, "reason": reason})
-            self.observer.policy_write_judged("unjudged")
+            self.observer.count(POLICY_WRITES, "unjudged")
             return problem(400, "invalid", reason)
         except NotSynced as error:
             _logger.warning("policy not judged", extra={"uid": uid, "reason": str(error)})
-            self.observer.policy_write_judged("unjudged")
+            self.observer.count(POLICY_WRITES, "unjudged")
             return problem(503, "not-synced", str(error), retry=True)
         except Exception:
-            self.observer.engine_failed()
-            self.observer.policy_write_judged("unjudged")
+            self.observer.count(ENGINE_ERRORS)
+            self.observer.count(POLICY_WRITES, "unjudged")
             _logger.exception("policy not judged", extra={"uid": uid})
             return problem(500, "error", f"an error of its own; its log has it under uid {uid}")
 
@@ -226,7 +218,7 @@ class PolicyHandler:
         outcome: Outcome = (
             "refused" if judgement.refusals else "warned" if judgement.warnings else "allowed"
         )
-        self.observer.policy_write_judged(outcome)
+        self.observer.count(POLICY_WRITES, outcome)
         level = logging.INFO if judgement.refusals else logging.DEBUG
         _logger.log(level, "policy judged", extra=_line(request, judgement, outcome))
         body = review.answer(

@@ -28,6 +28,7 @@ from webhook.errors import ClusterError, InvalidPod, InvalidReview, InvalidRun, 
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.identity import misread, unknown_keys
+from webhook.metric_names import ENGINE_ERRORS, WORKLOAD_WARNINGS
 from webhook.placement.daemon import held_off
 from webhook.placement.nodes import work
 from webhook.placement.pod import parse_pod
@@ -184,10 +185,10 @@ class WorkloadHandler:
             _logger.info("workload not checked", extra={**about.line(), "reason": str(error)})
         except Exception:
             result = "unforeseen"
-            self.observer.engine_failed()
+            self.observer.count(ENGINE_ERRORS)
             _logger.exception("workload not checked", extra=about.line())
         if texts:
-            self.observer.warned_of_workload(len(texts))
+            self.observer.count(WORKLOAD_WARNINGS, by=len(texts))
             _logger.debug("workload warned of", extra={**about.line(), "warnings": len(texts)})
         return Reply(200, result, review.answer(about.uid, allowed=True, warnings=texts))
 

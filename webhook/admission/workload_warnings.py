@@ -136,7 +136,6 @@ def _group_by_text(
 
 
 def _all(who: Sequence[Group], found: Sequence[Group]) -> bool:
-    """Return True if these groups contain all pods of all templates."""
     return sum(each.number for each in who) == sum(each.number for each in found)
 
 

@@ -76,7 +76,8 @@ def command(
     print_notes(check_report.notes(given, checked))
     print_result(
         output,
-        json=lambda: check_report.document(checked),
-        text=lambda: check_report.lines(checked),
+        json=lambda: check_report.document(given, checked),
+        text=lambda: check_report.lines(given, checked),
     )
-    sys.exit(FAILED if checked.errors or (strict and checked.warnings) else DONE)
+    failed = any(strict or each.severity == "error" for each in checked.findings)
+    sys.exit(FAILED if failed else DONE)

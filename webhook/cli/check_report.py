@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -17,7 +17,7 @@ from webhook.errors import UnreadableInput
 from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.placement.split import needs_replicas
 from webhook.policy import policy_documents
-from webhook.policy.findings import Finding, condensed
+from webhook.policy.findings import condensed
 from webhook.policy.refused_pods import named_classes
 from webhook.shortening import count_text, first_few
 
@@ -25,40 +25,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from webhook.judgement.set_judgement import SetJudgement
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
-    from webhook.policy.feasibility import Feasibility, MatchedNodes
-    from webhook.policy.findings import Finding
+    from webhook.policy.feasibility import MatchedNodes
     from webhook.policy.policy_documents import PolicyDocument
-    from webhook.policy.policy_set import PolicySet
     from webhook.policy.reader import Documents
 
 # Maximum number of objects that a note names.
 _NAMED: Final = 3
 _WORDS: Final = {"PlacementPolicy": "policy", "CapacityClass": "class"}
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The result of a check. `policies` is None if the documents have errors.
-
-    `feasibility` is None without nodes, or without policies.
-    """
-
-    files: Sequence[str]
-    findings: Sequence[Finding]
-    policies: PolicySet | None
-    feasibility: Feasibility | None
-
-    @property
-    def errors(self) -> int:
-        """How many findings are errors."""
-        return sum(finding.severity == "error" for finding in self.findings)
-
-    @property
-    def warnings(self) -> int:
-        """How many findings are warnings."""
-        return len(self.findings) - self.errors
 
 
 class CheckInput(NamedTuple):
@@ -107,16 +83,15 @@ async def _read_cluster(
     return objects, known, await read_classes(client)
 
 
-def check(given: CheckInput, now: datetime) -> Checked | None:
-    """Check the policies; None if there are no documents."""
+def check(given: CheckInput, now: datetime) -> SetJudgement | None:
+    """Judge the policies, equal findings together; None if there are no documents."""
     found = judge_set(given.documents, now=now, nodes=given.nodes, classes=given.there)
-    policies = found.policies
     if not (given.documents.documents or found.findings):
         return None
-    return Checked(given.places, condensed(found.findings), policies, found.feasibility)
+    return found._replace(findings=tuple(condensed(found.findings)))
 
 
-def notes(given: CheckInput, checked: Checked) -> Iterator[str]:
+def notes(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
     """Yield lines about what is not known, and about what splits and fallbacks do not do."""
     for kind, named in named_classes(given.documents.documents).items():
         if kind not in given.there:
@@ -134,7 +109,7 @@ def notes(given: CheckInput, checked: Checked) -> Iterator[str]:
     yield from _limits(checked)
 
 
-def _limits(checked: Checked) -> Iterator[str]:
+def _limits(checked: SetJudgement) -> Iterator[str]:
     """Yield a line for each policy with a split or a fallback: what it does not do."""
     for policy in checked.policies.policies if checked.policies else ():
         if len(policy.shares) > 1:
@@ -152,7 +127,7 @@ def _limits(checked: Checked) -> Iterator[str]:
             )
 
 
-def lines(checked: Checked) -> Iterator[str]:
+def lines(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
     """Yield the findings, then how many nodes each class and policy leaves, then a summary."""
     for finding in checked.findings:
         yield finding_text(finding)
@@ -164,7 +139,7 @@ def lines(checked: Checked) -> Iterator[str]:
         rows = [_row(reach) for reach in checked.feasibility.reaches if reach.is_whole]
         yield from table([head, *rows], 0)
         yield ""
-    yield _summary(checked)
+    yield _summary(given, checked)
 
 
 def _row(reach: MatchedNodes) -> list[str]:
@@ -179,14 +154,14 @@ def _row(reach: MatchedNodes) -> list[str]:
     return [_WORDS[reach.kind], name, f"{chosen:>6}", tolerated, remark]
 
 
-def _summary(checked: Checked) -> str:
-    errors, warnings = checked.errors, checked.warnings
+def _summary(given: CheckInput, checked: SetJudgement) -> str:
+    errors, warnings = _severities(checked)
     found = click.style(
         _counts(error=errors, warning=warnings),
         fg="red" if errors else "yellow" if warnings else "green",
     )
     if checked.policies is None:
-        return f"{_counts(file=len(checked.files))}: {found}"
+        return f"{_counts(file=len(given.places))}: {found}"
     known = checked.policies
     counts = {"policy": len(known.policies), "class": len(known.classes)}
     if exceptions := len(known.exceptions):
@@ -195,17 +170,23 @@ def _summary(checked: Checked) -> str:
     return f"{what}, hash {known.hash[:HASH_LENGTH]}: {found}"
 
 
+def _severities(checked: SetJudgement) -> tuple[int, int]:
+    """Return the numbers of errors and of warnings."""
+    errors = sum(each.severity == "error" for each in checked.findings)
+    return errors, len(checked.findings) - errors
+
+
 def _counts(**counts: int) -> str:
     return ", ".join(count_text(count, noun, "no") for noun, count in counts.items())
 
 
-def document(checked: Checked) -> dict[str, Any]:
+def document(given: CheckInput, checked: SetJudgement) -> dict[str, Any]:
     """Return the result as JSON."""
-    policies = checked.policies
+    policies, (errors, warnings) = checked.policies, _severities(checked)
     result: dict[str, Any] = {
-        "files": list(checked.files),
-        "errors": checked.errors,
-        "warnings": checked.warnings,
+        "files": list(given.places),
+        "errors": errors,
+        "warnings": warnings,
         "findings": [asdict(finding) for finding in checked.findings],
         "policies": [policy.name for policy in policies.policies] if policies else None,
         "classes": sorted(policies.classes) if policies else None,

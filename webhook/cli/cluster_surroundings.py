@@ -7,8 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission.arrival import Cluster
-from webhook.cli.objects import default_priority_class
-from webhook.cli.offline import namespaces_among
+from webhook.cli.objects import default_priority_class, namespaces_among
 from webhook.errors import PassOver
 from webhook.evaluation.plugins import PluginInputs, inputs_of
 from webhook.evaluation.world import World

@@ -75,7 +75,6 @@ async def _obstacle(client: Client, namespace: str) -> str:
 
 
 async def _ask(client: Client, pod: JsonObject, namespace: str) -> tuple[str, str]:
-    """Return the refusal, and why the answer is unknown."""
     path = f"/api/v1/namespaces/{namespace}/pods"
     try:
         await client.create(path, pod, query={"dryRun": "All"})

@@ -106,7 +106,6 @@ def _report(
 
 
 def _passed_by(pod: dict[str, Any]) -> Sequence[str]:
-    """Return the exceptions in a live pod's stamp."""
     found = None if is_over(pod) else read_stamp(from_answer("v1", "Pod", pod))
     return tuple(found.exceptions) if found else ()
 

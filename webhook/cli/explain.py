@@ -83,7 +83,6 @@ def command(selection: Selection, policy: str, field: str, output: str) -> None:
 
 
 def _live(selection: Selection, focus: Focus, output: str) -> bool:
-    """Print what is found of live objects; whether all are as they would be."""
     from webhook.cli.decisions import not_asked
     from webhook.cli.live import report
 
@@ -102,8 +101,6 @@ def _live(selection: Selection, focus: Focus, output: str) -> bool:
 
 
 def _files(selection: Selection, focus: Focus, output: str) -> bool:
-    """Print what is found of files; whether every pod would be admitted."""
-    from webhook.cli import explanation
     from webhook.cli.decisions import readable, unknown_facts
     from webhook.cli.live.focus import NoSuchPolicy, check_policy
     from webhook.cli.live.report import focused
@@ -114,12 +111,7 @@ def _files(selection: Selection, focus: Focus, output: str) -> bool:
     decided, problems = readable(offline)
     unknown = [*offline.describe_unknown(), *unknown_facts(decided)]
     print_notes(unknown)
-    texts = (
-        focused(each, offline.policies, focus)
-        if focus
-        else explanation.lines(each, offline.policies)
-        for each in decided
-    )
+    texts = (focused(each, offline.policies, focus) for each in decided)
     print_result(
         output,
         json=lambda: {

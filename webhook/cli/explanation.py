@@ -17,7 +17,7 @@ from webhook.shortening import cut, one_line, shortened
 from webhook.workloads.template import PodTemplate, ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from webhook.admission.decision import Decision
@@ -28,30 +28,33 @@ if TYPE_CHECKING:
 
 # Reasons that repeat the outcome.
 _BARE: Final = ("set", "added", "appended")
-_COLOURS = {
-    "placed": "green",
-    "rejected": "red",
-    "refused": "red",
-    "left-alone": "yellow",
-    "not-sent": "yellow",
+# By the result, the outcome of a setting, the answer of a policy, and the state of a live pod.
+_COLOURS: Final = {
+    **dict.fromkeys(("placed", "set", "applies", "same"), "green"),
+    **dict.fromkeys(("left-alone", "not-sent", "not sent", "set aside", "lost"), "yellow"),
+    **dict.fromkeys(("dropped", "removed", "otherwise", "would", "unknown"), "yellow"),
+    **dict.fromkeys(("rejected", "reject", "refused", "no stamp"), "red"),
+    "audit": "cyan",
 }
+# A word, a policy, and a text.
+Row = tuple[str, str, str]
 # Of a policy's description the first sentence, up to so many characters.
 _SENTENCE: Final = 60
 # A condition of many terms is cut: -o json has it whole.
 _CONDITION: Final = 200
-_OUTCOMES = {
-    "set": "green",
-    "lost": "yellow",
-    "dropped": "yellow",
-    "removed": "yellow",
-    "rejected": "red",
-    "reject": "red",
-}
-_ANSWERS = {"applies": "green", "audit": "cyan", "set aside": "yellow"}
+
+
+def styled(rows: Iterable[Row]) -> list[list[str]]:
+    """Return rows with their words in colour."""
+    return [[in_colour(word), *others] for word, *others in rows]
+
+
+def in_colour(word: str, text: str = "") -> str:
+    """Return the word, or a text about it, in the colour of the word."""
+    return click.style(text or word, fg=_COLOURS.get(word))
 
 
 def lines(replicas: Replicas, policies: PolicySet) -> Iterator[str]:
-    """Yield the explanation, line by line."""
     yield click.style(f"{replicas.subject}: ", bold=True) + verdict(replicas)
     yield from table(head(replicas), 2)
     for title, rows in sections(replicas, policies):
@@ -63,23 +66,17 @@ def sections(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, lis
     """Yield the sections policies, fields, audits and nodes: each a title and its rows, maybe
     none."""
     decision = replicas.decision
-    rows = [
-        [click.style(each.answer, fg=_ANSWERS.get(each.answer)), each.name, _why(each)]
-        for each in answers(replicas.evaluation)
-    ]
-    yield f"Policies (set {policies.hash[:HASH_LENGTH]})", rows
+    found = answers(replicas.evaluation)
+    title = f"Policies (set {policies.hash[:HASH_LENGTH]})"
+    yield title, styled((each.answer, each.name, _why(each)) for each in found)
     yield fields_title(decision), field_rows(decision.trace)
-    audited = [
-        [click.style(word, fg=_OUTCOMES.get(word)), who, text]
-        for word, who, text in audit_lines(replicas, policies)
-    ]
+    audited = styled(audit_lines(replicas, policies))
     yield "If the policies under Audit were enforced", audited
-    if found := replicas.evaluation.nodes:
-        yield f"Nodes: {nodes_text(found)}", _nodes(found)
+    if nodes := replicas.evaluation.nodes:
+        yield f"Nodes: {nodes_text(nodes)}", _nodes(nodes)
 
 
 def warning_lines(warnings: Sequence[str]) -> Iterator[str]:
-    """Yield the warnings under their title; nothing if there are none."""
     if warnings:
         yield ""
         yield "  " + click.style("Warnings", bold=True)
@@ -113,7 +110,6 @@ def head(replicas: Replicas) -> list[list[str]]:
 
 
 def reasons(replicas: Replicas) -> Sequence[str]:
-    """Return why the pods are not placed."""
     decision = replicas.decision
     own = [decision.reason] if decision.result in ("rejected", "not-sent") else []
     return [each.removeprefix("fairlead: ") for each in (*own, *replicas.refusals)]
@@ -129,21 +125,16 @@ def _why(answer: PolicyAnswer) -> str:
 
 
 def fields_title(decision: Decision) -> str:
-    """Return the line above the fields."""
     return "Fields" if decision.allowed else "Fields (none is changed)"
 
 
 def field_rows(trace: Sequence[Entry]) -> list[list[str]]:
     """Return one row per entry; entries of one field are grouped at the first of them."""
     order = {field: at for at, field in enumerate(dict.fromkeys(e.field for e in trace))}
-    return [
-        [
-            click.style(entry.outcome, fg=_OUTCOMES.get(entry.outcome)),
-            credited_to(entry),
-            f"{entry.field}: {entry.reason}",
-        ]
+    return styled(
+        (entry.outcome, credited_to(entry), f"{entry.field}: {entry.reason}")
         for entry in sorted(trace, key=lambda each: order[each.field])
-    ]
+    )
 
 
 def _nodes(found: Surveys) -> list[list[str]]:
@@ -163,7 +154,7 @@ def _nodes(found: Surveys) -> list[list[str]]:
     return rows
 
 
-def audit_lines(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, str, str]]:
+def audit_lines(replicas: Replicas, policies: PolicySet) -> Iterator[Row]:
     """Yield what would change if the policies under Audit were enforced: word, policy, field and
     value.
 
@@ -193,7 +184,6 @@ def audit_entries(decision: Decision) -> list[Entry]:
 
 
 def credited_to(entry: Entry) -> str:
-    """Return the policy and part of an entry of the trace."""
     return f"{entry.policy}, {entry.part}" if entry.policy else "the pod itself"
 
 
@@ -217,7 +207,6 @@ def describe_reason(entry: Entry, policies: PolicySet) -> str:
 
 
 def exception_lines(decision: Decision, now: datetime | None) -> Iterator[str]:
-    """Yield a line for each exception that took policies away."""
     for exception, policies in decision.set_aside.by:
         which = "policy" if len(policies) == 1 else "policies"
         yield f"{which} {', '.join(policies)} set aside: {describe_exception(exception, now)}"
@@ -226,14 +215,13 @@ def exception_lines(decision: Decision, now: datetime | None) -> Iterator[str]:
 def verdict(replicas: Replicas) -> str:
     """Return what happens to the pods, in a few words, in the colour of the result."""
     if replicas.refusals:
-        return click.style("the API server refuses it", fg="red")
-    return click.style(_verdict(replicas.decision), fg=_COLOURS.get(replicas.decision.result))
+        return in_colour("refused", "the API server refuses it")
+    return in_colour(replicas.decision.result, _verdict(replicas.decision))
 
 
 def result(replicas: Replicas) -> str:
     """Return what happens to the pods, in a word, in its colour."""
-    word = "refused" if replicas.refusals else replicas.decision.result
-    return click.style(word, fg=_COLOURS.get(word))
+    return in_colour("refused" if replicas.refusals else replicas.decision.result)
 
 
 def _verdict(decision: Decision) -> str:

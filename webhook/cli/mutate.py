@@ -57,7 +57,7 @@ def command(selection: Selection, output: str) -> None:
     `fairlead explain` with the same options shows the reasons.
     """
     from webhook.cli.decisions import readable, unknown_facts
-    from webhook.cli.mutate_text import Printer
+    from webhook.cli.mutate_text import show
 
     if selection.live:
         from webhook.cli.live.live_pods import recreated
@@ -70,12 +70,11 @@ def command(selection: Selection, output: str) -> None:
         offline = read_files(selection)
         notes = ()
     decided, problems = readable(offline)
-    printer = Printer(offline, decided)
     unknown = [*offline.describe_unknown()]
     if not selection.live:
         unknown += unknown_facts(decided)
     print_notes(unknown)
-    printer.show(output)
+    whole = show(offline, decided, output)
     failed = fails(selection.fail_on, decided, [*notes, *unknown])
-    if failed or problems or printer.withheld:
+    if failed or problems or not whole:
         sys.exit(FAILED)

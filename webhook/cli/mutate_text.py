@@ -14,7 +14,7 @@ from webhook import names
 from webhook.cli.decisions import decisions
 from webhook.cli.explanation import cure, exception_lines, nodes_text, result, took_part, verdict
 from webhook.cli.layout import table
-from webhook.cli.output import as_one, print_json, print_result, say
+from webhook.cli.output import as_one, print_json, print_result, print_text, say
 from webhook.cli.yaml_out import yaml_text
 from webhook.evaluation.result import result_of
 from webhook.evaluation.templates import templates_of
@@ -30,132 +30,123 @@ if TYPE_CHECKING:
     from webhook.workloads.object import Object
 
 
-class Printer:
-    """Prints decisions; warnings, notes and rejections go to stderr."""
+def show(offline: Offline, decided: Sequence[Replicas], output: str) -> bool:
+    """Print what `output` names; warnings, notes and rejections go to stderr.
 
-    def __init__(self, offline: Offline, decided: Sequence[Replicas]) -> None:
-        self._offline = offline
-        self._decided = decided
-        # Whether an object could not be printed.
-        self.withheld = False
+    Return whether every object that should be printed was printed.
+    """
+    if output == "name":
+        print_text(output, _names(decided))
+    elif output == "patch":
+        print_json([result_of(each).document() for each in decided])
+    for number, each in enumerate(decided):
+        if output == "diff" and number:
+            click.echo()
+        for word, line, colour in _aside(each):
+            say(word, f"{each.subject}: {line}", colour)
+        # A unified diff of each template or pod, below a line with its result.
+        print_text(output, changes(each) if output == "diff" else ())
+    return output not in ("yaml", "json") or _print_objects(offline, decided, output)
 
-    def show(self, output: str) -> None:
-        """Print what `output` names, and on stderr what is beside it."""
-        if output == "name":
-            self._names()
-        elif output == "patch":
-            print_json([result_of(each).document() for each in self._decided])
-        for number, each in enumerate(self._decided):
-            if output == "diff" and number:
-                click.echo()
-            self._aside(each)
-            # A unified diff of each template or pod, below a line with its result.
-            for line in changes(each) if output == "diff" else ():
-                click.echo(line)
-        if output in ("yaml", "json"):
-            self._objects(output)
 
-    def _names(self) -> None:
-        """One line for each kind of pods."""
-        rows = []
-        for each in self._decided:
-            row = [each.subject, result(each)]
-            if nodes := each.evaluation.nodes:
-                row.append(f"nodes: {nodes_text(nodes)}")
-            rows.append([*row, ", ".join(took_part(each.decision))])
-        for line in table(rows, 0):
-            click.echo(line)
+def _names(decided: Sequence[Replicas]) -> Iterator[str]:
+    rows = []
+    for each in decided:
+        row = [each.subject, result(each)]
+        if nodes := each.evaluation.nodes:
+            row.append(f"nodes: {nodes_text(nodes)}")
+        rows.append([*row, ", ".join(took_part(each.decision))])
+    return table(rows, 0)
 
-    def _objects(self, output: str) -> None:
-        """All objects as yaml or json, with their templates as the pods would be.
 
-        Leaves out objects whose pods would be rejected, and those whose printed form the webhook
-        would reject or change.
-        """
-        kept: list[JsonObject] = []
-        rejected: list[str] = []
-        for source in self._offline.objects:
-            groups = [each for each in self._decided if each.template.source is source]
-            if not all(each.admitted for each in groups):
-                rejected.append(source.title)
-            elif self._is_whole(source, groups) and (value := self._mutated(source, groups)):
-                kept.append(value)
-            else:
-                self.withheld = True
-        if rejected:
-            titles = ", ".join(rejected)
-            say("note", f"not printed, because its pods would be rejected: {titles}", "yellow")
-        print_result(output, json=lambda: as_one(kept), yaml=lambda: kept)
+def _aside(replicas: Replicas) -> Iterator[tuple[str, str, str]]:
+    """Yield what stderr has beside a result: a word for its kind, a line, and a colour."""
+    decision = replicas.decision
+    for line in exception_lines(decision, replicas.arrival.now):
+        yield "note", line, "yellow"
+    for line in replicas.warnings:
+        yield "warning", line, "yellow"
+    if decision.result == "not-sent":
+        yield "warning", decision.reason, "yellow"
+    for line in replicas.refusals:
+        yield "refused", line, "red"
+    if not decision.allowed:
+        yield "rejected", decision.reason, "red"
 
-    def _is_whole(self, source: Object, groups: Sequence[Replicas]) -> bool:
-        """Return whether all templates of an object were evaluated; else its error was printed."""
-        decided = [each.template for each in groups]
-        return all(
-            template in decided for template in self._offline.templates if template.source is source
-        )
 
-    def _mutated(self, source: Object, groups: Sequence[Replicas]) -> JsonObject | None:
-        """Return the object with the templates of its changed pods; None after an error was
-        printed.
+def _print_objects(offline: Offline, decided: Sequence[Replicas], output: str) -> bool:
+    """Print all objects as yaml or json, with their templates as the pods would be.
 
-        The result is evaluated again: an object of which the webhook would make something else is
-        not printed.
-        """
-        value = copy.deepcopy(source.value)
-        for template in self._offline.templates:
-            if template.source is source:
-                alike = [each for each in groups if each.template is template]
-                if len({_printed(each) for each in alike}) > 1:
-                    self._withhold(source, alike)
-                    return None
-                value = template.put(value, alike[0].mutated())
-        if isinstance(metadata := value.get("metadata"), dict):
-            value["metadata"] = _visible_metadata(metadata)
-        printed = replace(source, value=value)
-        sources, there = self._offline.policies.sources, self._offline.objects
-        templates = templates_of(printed, there, sources)
-        again = decisions(replace(self._offline, objects=[printed], templates=templates))
-        wanted = [_stored(each) for each in groups]
-        changed = [
-            each
-            for each in again
-            if each.decision.result == "rejected"
-            or (each.decision.result == "placed" and _stored(each) not in wanted)
-        ]
-        if changed:
-            self._withhold(source, changed)
-        return None if changed else value
+    Leaves out objects whose pods would be rejected, and those whose printed form the webhook
+    would reject or change; return whether there are none of these.
+    """
+    kept: list[JsonObject] = []
+    rejected: list[str] = []
+    withheld = False
+    for source in offline.objects:
+        groups = [each for each in decided if each.template.source is source]
+        if not all(each.admitted for each in groups):
+            rejected.append(source.title)
+        elif (value := _mutated(offline, source, groups)) is not None:
+            kept.append(value)
+        else:
+            withheld = True
+    if rejected:
+        titles = ", ".join(rejected)
+        say("note", f"not printed, because its pods would be rejected: {titles}", "yellow")
+    print_result(output, json=lambda: as_one(kept), yaml=lambda: kept)
+    return not withheld
 
-    def _withhold(self, source: Object, groups: Sequence[Replicas]) -> None:
-        cause = (
-            "no field of it expresses what policies set"
-            if any(each.template.built for each in groups)
-            else "its pods would differ from each other, and one template cannot express that"
-        )
-        becomes = "; ".join(
-            f"{each.pods or 'its pod'}: {each.decision.reason or click.unstyle(verdict(each))}"
-            for each in groups
-        )
-        say(
-            "error",
-            f"not printed: {source.title}: {cause}: {becomes}. -o patch prints each of them",
-        )
 
-    def _aside(self, replicas: Replicas) -> None:
-        for line in exception_lines(replicas.decision, replicas.arrival.now):
-            say("note", f"{replicas.subject}: {line}", "yellow")
-        for line in replicas.warnings:
-            say("warning", f"{replicas.subject}: {line}", "yellow")
-        if replicas.decision.result == "not-sent":
-            say("warning", f"{replicas.subject}: {replicas.decision.reason}", "yellow")
-        for line in replicas.refusals:
-            say("refused", f"{replicas.subject}: {line}")
-        if not replicas.decision.allowed:
-            say("rejected", f"{replicas.subject}: {replicas.decision.reason}")
+def _mutated(offline: Offline, source: Object, groups: Sequence[Replicas]) -> JsonObject | None:
+    """Return the object with the templates of its changed pods; None after an error was printed.
+
+    The result is evaluated again: an object of which the webhook would make something else is not
+    printed.
+    """
+    own = [each for each in offline.templates if each.source is source]
+    evaluated = [each.template for each in groups]
+    if any(template not in evaluated for template in own):
+        return None
+    value = copy.deepcopy(source.value)
+    for template in own:
+        alike = [each for each in groups if each.template is template]
+        if len({_printed(each) for each in alike}) > 1:
+            _withhold(source, alike)
+            return None
+        value = template.put(value, alike[0].mutated())
+    if isinstance(metadata := value.get("metadata"), dict):
+        value["metadata"] = _visible_metadata(metadata)
+    printed = replace(source, value=value)
+    templates = templates_of(printed, offline.objects, offline.policies.sources)
+    again = decisions(replace(offline, objects=[printed], templates=templates))
+    wanted = [_stored(each) for each in groups]
+    changed = [
+        each
+        for each in again
+        if each.decision.result == "rejected"
+        or (each.decision.result == "placed" and _stored(each) not in wanted)
+    ]
+    if changed:
+        _withhold(source, changed)
+    return None if changed else value
+
+
+def _withhold(source: Object, groups: Sequence[Replicas]) -> None:
+    cause = (
+        "no field of it expresses what policies set"
+        if any(each.template.built for each in groups)
+        else "its pods would differ from each other, and one template cannot express that"
+    )
+    becomes = "; ".join(
+        f"{each.pods or 'its pod'}: {each.decision.reason or click.unstyle(verdict(each))}"
+        for each in groups
+    )
+    say("error", f"not printed: {source.title}: {cause}: {becomes}. -o patch prints each of them")
 
 
 def _stored(replicas: Replicas) -> PodPlacement:
-    """Return the placement that is stored in the end, without what says who set it."""
+    # Without what says who set it.
     return parse_pod(replicas.evaluation.stored())._replace(annotations={})
 
 

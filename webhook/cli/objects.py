@@ -15,7 +15,7 @@ import orjson
 
 from webhook import names
 from webhook.errors import NotSynced, UnreadableInput
-from webhook.evaluation.plugins import READ_BY_PLUGINS, UNREAD, PluginInputs, inputs_among
+from webhook.evaluation.plugins import READ_BY_PLUGINS, PluginInputs, inputs_among
 from webhook.policy import yaml_tree
 from webhook.policy.findings import path_text
 from webhook.policy.yaml_text import Unreadable, trees
@@ -153,12 +153,11 @@ def _settled(disputed: ScalarValue) -> bool | int | float | str | None:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """Labels by namespace, the default PriorityClass, and what plugins read, as read once."""
+    """Labels by namespace, and the default PriorityClass, as read once."""
 
     path: Path
     namespaces: Mapping[str, Mapping[str, str]]
     default_priority_class: str | None
-    plugins: PluginInputs = UNREAD
 
     def peek(self, name: str) -> Mapping[str, str] | None:
         """Return the labels of a namespace, None if the file does not have it."""
@@ -177,27 +176,51 @@ class ClusterFile:
 
 
 def read_cluster_file(path: Path) -> ClusterFile:
+    """Return what the webhook needs of the objects of a file. Raises UnreadableInput."""
+    found = read_cluster_objects(path)
+    return ClusterFile(path, namespaces_among(found), default_priority_class(found))
+
+
+def read_cluster_objects(path: Path) -> list[Object]:
     """Read what `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints.
 
-    YAML or JSON, one document or several, single objects or Lists. Every namespace carries its
-    own name as a label, as in a cluster. Raises UnreadableInput with every problem.
+    YAML or JSON, one document or several, single objects or Lists. Raises UnreadableInput with
+    every problem.
     """
     problems: list[str] = []
-    namespaces: dict[str, Mapping[str, str]] = {}
-    found: list[Object] = []
-    for each in read_objects([path], problems):
+    found = read_objects([path], problems)
+    for each in found:
         if each.kind not in _CLUSTER_KINDS or not each.metadata.get("name"):
             kinds = ", ".join(_CLUSTER_KINDS)
             problems.append(
                 f"{each.place()}: want objects of {kinds} with their names, not {each.title}"
             )
         elif each.kind == "Namespace":
-            namespaces[each.name] = {names.NAMESPACE_NAME: each.name, **_labels(each, problems)}
-        else:
-            found.append(each)
+            problems += [
+                f"{each.place(('metadata', 'labels', key))}: {each.title}: "
+                f"{path_text(('metadata', 'labels', key))}: want text, not {json.dumps(value)}; "
+                "put it in quotes"
+                for key, value in _labels(each)
+                if not isinstance(value, str)
+            ]
     if problems:
         raise UnreadableInput(problems)
-    return ClusterFile(path, namespaces, default_priority_class(found), plugin_inputs(found))
+    return found
+
+
+def namespaces_among(objects: Iterable[Object]) -> dict[str, Mapping[str, str]]:
+    """Return the labels of the Namespaces among the objects, by name.
+
+    Every namespace carries its own name as a label, as in a cluster.
+    """
+    return {
+        each.name: {
+            names.NAMESPACE_NAME: each.name,
+            **{key: value for key, value in _labels(each) if isinstance(value, str)},
+        }
+        for each in objects
+        if each.kind == "Namespace" and each.value.get("apiVersion", "v1") == "v1"
+    }
 
 
 def plugin_inputs(objects: Sequence[Object]) -> PluginInputs:
@@ -217,14 +240,6 @@ def default_priority_class(objects: Iterable[Object]) -> str | None:
     return min(defaults)[1] if defaults else None
 
 
-def _labels(namespace: Object, problems: list[str]) -> Mapping[str, str]:
+def _labels(namespace: Object) -> Iterable[tuple[str, Any]]:
     labels = namespace.metadata.get("labels")
-    found = labels if isinstance(labels, dict) else {}
-    for key, value in found.items():
-        if not isinstance(value, str):
-            path = ("metadata", "labels", key)
-            problems.append(
-                f"{namespace.place(path)}: {namespace.title}: {path_text(path)}: want text, not "
-                f"{json.dumps(value)}; put it in quotes"
-            )
-    return found
+    return labels.items() if isinstance(labels, dict) else ()

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.cli.objects import (
-    ClusterFile,
     count_kinds,
     default_priority_class,
+    namespaces_among,
     plugin_inputs,
-    read_cluster_file,
+    read_cluster_objects,
     read_files,
     read_objects,
 )
@@ -39,6 +38,7 @@ from webhook.workloads.template_search import unread
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
@@ -71,29 +71,20 @@ class Offline:
 
     @property
     def policies(self) -> PolicySet:
-        """The policies."""
         return self.world.policies
-
-    def unknown_namespaces(self) -> list[str]:
-        """Return a line for each namespace whose labels are unknown, although decisions depend on
-        them.
-
-        Objects from a cluster are left out: notes about them exist already.
-        """
-        asked = [each for each in self.templates if each.source.file != ANSWERED]
-        return unknown_labels(
-            self.policies,
-            asked,
-            self.world.namespaces,
-            "--namespaces, or with -f",
-        )
 
     def describe_unknown(self) -> list[str]:
         """Return a line for each unknown fact: labels, pods of a kind, and the author of a
         field."""
         return [
             *self.notes,
-            *self.unknown_namespaces(),
+            # About labels of a cluster that was asked, there is a note already.
+            *unknown_labels(
+                self.policies,
+                [each for each in self.templates if each.source.file != ANSWERED],
+                self.world.namespaces,
+                "--namespaces, or with -f",
+            ),
             *unknown_values(self.policies, self.templates),
             *self.unread,
             *self._placed_before(),
@@ -133,21 +124,27 @@ def with_given(known: World, objects: Sequence[Object], namespaces: Path | None)
     """Return the world with the file `namespaces`, and with objects that would be created too.
 
     Namespaces and PriorityClasses among the objects count as they would in the cluster, and go
-    before those of the file, which go before what is known. Raises UnreadableInput.
+    before those of the file, which go before what is known. Labels of a Namespace among the objects
+    add to known ones, as `kubectl apply` of it adds them. Raises UnreadableInput.
     """
-    file = read_cluster_file(namespaces) if namespaces else ClusterFile(Path(), {}, None)
-    default = default_priority_class(objects) or file.default_priority_class
-    cluster = known.cluster
-    classes = {
+    file = read_cluster_objects(namespaces) if namespaces else []
+    default = default_priority_class(objects) or default_priority_class(file)
+    labels = {**known.namespaces, **namespaces_among(file)}
+    for name, own in namespaces_among(objects).items():
+        labels[name] = {**labels.get(name, {}), **own}
+    classes = known.classes and {
         kind: {*names, *(each.name for each in objects if each.kind == kind)}
-        for kind, names in (known.classes or {}).items()
+        for kind, names in known.classes.items()
     }
+    cluster = known.cluster
     return replace(
         known,
         cluster=replace(cluster, default_priority_class=default) if default else cluster,
-        namespaces=merged({**known.namespaces, **file.namespaces}, namespaces_among(objects)),
-        classes=None if known.classes is None else classes,
-        plugins=merge_inputs(plugin_inputs(objects), merge_inputs(file.plugins, known.plugins)),
+        namespaces=labels,
+        classes=classes,
+        plugins=merge_inputs(
+            plugin_inputs(objects), merge_inputs(plugin_inputs(file), known.plugins)
+        ),
     )
 
 
@@ -180,16 +177,6 @@ def read_offline(
         raise UnreadableInput(problems if problems and not found else [*problems, *nothing])
     world = with_given(known, found, namespaces)
     return Offline(world, found, templates, problems, not_read)
-
-
-def merged(
-    known: Mapping[str, Mapping[str, str]], given: Mapping[str, Mapping[str, str]]
-) -> dict[str, Mapping[str, str]]:
-    """Labels by namespace; `given` labels replace `known` ones, and add to them.
-
-    `kubectl apply` does the same: it keeps labels that its file does not have.
-    """
-    return {**known, **{name: {**known.get(name, {}), **own} for name, own in given.items()}}
 
 
 def read_policies(paths: Sequence[Path]) -> PolicySet:
@@ -260,18 +247,6 @@ def _made_of(source: Object, problems: list[str]) -> Iterator[Object]:
         problems += [f"{where}: {line}" for line in error.problems]
 
 
-def namespaces_among(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:
-    """Return the labels of the Namespaces among the objects, by name."""
-    found: dict[str, Mapping[str, str]] = {}
-    for each in objects:
-        if (each.kind, each.value.get("apiVersion")) == ("Namespace", "v1"):
-            labels = each.metadata.get("labels")
-            texts = labels.items() if isinstance(labels, dict) else ()
-            own = {key: value for key, value in texts if isinstance(value, str)}
-            found[each.name] = {names.NAMESPACE_NAME: each.name, **own}
-    return found
-
-
 def unknown_labels(
     policies: PolicySet,
     templates: Iterable[PodTemplate],
@@ -325,7 +300,7 @@ def unknown_values(policies: PolicySet, templates: Iterable[PodTemplate]) -> lis
         for key in find_unknown_labels(pod) & asking.keys():
             unmade.setdefault(key, []).append(title)
     lines = [
-        f"the value of label {key} on pods of {_few(dict.fromkeys(titles))} is known only after "
+        f"the value of label {key} on pods of {_few(titles)} is known only after "
         f"their creation, and {', '.join(asking[key])} compares it: use Exists, or another label"
         for key, titles in sorted(unmade.items())
     ]
@@ -351,7 +326,6 @@ def _may_get_token(pod: JsonObject) -> bool:
 
 
 def _asking(policies: PolicySet) -> Iterator[str]:
-    """Yield the policies and exceptions that match on labels of namespaces."""
     for one, several, named in (
         ("policy", "policies", policies.policies),
         ("exception", "exceptions", policies.exceptions),
@@ -405,4 +379,4 @@ def _has_fixed_kind(own: PodPlacement, sources: SourceTable) -> bool:
 
 
 def _few(titles: Iterable[str]) -> str:
-    return first_few([one_line(each) for each in titles], _NAMED)
+    return first_few([one_line(each) for each in dict.fromkeys(titles)], _NAMED)

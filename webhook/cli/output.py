@@ -71,11 +71,31 @@ def as_list(objects: Sequence[Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": objects}
 
 
-def print_json(document: Any) -> None:
-    """Print a document for programs."""
+def as_document(result: Any) -> Any:
+    """Return a result as JSON: objects have the fields of dataclasses and NamedTuples, in camel
+    case.
+    """
+    names = getattr(result, "_fields", None) or getattr(result, "__dataclass_fields__", None)
+    if names is not None:
+        result = {_camel(name): getattr(result, name) for name in names}
+    if isinstance(result, dict):
+        return {key: as_document(each) for key, each in result.items()}
+    if isinstance(result, (list, tuple)):
+        return [as_document(each) for each in result]
+    return result
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def print_json(result: Any) -> None:
+    """Print a result for programs, as `as_document` has it."""
     # The import takes time, and most commands print text.
     import orjson
 
+    document = as_document(result)
     try:
         printed = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
     except orjson.JSONEncodeError:
@@ -95,13 +115,11 @@ def print_yaml(objects: Iterable[Any]) -> None:
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Print notes on stderr, in order."""
     for note in notes:
         say("note", note, "yellow")
 
 
 def print_error(error: FairleadError) -> None:
-    """Print an error without ending the command."""
     say("error", str(error))
 
 

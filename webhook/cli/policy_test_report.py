@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -41,6 +42,14 @@ class FileReport:
         """Whether the file could be run, and every test in it passed."""
         return not self.findings and all(verdict.passed for verdict in self.verdicts)
 
+    @contextmanager
+    def noting_errors(self) -> Iterator[None]:
+        """Keep the findings of documents with errors, instead of the exception."""
+        try:
+            yield
+        except InvalidDocuments as error:
+            self.findings += map(str, error.findings)
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -61,67 +70,46 @@ def run(top: Path, instead: Sequence[Path] = ()) -> Report:
 
     Raises UnreadableInput if a file or folder cannot be read.
     """
-    runner = _Runner(instead)
-    reports = [
-        runner.run_file(file, content)
-        for file, content in read_folder(top, wanted=is_test_file).items()
-    ]
-    there = set(runner.loaded)
-    if not instead and top.is_dir():
-        there |= result.policies_in(read_folder(os.path.normpath(top)))
-    unreached = sorted(there - runner.reached)
-    return Report(reports, len(there), unreached)
-
-
-class _Runner:
-    """Runs test files; keeps the policy sets and the policies that were reached."""
-
-    def __init__(self, instead: Sequence[Path]) -> None:
-        self.instead = instead
-        self.loaded: set[Place] = set()
-        self.reached: set[Place] = set()
-        self._sets: dict[tuple[str, ...], tuple[PolicySet, frozenset[Place]]] = {}
-
-    def run_file(self, file: str, content: bytes) -> FileReport:
-        """Return one test file."""
+    reports = []
+    sets: dict[tuple[str, ...], tuple[PolicySet, frozenset[Place]]] = {}
+    loaded: set[Place] = set()
+    reached: set[Place] = set()
+    for file, content in read_folder(top, wanted=is_test_file).items():
         report = FileReport(file)
-        try:
+        reports.append(report)
+        documents: Sequence[Document] = ()
+        with report.noting_errors():
             documents = load_tests.parse(file, content)
-        except InvalidDocuments as error:
-            report.findings += map(str, error.findings)
-            return report
-        if not documents:
-            report.findings.append(f"{file}: it has no test")
+            if not documents:
+                report.findings.append(f"{file}: it has no test")
         for document in documents:
-            try:
-                policies, places = self._policies(document)
-            except InvalidDocuments as error:
-                report.findings += map(str, error.findings)
-                continue
-            verdicts = run_tests(document, policies)
-            report.verdicts += verdicts
-            self.loaded |= places
-            self.reached |= result.reached(places, verdicts)
-        return report
+            with report.noting_errors():
+                files = _policy_files(document, instead)
+                if (key := tuple(sorted(files))) not in sets:
+                    sets[key] = load_sound(files), result.policies_in(files)
+                policies, places = sets[key]
+                verdicts = run_tests(document, policies)
+                report.verdicts += verdicts
+                loaded |= places
+                reached |= result.reached(places, verdicts)
+    if not instead and top.is_dir():
+        loaded |= result.policies_in(read_folder(os.path.normpath(top)))
+    return Report(reports, len(loaded), sorted(loaded - reached))
 
-    def _policies(self, document: Document) -> tuple[PolicySet, frozenset[Place]]:
-        """Return the policy set that a document is about. Raises InvalidDocuments."""
-        files: dict[str, bytes] = {}
-        beside = Path(document.file).parent
-        paths = self.instead or [beside / path for path in document.model.policies]
-        for at, path in enumerate(paths):
-            try:
-                # One file has one name, however a test comes to it.
-                files |= read_folder(os.path.normpath(path))
-            except UnreadableInput as error:
-                where = () if self.instead else ("policies", at)
-                raise InvalidDocuments(
-                    [document.finding(where, problem) for problem in error.problems]
-                ) from error
-        key = tuple(sorted(files))
-        if key not in self._sets:
-            self._sets[key] = load_sound(files), result.policies_in(files)
-        return self._sets[key]
+
+def _policy_files(document: Document, instead: Sequence[Path]) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    beside = Path(document.file).parent
+    for at, path in enumerate(instead or [beside / each for each in document.model.policies]):
+        try:
+            # One file has one name, however a test comes to it.
+            files |= read_folder(os.path.normpath(path))
+        except UnreadableInput as error:
+            where = () if instead else ("policies", at)
+            raise InvalidDocuments(
+                [document.finding(where, problem) for problem in error.problems]
+            ) from error
+    return files
 
 
 def lines(report: Report, *, verbose: bool) -> Iterator[str]:

@@ -46,7 +46,6 @@ def _operators(
 
 
 def _shared(function: Callable[..., None]) -> Callable[..., None]:
-    """Return the options that every subcommand has."""
     name = click.option(
         "--name",
         default="default",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Final
 
 import click
@@ -14,6 +15,12 @@ _RUN: Final = "run"
 _PODS: Final = "pods"
 _SCENARIO: Final = "scenario"
 _CRD: Final = "crd"
+# Of documents that are no policies, the module with their schema.
+_MODULES: Final = {
+    _RUN: "webhook.run.json_schema",
+    _SCENARIO: "webhook.simulation.scenario",
+    _PODS: "webhook.evaluation.result",
+}
 
 
 @click.command("schema")
@@ -82,7 +89,6 @@ def command(kind: str, of: str | None, output: str | None) -> None:
 
 # The models take as long to import as the rest of the command: not for --help.
 def _definitions(of: str | None) -> list[dict[str, Any]]:
-    """Return the definition of one kind, or of all of them."""
     from webhook.policy.crd.definitions import custom_resource_definitions
     from webhook.run.crd import custom_resource_definition
 
@@ -94,37 +100,26 @@ def _definitions(of: str | None) -> list[dict[str, Any]]:
 
 
 def _schema(kind: str) -> dict[str, Any]:
-    if kind == _RUN:
-        from webhook.run import json_schema as of_runs
+    if kind in _MODULES:
+        found: dict[str, Any] = import_module(_MODULES[kind]).schema()
+        return found
+    from webhook.policy import json_schema
 
-        return of_runs.schema()
-    if kind == _SCENARIO:
-        from webhook.simulation import scenario
-
-        return scenario.schema()
-    if kind == _PODS:
-        from webhook.evaluation import result
-
-        return result.schema()
-    from webhook.policy import json_schema as of_policies
-
-    return of_policies.schema(kind)
+    return json_schema.schema(kind)
 
 
 def _reference(kind: str) -> str:
-    if kind == _RUN:
-        from webhook.run import json_schema as of_runs
-
-        return of_runs.page()
     from webhook.policy import json_schema
+    from webhook.run import json_schema as of_runs
 
-    if kind == _SCENARIO:
-        return json_schema.page_of("Scenario", _schema(kind))
-    if kind == _PODS:
+    if kind == _RUN:
+        return of_runs.page()
+    if kind in _MODULES:
         whole = _schema(kind)
-        for each in (whole, *whole["$defs"].values()):
-            del each["required"]  # nobody writes it
-        return json_schema.page_of("Pods", whole)
+        # Nobody writes the members of Pods.
+        for each in (whole, *whole["$defs"].values()) if kind == _PODS else ():
+            del each["required"]
+        return json_schema.page_of(kind.capitalize(), whole)
     pages = json_schema.pages()
     wanted = pages if kind == json_schema.ALL else [f"{kind}.md"]
     return "\n".join(pages[page] for page in wanted)

@@ -73,7 +73,6 @@ def command(settings: ServeSettings) -> None:
 
 
 def _read_facts(path: Path) -> ClusterFacts:
-    """Read the facts in a file. Raises UnreadableInput."""
     from webhook.cli.objects import read_cluster_file
     from webhook.server.cluster_facts import ClusterFacts
 
@@ -83,7 +82,6 @@ def _read_facts(path: Path) -> ClusterFacts:
 
 
 def _check(settings: ServeSettings) -> None:
-    """Raise a UsageError if settings exclude each other, or one is missing."""
     if bool(settings.policies) == settings.policies_from_cluster:
         raise click.UsageError(
             "want policies: --policies DIR, or --policies-from-cluster, and not both"

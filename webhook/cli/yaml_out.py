@@ -30,30 +30,20 @@ def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _text)
-_ANY_WIDTH = 2**31 - 1
 
 
-def yaml_text(value: Any) -> str:
+def yaml_text(value: Any, **options: Any) -> str:
     """Return one document, keys in their order, each scalar on a line of its own."""
-    text: str = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_ANY_WIDTH
-    )
+    options |= {"sort_keys": False, "allow_unicode": True, "width": 2**31 - 1}
+    text: str = yaml.dump(value, Dumper=_Dumper, **options)
     return text
 
 
 def yaml_documents(values: Iterable[Any]) -> str:
-    """Documents, one after the other, as `kubectl apply -f` takes them."""
     return "---\n".join(map(yaml_text, values))
 
 
 def yaml_line(value: Any) -> str:
     """Return a value in one line: {pool: gpu}, [a, b], or a plain word."""
-    text: str = yaml.dump(
-        value,
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=_ANY_WIDTH,
-        default_flow_style=True,
-    )
+    text = yaml_text(value, default_flow_style=True)
     return text.removesuffix("\n").removesuffix("\n...")

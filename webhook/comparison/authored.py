@@ -49,17 +49,24 @@ _TOLERATIONS: Final = "tolerations"
 _OF_CLASS: Final = frozenset({_TOLERATIONS, REQUIRED_NODES, PREFERRED_NODES})
 
 
+class Credit(NamedTuple):
+    """A field that a stamp credits to a policy."""
+
+    policy: str
+    field: str
+
+
 class Authored(NamedTuple):
     """The settings that a pod's author wrote, as far as they are known.
 
-    `unsure` are fields, as (policy, field), that the stamp credits to a policy which has changed
-    since: what it set is unknown, so the value counts as the author's. `doubtful` are the lists
+    `unsure` are credits of a policy that has changed since: what it set is unknown, so the value
+    counts as the author's. `doubtful` are the lists
     that may still have entries of a policy; in all others, what is not in the author's text was
     added by others.
     """
 
     placement: PodPlacement
-    unsure: tuple[tuple[str, str], ...] = ()
+    unsure: tuple[Credit, ...] = ()
     doubtful: frozenset[str] = frozenset()
 
 
@@ -79,7 +86,7 @@ def without_credits(
             if isinstance(setting, CapacitySetting) and setting.fallback:
                 there.append(setting.give_up())
     result = own._replace(annotations=_without(own.annotations, names.PLACEMENT))
-    unsure: list[tuple[str, str]] = []
+    unsure: list[Credit] = []
     doubtful: set[str] = set()
     # What was ANDed into the required terms. Two of them may share a requirement.
     conditions: list[Sequence[Term] | None] = []
@@ -91,9 +98,9 @@ def without_credits(
                 continue
             held = [setting for setting in settings.get((policy, field), ()) if holds(setting, own)]
             conditions += map(condition_of, held)
-            undone = (
-                _by_settings(held, result) if held else _by_name(field, result, policies.classes)
-            )
+            undone = result if held else _by_name(field, result, policies.classes)
+            for setting in held:
+                undone = undone and _by_setting(setting, undone)
             if field.startswith("capacity[") and not held:
                 # A class that has changed since leaves its old values.
                 doubtful |= _OF_CLASS
@@ -101,7 +108,7 @@ def without_credits(
                 conditions += [mode.condition(known) for mode in MODES] if known else ()
             if undone is None:
                 doubtful.add(field)
-                unsure.append((policy, field))
+                unsure.append(Credit(policy, field))
             else:
                 result = undone
     for capacity, mode, weight in _requested_classes(own, policies.classes):
@@ -157,7 +164,6 @@ def _corrected(field: Field, left: Any, origin: Any) -> Any:
 
 
 def _added(left: Sequence[Toleration], doubtful: Collection[str]) -> list[Toleration]:
-    """Return True if an admission plugin or the DaemonSet controller may have added it."""
     sure = _TOLERATIONS not in doubtful
     return [each for each in left if sure or str(each.get("key")).startswith(_OF_STATE)]
 
@@ -202,18 +208,6 @@ def _without(members: Mapping[str, str], key: str) -> dict[str, str]:
     return {name: value for name, value in members.items() if name != key}
 
 
-def _replaced(own: PodPlacement, attribute: str, value: object) -> PodPlacement:
-    changed: dict[str, Any] = {attribute: value}
-    return own._replace(**changed)
-
-
-def _by_settings(settings: Sequence[PlacementSetting], own: PodPlacement) -> PodPlacement:
-    """Return the placement without exactly what the settings give."""
-    for setting in settings:
-        own = _by_setting(setting, own)
-    return own
-
-
 def _by_setting(setting: PlacementSetting, own: PodPlacement) -> PodPlacement:
     match setting:
         case MemberSetting() | ScalarSetting() | SpreadSetting():
@@ -234,14 +228,16 @@ def _by_name(
 ) -> PodPlacement | None:
     """Return the placement without the field's value; None if its name is not specific enough."""
     if field in SCALARS:
-        return _replaced(own, SCALARS[field].attribute, SCALARS[field].silent)
+        changed: dict[str, Any] = {SCALARS[field].attribute: SCALARS[field].silent}
+        return own._replace(**changed)
     found = _MEMBER.fullmatch(field)
     if found is None:
         return None
     holder, key = found.groups()
     if holder in MAPS:
         attribute = MAPS[holder].attribute
-        return _replaced(own, attribute, _without(getattr(own, attribute), key))
+        changed = {attribute: _without(getattr(own, attribute), key)}
+        return own._replace(**changed)
     if holder == "tolerations":
         left = [each for each in own.tolerations if (each.get("key") or "*") != key]
         return own._replace(tolerations=left)
@@ -289,12 +285,10 @@ def _relieved(
 
 def _minus(term: Term, part: Term) -> Term:
     result: Term = {}
-    expressions = _without_part(term.get("matchExpressions"), part.get("matchExpressions"))
-    if expressions:
-        result["matchExpressions"] = expressions
-    fields = _without_part(term.get("matchFields"), part.get("matchFields"))
-    if fields:
-        result["matchFields"] = fields
+    if left := _without_part(term.get("matchExpressions"), part.get("matchExpressions")):
+        result["matchExpressions"] = left
+    if left := _without_part(term.get("matchFields"), part.get("matchFields")):
+        result["matchFields"] = left
     return result
 
 

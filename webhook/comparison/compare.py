@@ -6,20 +6,19 @@ another message, is not a difference.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from webhook.comparison.difference import (
     Difference,
     FieldChange,
-    Nodes,
+    Shut,
     Side,
-    is_without_node,
     kind_of,
     same_placement,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from webhook.admission.decision import Decision
     from webhook.evaluation.world import Evaluation
@@ -34,6 +33,7 @@ Same: TypeAlias = Literal["no run", "same", "rejected"]
 _TOLD: Final = 3
 # Policy, part and field.
 _Key: TypeAlias = "tuple[str, str, str]"
+T = TypeVar("T")
 _EFFECTIVE: Final = frozenset({"set", "removed"})
 _REJECTED: Final = frozenset({"rejected"})
 _WITHOUT_POLICIES: Final = frozenset({"not-a-run", "not-sent"})
@@ -44,10 +44,9 @@ class Comparison:
 
     def __init__(self, old: PolicySet, new: PolicySet) -> None:
         self._same_classes = old.classes == new.classes
-        self._authors = Authors(old, new)
+        self._old, self._new = _settings(old), _settings(new)
 
     def compare(self, old: Evaluation, new: Evaluation) -> Difference | Same:
-        """Return the difference for the pod, or its unchanged result."""
         before, after = old.decision, new.decision
         if {before.result, after.result} <= _WITHOUT_POLICIES:
             return "no run"
@@ -59,32 +58,13 @@ class Comparison:
         if alike and (self._same_classes or old.world.nodes is None):
             return "same"
         sides = _side(old), _side(new)
-        if alike and is_without_node(sides[0].nodes) == is_without_node(sides[1].nodes):
+        if alike and sides[0].stranded == sides[1].stranded:
             return "same"
         if not any(side.allowed for side in sides):
             return "rejected"
-        return Difference(kind_of(*sides), *sides, *self._authors.attribute(before, after))
+        return Difference(kind_of(*sides), *sides, *self._attribute(before, after))
 
-
-def _side(found: Evaluation) -> Side:
-    if found.refusals:
-        return Side("rejected", "; ".join(found.refusals))
-    decision, nodes = found.decision, found.nodes
-    if not decision.allowed or nodes is None or nodes.unknown:
-        return Side(decision.result, decision.reason)
-    shut = () if nodes.last.admitted else nodes.last.shut[:_TOLD]
-    most = tuple([(each.condition, len(each.nodes)) for each in shut])
-    count = Nodes(len(nodes.last.admitted), nodes.last.total, most, nodes.on_demand)
-    return Side(decision.result, decision.reason, count)
-
-
-class Authors:
-    """The settings of each policy of two sets."""
-
-    def __init__(self, old: PolicySet, new: PolicySet) -> None:
-        self._old, self._new = _settings(old), _settings(new)
-
-    def attribute(
+    def _attribute(
         self, old: Decision, new: Decision
     ) -> tuple[tuple[str, ...], tuple[FieldChange, ...]]:
         """Return the policies by which the decisions differ, in their order, and how, field by
@@ -119,22 +99,41 @@ class Authors:
         return any(self._old.get(key) != self._new.get(key) for key in keys)
 
 
+def _side(found: Evaluation) -> Side:
+    if found.refusals:
+        return Side("rejected", "; ".join(found.refusals))
+    decision, nodes = found.decision, found.nodes
+    if not decision.allowed or nodes is None or nodes.unknown:
+        return Side(decision.result, decision.reason)
+    shut = () if nodes.last.admitted else nodes.last.shut[:_TOLD]
+    return Side(
+        decision.result,
+        decision.reason,
+        len(nodes.last.admitted),
+        tuple([Shut(each.condition, len(each.nodes)) for each in shut]),
+        nodes.on_demand,
+    )
+
+
 def _settings(policies: PolicySet) -> Mapping[_Key, Sequence[PlacementSetting]]:
-    found: dict[_Key, list[PlacementSetting]] = {}
-    for policy in policies.policies:
-        for setting in policy.settings:
-            found.setdefault((policy.name, setting.part, setting.field), []).append(setting)
-    return found
+    return _grouped(
+        ((policy.name, setting.part, setting.field), setting)
+        for policy in policies.policies
+        for setting in policy.settings
+    )
 
 
 def _by_key(trace: Sequence[Entry]) -> Mapping[_Key, Sequence[Entry]]:
-    found: dict[_Key, list[Entry]] = {}
-    for entry in trace:
-        found.setdefault((entry.policy, entry.part, entry.field), []).append(entry)
+    return _grouped(((entry.policy, entry.part, entry.field), entry) for entry in trace)
+
+
+def _grouped(pairs: Iterable[tuple[_Key, T]]) -> dict[_Key, list[T]]:
+    found: dict[_Key, list[T]] = {}
+    for key, each in pairs:
+        found.setdefault(key, []).append(each)
     return found
 
 
 def _text(entries: Sequence[Entry], counts: Collection[str]) -> str:
-    """Return the reasons of entries with these outcomes; if there are none, all outcomes."""
     done = [each.reason for each in entries if each.outcome in counts]
     return "; ".join(done or [f"{each.outcome}: {each.reason}" for each in entries])

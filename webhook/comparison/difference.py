@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names
@@ -37,32 +36,35 @@ _STORED_NORMAL: Final = tuple(
 )
 
 
-class Nodes(NamedTuple):
-    """How many of all nodes admit a pod; if none does, the conditions with their counts.
+class Shut(NamedTuple):
+    """Nodes that do not admit a pod: the condition that fails, and their number."""
 
-    `on_demand` are the autoscaled classes that could create one, if none does.
-    """
-
-    admitted: int
-    total: int
-    shut: tuple[tuple[str, int], ...] = ()
-    on_demand: tuple[str, ...] = ()
+    condition: str
+    nodes: int
 
 
 class Side(NamedTuple):
     """The result of one set for the pod. `reason`: of a rejection, or why it is not changed.
 
-    `nodes` is None if the pod is rejected, or the nodes are not known.
+    nodes:     how many admit it; None if the pod is rejected, or they are unknown
+    shut:      if none does, the others by condition
+    on_demand: if none does, the autoscaled classes that could create one
     """
 
     result: Result
     reason: str = ""
-    nodes: Nodes | None = None
+    nodes: int | None = None
+    shut: tuple[Shut, ...] = ()
+    on_demand: tuple[str, ...] = ()
 
     @property
     def allowed(self) -> bool:
-        """Whether the pod is admitted."""
         return self.result != "rejected"
+
+    @property
+    def stranded(self) -> bool:
+        """Whether no node admits the pod, and no autoscaled class could create one."""
+        return self.nodes == 0 and not self.on_demand
 
 
 class FieldChange(NamedTuple):
@@ -78,8 +80,7 @@ class FieldChange(NamedTuple):
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """The difference for a pod.
 
     policies: those that cause it, because their settings for the pod differ; empty if unknown
@@ -95,7 +96,7 @@ class Difference:
     @property
     def stranded(self) -> bool:
         """Whether no node admits the pod any more: before, some did, or it was rejected."""
-        return is_without_node(self.new.nodes) and not is_without_node(self.old.nodes)
+        return self.new.stranded and not self.old.stranded
 
 
 def kind_of(old: Side, new: Side) -> Kind:
@@ -104,16 +105,9 @@ def kind_of(old: Side, new: Side) -> Kind:
         return "rejected"
     if not old.allowed:
         return "admitted"
-    if is_without_node(new.nodes) and not is_without_node(old.nodes):
-        return "unplaceable"
-    if is_without_node(old.nodes) and not is_without_node(new.nodes):
-        return "placeable"
-    return "moved"
-
-
-def is_without_node(nodes: Nodes | None) -> bool:
-    """Return whether no node admits the pod, and no autoscaled class could create one."""
-    return nodes is not None and nodes.admitted == 0 and not nodes.on_demand
+    if new.stranded == old.stranded:
+        return "moved"
+    return "unplaceable" if new.stranded else "placeable"
 
 
 class Gap(NamedTuple):
@@ -151,7 +145,6 @@ def fields(placement: PodPlacement) -> dict[str, Any]:
 
 
 def gaps(has: PodPlacement, would: PodPlacement) -> list[Gap]:
-    """Return every field in which the placements differ; the order of lists does not count."""
     one, other = fields(has), fields(would)
     return [
         Gap(field, one.get(field), other.get(field))

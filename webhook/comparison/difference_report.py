@@ -1,12 +1,16 @@
-"""Differences of many pods, grouped and summed by namespace and policy."""
+"""Differences of many pods, grouped and summed by namespace and policy.
+
+The fields of Change, Row and Totals are the keys of `fairlead diff -o json`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from webhook.comparison.difference import KINDS, Difference, Kind
+from webhook.comparison.difference import KINDS, Difference, FieldChange, Kind, Side
+from webhook.workloads.template import described
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,8 +23,8 @@ class Maker:
     """Pods of one object that differ only in their index.
 
     title: the object, as in TFJob/mnist
-    place: where it was read
     part:  the part of the object (worker); empty if all pods are of one kind
+    place: where it was read
     count: the number of pods; None if it depends on the cluster
     live:  whether it is an existing pod
     """
@@ -42,137 +46,128 @@ class JudgedPod:
     more: int
     found: Difference | Same
 
-    @property
-    def pods(self) -> int:
-        """The number of pods that it represents."""
-        return 1 + self.more
-
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """Some of one maker's pods: their indexes, and the number of further pods after the last."""
+    """Some of one maker's pods: `count` of them; `indexes` are those that were evaluated."""
 
-    maker: Maker
+    object: str
+    pods: str
     indexes: tuple[int, ...]
-    more: int
-
-    @property
-    def count(self) -> int:
-        """The number of pods."""
-        return len(self.indexes) + self.more
+    count: int
+    live: bool
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Pods of one namespace with one difference."""
+    """Pods of one namespace with one difference, whose kind is `change`."""
 
+    change: Kind
+    without_node: bool
     namespace: str
-    difference: Difference
-    pods: tuple[PodGroup, ...]
-
-    @property
-    def count(self) -> int:
-        """The number of pods."""
-        return sum(some.count for some in self.pods)
+    count: int
+    policies: Sequence[str]
+    fields: Sequence[FieldChange]
+    old: Side
+    new: Side
+    objects: Sequence[PodGroup]
 
 
 class Row(NamedTuple):
-    """How many pods of a namespace differ, by kind; `policy` is empty for those without one.
+    """How many pods of a namespace differ, by kind; `policy` is None for those without one.
 
     A pod that differs by two policies counts for both.
     """
 
     namespace: str
-    policy: str
-    counts: Counter[Kind]
+    policy: str | None
+    rejected: int
+    unplaceable: int
+    moved: int
+    admitted: int
+    placeable: int
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The whole report. `total` pods belong to runs, `others` do not.
+class Totals(NamedTuple):
+    """Numbers of pods: `total` of runs, `live` ones among them, and what differs, by kind.
 
-    changes:  the worst first, then the largest
-    rejected: how many pods both sets reject
-    live:     how many of `total` exist already
+    `without_node` counts pods that no node admits any more.
     """
 
     total: int
-    others: int
-    rejected: int
     live: int
-    changes: tuple[Change, ...]
-    rows: tuple[Row, ...]
+    of_no_run: int
+    rejected_before_and_after: int
+    differing: int
+    without_node: int
+    rejected: int
+    unplaceable: int
+    moved: int
+    admitted: int
+    placeable: int
 
-    @property
-    def counts(self) -> Counter[Kind]:
-        """How many pods differ, by kind."""
-        found: Counter[Kind] = Counter()
-        for change in self.changes:
-            found[change.difference.kind] += change.count
-        return found
 
-    @property
-    def stranded(self) -> int:
-        """How many pods no node admits any more."""
-        return sum(change.count for change in self.changes if change.difference.stranded)
+class Report(NamedTuple):
+    """The whole report. `changes`: the worst first, then the largest."""
 
-    @property
-    def differing(self) -> int:
-        """How many pods differ."""
-        return self.counts.total()
+    pods: Totals
+    summary: Sequence[Row]
+    changes: Sequence[Change]
 
 
 def report(judged: Iterable[JudgedPod]) -> Report:
     """Return the report of all pods, given in any order."""
-    sums = _Sums()
+    totals: Counter[str] = Counter()
+    alike: dict[tuple[str, Difference], list[JudgedPod]] = {}
+    rows: dict[tuple[str, str], Counter[Kind]] = {}
     for each in judged:
-        sums.add(each)
-    changes = [
-        Change(namespace, difference, _pods(members))
-        for (namespace, difference), members in sums.alike.items()
-    ]
-    order = {kind: at for at, kind in enumerate(KINDS)}
-    changes.sort(key=lambda c: (order[c.difference.kind], -c.count, c.namespace))
-    rows = [Row(*where, counts) for where, counts in sorted(sums.rows.items())]
-    return Report(sums.total, sums.others, sums.rejected, sums.live, tuple(changes), tuple(rows))
-
-
-@dataclass(slots=True)
-class _Sums:
-    """The sums so far. Local to one call of `report`."""
-
-    total: int = 0
-    others: int = 0
-    rejected: int = 0
-    live: int = 0
-    alike: dict[tuple[str, Difference], list[JudgedPod]] = field(default_factory=dict)
-    rows: dict[tuple[str, str], Counter[Kind]] = field(default_factory=dict)
-
-    def add(self, each: JudgedPod) -> None:
-        if each.found == "no run":
-            self.others += each.pods
-            return
-        self.total += each.pods
-        self.live += each.pods if each.maker.live else 0
-        if each.found == "rejected":
-            self.rejected += each.pods
-        if not isinstance(each.found, Difference):
-            return
-        namespace = each.maker.namespace
-        self.alike.setdefault((namespace, each.found), []).append(each)
-        for policy in each.found.policies or ("",):
-            self.rows.setdefault((namespace, policy), Counter())[each.found.kind] += each.pods
-
-
-def _pods(members: Sequence[JudgedPod]) -> tuple[PodGroup, ...]:
-    by_maker: dict[Maker, list[JudgedPod]] = {}
-    for each in members:
-        by_maker.setdefault(each.maker, []).append(each)
-    return tuple(
-        PodGroup(maker, tuple(sorted(one.index for one in own)), sum(one.more for one in own))
-        for maker, own in sorted(by_maker.items(), key=lambda pair: _order(pair[0]))
+        count, found = 1 + each.more, each.found
+        if found == "no run":
+            totals["of_no_run"] += count
+            continue
+        totals["total"] += count
+        totals["live"] += count * each.maker.live
+        if found == "rejected":
+            totals["rejected_before_and_after"] += count
+        elif isinstance(found, Difference):
+            totals["differing"] += count
+            totals["without_node"] += count * found.stranded
+            totals[found.kind] += count
+            alike.setdefault((each.maker.namespace, found), []).append(each)
+            for policy in found.policies or ("",):
+                rows.setdefault((each.maker.namespace, policy), Counter())[found.kind] += count
+    changes = [_change(*key, members) for key, members in alike.items()]
+    changes.sort(key=lambda each: (KINDS.index(each.change), -each.count, each.namespace))
+    return Report(
+        Totals(*(totals[name] for name in Totals._fields)),
+        [
+            Row(namespace, policy or None, *(counts[kind] for kind in KINDS))
+            for (namespace, policy), counts in sorted(rows.items())
+        ],
+        changes,
     )
 
 
-def _order(maker: Maker) -> tuple[str, ...]:
-    return maker.title, maker.part, maker.place
+def _change(namespace: str, found: Difference, members: Sequence[JudgedPod]) -> Change:
+    by_maker: dict[Maker, list[JudgedPod]] = {}
+    for each in members:
+        by_maker.setdefault(each.maker, []).append(each)
+    groups = []
+    for maker in sorted(by_maker, key=lambda each: (each.title, each.part, each.place)):
+        indexes = tuple(sorted(each.index for each in by_maker[maker]))
+        more = sum(each.more for each in by_maker[maker])
+        pods = described(maker.part, maker.count, indexes, more)
+        count = len(indexes) + more
+        groups.append(PodGroup(maker.title, pods, indexes, count, maker.live, maker.place))
+    return Change(
+        found.kind,
+        found.stranded,
+        namespace,
+        sum(each.count for each in groups),
+        found.policies,
+        found.fields,
+        found.old,
+        found.new,
+        groups,
+    )

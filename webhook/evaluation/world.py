@@ -239,8 +239,7 @@ class Evaluation:
             f"{field}: {f'policy {setters[field]} sets it: ' if field in setters else ''}{why}"
             for field, why in refusals(placement, self.world.classes or {})
         ]
-        known = placement.runtime_class_name in self.world.plugins.runtime_classes
-        conflicting = [*self._conflicts(setters)] if known else []
+        conflicting = [*self._conflicts(setters)]
         again = self.second[1] if self.second and not conflicting else None
         if again and not again.allowed:
             what = "after plugins of the API server changed the pod again"
@@ -365,7 +364,12 @@ class Evaluation:
             return patched
 
     def _conflicts(self, setters: Mapping[str, str]) -> Iterator[str]:
-        for path, text in conflicts(self.patched["spec"], self.world.plugins.runtime_classes):
+        known = self.world.plugins.runtime_classes
+        # The plugin runs before the webhook, too: no policy helps a pod that it refuses then.
+        if came := [text for _, text in conflicts(self.arrival.pod["spec"], known)]:
+            yield from came
+            return
+        for path, text in conflicts(self.patched["spec"], known):
             by = {setters[each] for each in (path, FIELD) if each in setters}
             yield f"policy {', '.join(sorted(by))}: {text}" if by else text
 

@@ -115,9 +115,6 @@ def is_stamp_guard(key: Key) -> bool:
 
 
 def _intercepting(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
-    """Return the objects with the webhooks' and the guard's entries for the chosen marks and
-    address.
-    """
     table = choices.table()
     first = objects[INTERCEPTION]["webhooks"][0]
     entries = webhooks(

@@ -60,7 +60,6 @@ class Installer:
         objects: Mapping[Key, Json],
         *,
         own_policies: bool = False,
-        probe_in: str = "default",
     ) -> Mapping[Key, Result]:
         """Apply the objects, in their order, and return once the webhook answers for a pod.
 
@@ -97,7 +96,7 @@ class Installer:
         for key in programs:
             if key.kind.name == DEPLOYMENT:
                 await self._wait_for_pods(key, objects[key])
-        await self._intercept(objects[INTERCEPTION], probe_in)
+        await self._intercept(objects[INTERCEPTION])
         await self._judge(objects[JUDGING])
         await self._bring_late(unwritten)
         await self._apply(sorted(late), objects)
@@ -204,20 +203,19 @@ class Installer:
             await self._patience.until(str(key), missing)
 
     async def _report_images(self, deployment: Json, reported: set[str]) -> None:
-        """Report at once that an image cannot be pulled."""
         pods = f"/api/v1/namespaces/{deployment['metadata']['namespace']}/pods"
         for trouble in rollout.troubles(deployment, (await self._client.get(pods))["items"]):
             if trouble.of_image and trouble.what not in reported:
                 reported.add(trouble.what)
                 self._progress.note(f"{trouble.what}; {trouble.cure}")
 
-    async def _intercept(self, wanted: Json, probe_in: str) -> None:
+    async def _intercept(self, wanted: Json) -> None:
         with self._progress.step("having pods of runs sent to the webhook"):
             result = await intercept(self._client, INTERCEPTION, wanted, self._patience)
         self._done[INTERCEPTION] = result
 
         async def missing() -> str:
-            tried = await probe(self._client, probe_in)
+            tried = await probe(self._client, "default")
             if tried.was_answered:
                 return ""
             reports = f"the API server reports: {tried.words}"

@@ -74,7 +74,6 @@ async def uninstall(
     *,
     delete_runs: bool = False,
     delete_policies: bool = False,
-    probe_in: str = "default",
 ) -> UninstallResult:
     """Delete the objects that are ours, and what the programs have created.
 
@@ -95,7 +94,7 @@ async def uninstall(
     with progress.step("having pods sent to the webhook no more"):
         await away(key for key in doomed if key.kind.name in (GUARD_BINDING, GUARD))
         await away((INTERCEPTION, JUDGING))
-        await _wait_until_forgotten(client, patience, probe_in)
+        await _wait_until_forgotten(client, patience)
     with progress.step("ending Fairlead's pods"):
         # They would create again what is deleted below: the certificates, the Lease.
         await away((CONTROLLER, WEBHOOK))
@@ -118,7 +117,6 @@ async def uninstall(
 
 
 async def _remaining_definitions(client: Client) -> list[str]:
-    """Return the definitions that still exist, each with the option that deletes it."""
     words = {
         _RUNS: "every Run: they stay for the next installation (--delete-runs deletes them, with "
         "all that they own)",
@@ -131,11 +129,11 @@ async def _remaining_definitions(client: Client) -> list[str]:
     return [f"{key}, and {what}" for key, what in words.items() if await client.find(key.path)]
 
 
-async def _wait_until_forgotten(client: Client, patience: Patience, probe_in: str) -> None:
+async def _wait_until_forgotten(client: Client, patience: Patience) -> None:
     async def missing() -> str:
         if await client.find(INTERCEPTION.path):
             return f"{INTERCEPTION} is there still"
-        tried = await probe(client, probe_in)
+        tried = await probe(client, "default")
         called = tried.was_answered or tried.failed
         return "the API server still calls the webhook" if called else ""
 

@@ -88,7 +88,6 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close every connection."""
         await self._transport.close()
 
     async def get(

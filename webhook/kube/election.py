@@ -11,7 +11,7 @@ from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from webhook.errors import ClusterError, NotLeading
+from webhook.errors import ClusterError, NotLeading, PassOver
 from webhook.kube.lease import LeaseState, Terms, lease_spec, parse_lease, released
 
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ class Election:
             log.warning("not leading any more: the lease %s was lost", self.name)
 
     async def _win(self) -> None:
-        """Wait until this process leads."""
         while True:
             await self._try(self.terms.renew_deadline / 2)
             if self.may_write():
@@ -122,7 +121,6 @@ class Election:
         return not lost
 
     async def _renew(self) -> None:
-        """Renew until the Lease is lost."""
         while (left := self._tenure.writes_until - self.clock()) > 0:
             await self.sleep(min(self.terms.retry_period, left))
             left = self._tenure.writes_until - self.clock()
@@ -157,13 +155,10 @@ class Election:
             return
         known = None if self._tenure.gone else self._tenure.lease
         identity, duration = self._tenure.identity, self.terms.lease_duration
-        try:
-            stored = await self._write(
-                lease_spec(known, identity, duration, self.wall_clock()), known and known.version
-            )
-        except ClusterError as error:
-            if error.status != HTTPStatus.CONFLICT:
-                raise
+        spec = lease_spec(known, identity, duration, self.wall_clock())
+        with PassOver(HTTPStatus.CONFLICT) as conflict:
+            stored = await self._write(spec, known and known.version)
+        if conflict.status:
             # Another client wrote first. If it is another holder, stop at once.
             await self._read_lease()
             return
@@ -171,13 +166,8 @@ class Election:
         self._current = True
 
     async def _read_lease(self) -> None:
-        try:
-            lease = parse_lease(await self.client.get(f"{self._collection}/{self.name}"))
-        except ClusterError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            lease = None
-        self._tenure = self._tenure.saw(lease, self.clock())
+        found = await self.client.find(f"{self._collection}/{self.name}")
+        self._tenure = self._tenure.saw(parse_lease(found) if found else None, self.clock())
 
     async def _write(self, spec: Mapping[str, Any], version: str | None) -> dict[str, Any]:
         """Write this spec to the Lease, if it still has this version; None: create it."""
@@ -210,6 +200,5 @@ class Election:
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
-    """Cancel `task`, and wait until it has ended, with any result."""
     task.cancel()
     await asyncio.wait((task,))

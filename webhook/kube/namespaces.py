@@ -79,7 +79,7 @@ class Namespaces(Reflector["Mapping[str, str]"]):
         # Only a valid name may become part of a path.
         if not is_label(name):
             raise NotSynced(f"namespace {name!r}: no namespace can have that name")
-        called_at = self._clock()
+        called_at = self.clock()
         known = self._reads.get(name)
         if known and fresh:
             await asyncio.sleep(max(0.0, known[0] + _APART - called_at))
@@ -92,10 +92,9 @@ class Namespaces(Reflector["Mapping[str, str]"]):
         return await asyncio.shield(known[1])
 
     def _begin(self, name: str) -> tuple[float, asyncio.Task[Mapping[str, str]]]:
-        now = self._clock()
-        if self._pace.wait(now) > 0:
+        now = self.clock()
+        if not self._pace.passes(now):
             raise NotSynced(f"namespace {name}: too many namespaces are asked for at once")
-        self._pace.take(now)
         read = asyncio.create_task(self._read(name))
         begun = self._reads[name] = now, read
         read.add_done_callback(lambda _: self._done(name, begun))
@@ -115,14 +114,13 @@ class Namespaces(Reflector["Mapping[str, str]"]):
         return labels
 
     async def _get(self, path: str) -> dict[str, Any]:
-        """Read one object. Raises ClusterError."""
         # If a watch has stalled, the pooled connection is probably dead too, so try twice.
         try:
-            return await self._client.get(path, timeout=self._timeout / 2)
+            return await self.client.get(path, timeout=self._timeout / 2)
         except ClusterError as error:
             if error.status is not None:
                 raise
-            return await self._client.get(path, timeout=self._timeout / 2)
+            return await self.client.get(path, timeout=self._timeout / 2)
 
     def _done(self, name: str, read: tuple[float, asyncio.Task[Mapping[str, str]]]) -> None:
         # Retrieve the exception, or asyncio reports it if all callers were cancelled.

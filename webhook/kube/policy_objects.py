@@ -61,7 +61,6 @@ class PolicyObjects(Generic[T]):
         }
 
     async def run(self) -> NoReturn:
-        """Watch until cancelled."""
         async with asyncio.TaskGroup() as group:
             for reflector in self._reflectors.values():
                 group.create_task(reflector.run())
@@ -151,12 +150,7 @@ class PolicyObjects(Generic[T]):
 
     async def _verbs(self) -> Mapping[str, Sequence[str]]:
         """Return the verbs of each resource from discovery, which every client may read."""
-        try:
-            found = await self._client.get(GROUP)
-        except ClusterError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            found = {}
+        found = await self._client.find(GROUP) or {}
         return {each.get("name"): each.get("verbs") or () for each in found.get("resources") or ()}
 
 

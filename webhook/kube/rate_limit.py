@@ -62,6 +62,13 @@ class Pace:
             raise ValueError("no call may pass yet")
         self._tokens = max(0.0, self._tokens - 1)
 
+    def passes(self, now: float) -> bool:
+        """Return True, and take a token, if a call may pass now."""
+        if self.wait(now) > 0:
+            return False
+        self.take(now)
+        return True
+
     def hold(self, now: float, seconds: float) -> None:
         """Pause for `seconds`, and empty the bucket so that no burst follows."""
         self._fill(now)
@@ -105,11 +112,7 @@ class Paces:
 
     def passes(self, key: str, now: float) -> bool:
         """Return True, and count it, if one more of this key may pass."""
-        pace = self._paces.get_or_make(key, lambda: Pace(1 / self._every, self._burst))
-        if pace.wait(now) > 0:
-            return False
-        pace.take(now)
-        return True
+        return self._paces.get_or_make(key, lambda: Pace(1 / self._every, self._burst)).passes(now)
 
 
 class TokenBucket:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
@@ -114,51 +114,40 @@ class Lines:
             raise ClusterError(f"the stream broke off within a line, after {len(self._rest)} bytes")
 
 
+@dataclass(eq=False, repr=False)
 class Reflector(Generic[T]):
     """Lists and watches one collection, and updates `cache`.
 
     `path` is the collection's (/api/v1/namespaces); `query` may select (labelSelector). A watch may
-    be silent for `silence` seconds, and the delay between failures is limited to about `longest`
-    seconds. With `metadata_only`, objects come without spec, status and data. Clock, sleep and
-    random numbers are arguments.
+    be silent for `silence` seconds, and `delays` are those between failures. With `metadata_only`,
+    objects come without spec, status and data. Clock, sleep and random numbers are arguments.
 
     `lists` and `watches` count the complete lists and the opened watches; `last_error` is for a
     readiness detail, None while a watch delivers events.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        path: str,
-        cache: Cache[T],
-        *,
-        query: Mapping[str, str] | None = None,
-        page_size: int = 500,
-        metadata_only: bool = False,
-        silence: float = SILENCE,
-        delays: Delays = WATCH_DELAYS,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Random | None = None,
-    ) -> None:
-        self._client = client
-        self._path = path
-        self.cache = cache
-        self._query = dict(query or {})
-        self._page_size = page_size
-        self._metadata_only = metadata_only
-        self._silence = silence
-        self._clock = clock
-        self._sleep = sleep
-        self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
-        self._backoff = Backoff(self._random, delays)
-        self._version: str | None = None
-        self._failures = 0
-        self._opened: float | None = None
-        self._delivered = False
-        self.last_error: ClusterError | None = None
-        self.lists = 0
-        self.watches = 0
+    client: Client
+    path: str
+    cache: Cache[T]
+    _: KW_ONLY
+    query: Mapping[str, str] = field(default_factory=dict)
+    page_size: int = 500
+    metadata_only: bool = False
+    silence: float = SILENCE
+    delays: Delays = WATCH_DELAYS
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Random = field(default_factory=Random)  # It spreads load, and keeps no secret.
+    last_error: ClusterError | None = field(default=None, init=False)
+    lists: int = field(default=0, init=False)
+    watches: int = field(default=0, init=False)
+    _version: str | None = field(default=None, init=False)
+    _failures: int = field(default=0, init=False)
+    _opened: float | None = field(default=None, init=False)
+    _delivered: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._backoff = Backoff(self.random, self.delays)
 
     async def run(self) -> NoReturn:
         """List and watch until cancelled, in spite of API errors and invalid objects."""
@@ -166,7 +155,7 @@ class Reflector(Generic[T]):
             try:
                 await self._turn()
             except ClusterError as error:
-                await self._sleep(self._after(error))
+                await self.sleep(self._after(error))
 
     async def _turn(self) -> None:
         """List if needed, then watch until the server ends it, which it does after some minutes."""
@@ -177,7 +166,7 @@ class Reflector(Generic[T]):
         try:
             await self._watch(self._version)
         finally:
-            lasted = 0.0 if self._opened is None else self._clock() - self._opened
+            lasted = 0.0 if self._opened is None else self.clock() - self._opened
             if lasted >= SETTLED:
                 self._backoff.reset()
         if self._delivered:
@@ -186,7 +175,7 @@ class Reflector(Generic[T]):
             self._backoff.reset()
         elif lasted < SETTLED:
             # Otherwise a server that ends each watch at once would be called in a tight loop.
-            raise ClusterError(f"watch {self._path}: the server ended it after {lasted:.1f} s")
+            raise ClusterError(f"watch {self.path}: the server ended it after {lasted:.1f} s")
 
     def _after(self, error: ClusterError) -> float:
         """Record a failure; return the seconds to wait before the next attempt."""
@@ -212,28 +201,28 @@ class Reflector(Generic[T]):
 
     async def list(self, keep: Callable[[dict[str, Any]], V]) -> Listing[V]:
         """Read the current collection without updating the cache. Raises ClusterError."""
-        return await self._client.list(
-            self._path,
+        return await self.client.list(
+            self.path,
             keep,
-            query=self._query,
-            page_size=self._page_size,
-            accept=METADATA_LIST if self._metadata_only else JSON,
+            query=self.query,
+            page_size=self.page_size,
+            accept=METADATA_LIST if self.metadata_only else JSON,
         )
 
     async def _watch(self, version: str) -> None:
         query = {
-            **self._query,
+            **self.query,
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": version,
-            "timeoutSeconds": str(self._random.randint(*WATCH_SECONDS)),
+            "timeoutSeconds": str(self.random.randint(*WATCH_SECONDS)),
         }
-        accept = METADATA if self._metadata_only else JSON
-        async with self._client.stream(
-            self._path, query=query, silence=self._silence, accept=accept
+        accept = METADATA if self.metadata_only else JSON
+        async with self.client.stream(
+            self.path, query=query, silence=self.silence, accept=accept
         ) as read:
             self.watches += 1
-            self._opened = self._clock()
+            self._opened = self.clock()
             self.last_error = None
             self.cache.touch()
             lines = Lines()
@@ -244,7 +233,7 @@ class Reflector(Generic[T]):
 
     def _apply(self, line: bytes) -> None:
         try:
-            event = parse_event(line, f"watch {self._path}")
+            event = parse_event(line, f"watch {self.path}")
         except ClusterError:
             # After a 410 or an invalid event only a new list is reliable.
             self._version = None

@@ -56,7 +56,6 @@ class _Connections(RESTClientObject):
         return self.pool_manager
 
     def options(self) -> dict[str, Any]:
-        """Return the options of every request."""
         found = {
             "proxy": self.proxy,
             "proxy_headers": self.proxy_headers,
@@ -83,7 +82,6 @@ class Transport:
             raise ClusterError(f"the cluster's certificates cannot be read: {error}") from None
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._connections.close()
 
     async def send(

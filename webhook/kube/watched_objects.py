@@ -99,7 +99,6 @@ class ClusterClasses:
         }
 
     async def run(self) -> None:
-        """Watch until cancelled."""
         await asyncio.gather(*(each.run() for each in self._reflectors.values()))
 
     def by_kind(self) -> Mapping[str, Mapping[str, JsonObject]]:

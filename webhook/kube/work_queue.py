@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
-from collections import deque
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
@@ -131,7 +130,8 @@ class WorkQueue:
         self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
         self.agenda = Agenda()
         self._backoffs: dict[str, Backoff] = {}
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        # Wakes all waiting workers, of which there are few: each looks for a key.
+        self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = float("inf")
         self._shut = False
@@ -145,7 +145,7 @@ class WorkQueue:
         """Enqueue `key`. After `shut_down` this and all other additions do nothing."""
         if not self._shut:
             self.agenda.add(key, self._clock())
-            self._wake_worker()
+            self._changed.set()
 
     def add_after(self, key: str, seconds: float) -> None:
         """Enqueue `key` after `seconds`, unless it is due earlier."""
@@ -172,23 +172,14 @@ class WorkQueue:
         while not self._shut:
             if (key := self.agenda.take()) is not None:
                 return key
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            try:
-                await waiter
-            except asyncio.CancelledError:
-                if waiter in self._waiters:
-                    self._waiters.remove(waiter)
-                else:
-                    # It was woken for a key that another worker must take now.
-                    self._wake_worker()
-                raise
+            self._changed.clear()
+            await self._changed.wait()
         return None
 
     def done(self, key: str) -> None:
         """End the work on `key`. Raises KeyError if it was not in progress, which is a bug."""
         self.agenda.done(key)
-        self._wake_worker()
+        self._changed.set()
 
     def shut_down(self) -> None:
         """Hand out no more keys: every `get` returns None, including those that wait.
@@ -198,19 +189,7 @@ class WorkQueue:
         self._shut = True
         if self._timer:
             self._timer.cancel()
-        while self._waiters:
-            self._wake_one()
-
-    def _wake_worker(self) -> None:
-        if self.agenda.ready:
-            self._wake_one()
-
-    def _wake_one(self) -> None:
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
+        self._changed.set()
 
     def _set_timer(self) -> None:
         due = self.agenda.next_due
@@ -224,8 +203,6 @@ class WorkQueue:
 
     def _on_time(self) -> None:
         self._timer, self._timer_due = None, float("inf")
-        before = self.agenda.ready
         self.agenda.wake(self._clock())
-        for _ in range(self.agenda.ready - before):
-            self._wake_one()
+        self._changed.set()
         self._set_timer()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias
 
 from webhook.errors import ClusterError, NotLeading
 from webhook.kube.answers import TIMEOUT
@@ -103,3 +103,7 @@ class Writer:
             self.bucket.succeeded(passed)
         else:
             self.bucket.ended(passed)
+
+
+# What writes objects: where one process alone writes, the client itself.
+Writes: TypeAlias = Writer | Client

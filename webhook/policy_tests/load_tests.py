@@ -38,7 +38,6 @@ def _in_a_pod(path: Path) -> bool:
 
 
 def _misshapen(document: PolicyTest) -> Iterator[Problem]:
-    """Report pods with placement fields of the wrong type."""
     for at, case in enumerate(document.tests):
         try:
             pods_of.parse_pod(whole(case.pod))

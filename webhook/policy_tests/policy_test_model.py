@@ -202,7 +202,6 @@ class Audited(Strict):
 
 
 def _empty(given: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of expectations that are empty."""
     for name in ("equals", "contains", "lacks", "audited"):
         if given.get(name) == {}:
             yield (name,)

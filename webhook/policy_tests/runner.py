@@ -138,7 +138,6 @@ def _labels(expect: Expectation, unread: Sequence[str]) -> Iterator[Failure]:
 
 
 def _answer(expect: Expectation, decision: Decision, unread: Sequence[str]) -> Iterator[Failure]:
-    """Yield the failures of result, reason, and warnings."""
     given = [*decision.warnings, *unread]
     actual = decision.result + (f": {decision.reason}" if decision.reason else "")
     if expect.result is not None and expect.result != decision.result:
@@ -212,7 +211,6 @@ def _why_not(
 
 
 def _audited(expect: Expectation, decision: Decision) -> Iterator[Failure]:
-    """Yield what policies under Audit would have done."""
     if expect.audited is None:
         return
     actual = decision.audited

@@ -67,7 +67,9 @@ def owner(raw: Mapping[str, Any]) -> tuple[str, str] | None:
     An object has at most one controller reference (metav1.OwnerReference.controller). The Run's
     reference may have any version of Fairlead's group.
     """
-    for reference in raw["metadata"].get("ownerReferences") or ():
+    metadata = raw.get("metadata")
+    references = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
+    for reference in references or ():
         if reference.get("controller") and reference.get("kind") == names.RUN_KIND:
             group, _, _ = reference.get("apiVersion", "").rpartition("/")
             if group == names.GROUP:

@@ -103,7 +103,6 @@ def cache_key(module: Module) -> str:
 
 
 def _stamps(module: Module) -> tuple[str, ...]:
-    """Return assignments to the variables that hold the version of the module's programs."""
     version = module.version
     if module.path == KUBERNETES.path:
         major, minor = version.removeprefix("v").split(".")[:2]

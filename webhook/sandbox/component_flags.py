@@ -135,7 +135,6 @@ def _controller_manager(layout: Layout) -> list[str]:
 
 
 def _client(layout: Layout, name: str = "kube-scheduler") -> list[str]:
-    """Return the flags common to the controller manager and the scheduler."""
     return [
         f"--kubeconfig={layout.kubeconfig_of(name)}",
         "--leader-elect=false",

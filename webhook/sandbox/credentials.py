@@ -8,13 +8,10 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives import serialization
 
-from certs.authority import encode, key_usage, new_authority, new_key, new_serial_number
-from certs.issue import Names, issue_server
-from certs.pair import read_private_key
+from certs.authority import new_authority, new_key
+from certs.issue import Names, issue_client, issue_server
 from webhook.names import CONTROLLER, CONTROLLER_USER
 
 if TYPE_CHECKING:
@@ -23,13 +20,9 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    from certs.pair import Pair
-
 TOKENS: Final = "tokens.csv"
 ADMIN_TOKEN: Final = "admin.token"  # noqa: S105 (a file name)
 _LIFETIME: Final = datetime.timedelta(days=365)
-# A clock that was set back a little must not make a fresh certificate invalid.
-_BACKDATED: Final = datetime.timedelta(hours=1)
 
 _SERVING_NAMES: Final = Names(
     dns=("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"),
@@ -70,8 +63,8 @@ def write_credentials(directory: Path, now: datetime.datetime) -> None:
         "serving": issue_server(
             authority, "kube-apiserver", _SERVING_NAMES, now, lifetime=_LIFETIME
         ),
-        "admin": _client(authority, user, now, group=group),
-        "front-proxy": _client(front, "front-proxy", now),
+        "admin": issue_client(authority, user, now, group=group, lifetime=_LIFETIME),
+        "front-proxy": issue_client(front, "front-proxy", now, lifetime=_LIFETIME),
     }
     for name, pair in pairs.items():
         (directory / f"{name}.crt").write_bytes(pair.certificate)
@@ -87,31 +80,6 @@ def write_credentials(directory: Path, now: datetime.datetime) -> None:
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
         )
     )
-
-
-def _client(
-    authority: Pair, user: str, now: datetime.datetime, *, group: str | None = None
-) -> Pair:
-    """Return a client certificate, with the user as CN and the group as O."""
-    attributes = [x509.NameAttribute(NameOID.COMMON_NAME, user)]
-    if group:
-        attributes.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group))
-    key = new_key()
-    signer = read_private_key(authority.private_key)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name(attributes))
-        .issuer_name(authority.check().subject)
-        .public_key(key.public_key())
-        .serial_number(new_serial_number())
-        .not_valid_before(now - _BACKDATED)
-        .not_valid_after(now + _LIFETIME)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
-        .sign(signer, hashes.SHA256())  # type: ignore[arg-type]  # an authority's key signs
-    )
-    return encode(certificate, key)
 
 
 def _private(key: ec.EllipticCurvePrivateKey) -> bytes:

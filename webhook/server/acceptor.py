@@ -73,7 +73,6 @@ class TlsProtocol(SSLProtocol):
         self._client = client
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the handshake."""
         self._client.transport = cast("asyncio.Transport", transport)
         super().connection_made(transport)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from certs.kept import CERTIFICATE, PRIVATE_KEY
 from webhook.errors import ServingError, UnreadableInput
 from webhook.server.readiness import Condition
-from webhook.server.reload import Reloader, Source
+from webhook.server.reload import Reloader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,36 +17,24 @@ if TYPE_CHECKING:
     from webhook.server.tls import ServedCertificate, ServerTls
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateFiles(Source):
-    """A certificate and its key in two files, as in a mounted Secret."""
-
-    certificate: Path
-    private_key: Path
-
-    def read(self) -> dict[str, bytes]:
-        """Return both files' contents by path; raise UnreadableInput."""
-        return _read((self.certificate, self.private_key), "it is needed to serve TLS")
-
-    def swap_into(self, tls: ServerTls) -> Callable[[dict[str, bytes]], ServedCertificate]:
-        """Return the compile function of a Reloader, which swaps the files into `tls`."""
-        certificate, private_key = str(self.certificate), str(self.private_key)
-        return lambda contents: tls.swap(contents[certificate], contents[private_key])
+def certificate_of_files(
+    certificate: Path, private_key: Path, tls: ServerTls, **callbacks: Any
+) -> Reloader[ServedCertificate]:
+    """Return the reloader of a certificate and its key in two files, as in a mounted Secret."""
+    return _reloader(
+        lambda: _read((certificate, private_key), "it is needed to serve TLS"),
+        lambda contents: tls.swap(contents[str(certificate)], contents[str(private_key)]),
+        **callbacks,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class AuthoritiesFile(Source):
-    """The authorities of permitted clients, in one file."""
-
-    path: Path
-
-    def read(self) -> dict[str, bytes]:
-        """Return the file's content by path; raise UnreadableInput."""
-        return _read((self.path,), "it decides which clients are accepted")
-
-    def trust_in(self, tls: ServerTls) -> Callable[[dict[str, bytes]], int]:
-        """Return the compile function of a Reloader, which makes `tls` trust the authorities."""
-        return lambda contents: tls.trust_clients(contents[str(self.path)])
+def authorities_of_file(path: Path, tls: ServerTls) -> Reloader[int]:
+    """Return the reloader of the authorities of permitted clients, in one file."""
+    return Reloader(
+        "client authorities",
+        lambda: _read((path,), "it decides which clients are accepted"),
+        lambda contents: tls.trust_clients(contents[str(path)]),
+    )
 
 
 def _read(paths: tuple[Path, ...], need: str) -> dict[str, bytes]:
@@ -63,7 +50,7 @@ def _read(paths: tuple[Path, ...], need: str) -> dict[str, bytes]:
     return contents
 
 
-class CertificateFromSecret(Source):
+class CertificateFromSecret:
     """The certificate in a Secret, updated by a watch; used only on the event loop's thread.
 
     `where` is the Secret's namespace/name. `on_served` is called with each accepted certificate,
@@ -75,15 +62,13 @@ class CertificateFromSecret(Source):
         self,
         where: str,
         tls: ServerTls,
-        *,
-        on_served: Callable[[ServedCertificate], None] = lambda _served: None,
-        on_refused: Callable[[], None] = lambda: None,
+        **callbacks: Any,
     ) -> None:
         self._where = where
         self._tls = tls
         self._kept: Serving | None = None
         self.bundle = b""
-        self._reloader = reloader_of(self, self._swap, on_served, on_refused)
+        self._reloader = _reloader(self._read, self._swap, **callbacks)
 
     def offered(self, kept: Serving | None) -> None:
         """Use the Secret's current content; None: it was deleted. Raises nothing."""
@@ -91,8 +76,7 @@ class CertificateFromSecret(Source):
         self.bundle = kept.bundle if kept else b""
         self._reloader.poll()
 
-    def read(self) -> dict[str, bytes]:
-        """Return the Secret's certificate and key; raise UnreadableInput without a Secret."""
+    def _read(self) -> dict[str, bytes]:
         if self._kept is None:
             raise UnreadableInput([self._absent()])
         leaf = self._kept.leaf
@@ -124,16 +108,17 @@ class CertificateFromSecret(Source):
         )
 
 
-def reloader_of(
-    source: Source,
+def _reloader(
+    read: Callable[[], dict[str, bytes]],
     swap: Callable[[dict[str, bytes]], ServedCertificate],
-    on_served: Callable[[ServedCertificate], None],
-    on_refused: Callable[[], None],
+    *,
+    on_served: Callable[[ServedCertificate], None] = lambda _served: None,
+    on_refused: Callable[[], None] = lambda: None,
 ) -> Reloader[ServedCertificate]:
     """Return the reloader of a certificate, which people identify by its serial number."""
     return Reloader(
         "certificate",
-        source,
+        read,
         swap,
         digest_of=lambda served: f"{served.serial_number:x}",
         on_loaded=lambda served, _state: on_served(served),

@@ -271,7 +271,6 @@ class ConnectionLimiter:
                 self.end(client, "slow")
 
     async def run(self) -> NoReturn:
-        """Sweep periodically until cancelled."""
         while True:
             await asyncio.sleep(SWEEP)
             self.sweep()

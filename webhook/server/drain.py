@@ -94,8 +94,6 @@ class ClosingConnections:
     drain: Drain | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-
         async def send_closing(message: Message) -> None:
             # Checked when the answer starts: the request may be older than the signal.
             closing = self.drain is None or self.drain.draining

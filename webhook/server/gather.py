@@ -108,5 +108,4 @@ class GatheringTransport:
         self.report(len(self._data) + self.below.get_write_buffer_size())
 
     def __getattr__(self, name: str) -> Any:
-        """Delegate everything else to the transport."""
         return getattr(self.transport, name)

@@ -98,7 +98,6 @@ class Exposition:
         self._renderings = SharedCalls[bytes](RENDER_PAUSE)
 
     def set_ready(self, *, ready: bool) -> None:
-        """Record whether every condition of the process is ready."""
         self._ready.set(ready)
 
     async def render(self, accept: str) -> tuple[bytes, str]:

@@ -39,7 +39,6 @@ class InFlightLimit:
     in_flight: int = field(default=0, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle the request, or refuse it without reading its body."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

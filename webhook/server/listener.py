@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+from dataclasses import dataclass
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from webhook.server.connection_limiter import Connection
     from webhook.server.drain import Drain
-    from webhook.server.tls import Callers, ServerTls
+    from webhook.server.tls import ServerTls
 
 _logger = logging.getLogger(__name__)
 
@@ -95,17 +96,18 @@ async def serve(
     drain: Drain,
     finish_seconds: float = 30,
     limiter: ConnectionLimiter,
-    callers: Callers | None = None,
+    callers: frozenset[str] = frozenset(),
     background: Sequence[Callable[[], Coroutine[Any, Any, object]]] = (),
 ) -> bool:
     """Serve `app` with TLS on `https` and `health` on `plain`, until `drain` is over.
 
     Then no new connection is accepted, requests in flight have `finish_seconds` (at most 30, the
     API server's maximum timeout), and health answers until the end. `limiter` counts the
-    connections of `https`. `callers` selects the permitted clients by certificate; None: clients
-    need no certificate. `background` creates coroutines that run while requests are served; if one
-    raises, everything ends with an ExceptionGroup. The apps' lifespans are not run. Both sockets
-    are closed at the end. Returns False if the drain was cut short.
+    connections of `https`. `callers` are the names of permitted clients in their certificates;
+    without names every client is permitted that `tls` accepts. `background` creates coroutines
+    that run while requests are served; if one raises, everything ends with an ExceptionGroup. The
+    apps' lifespans are not run. Both sockets are closed at the end. Returns False if the drain was
+    cut short.
     """
     ports = (
         _Port(app, https, limiter, finish_seconds, tls, callers),
@@ -165,6 +167,7 @@ async def _ended(task: asyncio.Task[None], drain: Drain) -> None:
         task.cancel()
 
 
+@dataclass(eq=False, repr=False)
 class _Port:
     """A listening socket and its connections, each with uvicorn's HTTP protocol.
 
@@ -172,21 +175,16 @@ class _Port:
     shut down differently from serve().
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        where: socket.socket,
-        limiter: ConnectionLimiter,
-        finish_seconds: float,
-        tls: ServerTls | None = None,
-        callers: Callers | None = None,
-    ) -> None:
-        self._where = where
-        self._limiter = limiter
-        self._finish_seconds = finish_seconds
-        self._callers = callers
+    app: ASGIApp
+    where: socket.socket
+    limiter: ConnectionLimiter
+    finish_seconds: float
+    tls: ServerTls | None = None
+    callers: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
         self._config = uvicorn.Config(
-            app,
+            self.app,
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -198,11 +196,11 @@ class _Port:
         )
         self._config.load()
         self._state = ServerState()
-        self._acceptor = Acceptor(where, limiter, self._protocol, tls.context if tls else None)
+        context = self.tls.context if self.tls else None
+        self._acceptor = Acceptor(self.where, self.limiter, self._protocol, context)
         self._leaving = asyncio.Event()
 
     def leave(self) -> None:
-        """Make serve() return."""
         self._leaving.set()
 
     async def serve(self) -> None:
@@ -216,7 +214,7 @@ class _Port:
             for task in background:
                 task.cancel()
         # Only after the tasks, or the loop would continue to watch the socket.
-        self._where.close()
+        self.where.close()
         await self._finish()
 
     async def _keep_date(self) -> NoReturn:
@@ -226,15 +224,14 @@ class _Port:
             await asyncio.sleep(1)
 
     async def _finish(self) -> None:
-        """Close idle connections, and finish requests in flight."""
         for connection in list(self._state.connections):
             connection.shutdown()
-        if not await _emptied(self._state.tasks, self._finish_seconds):
+        if not await _emptied(self._state.tasks, self.finish_seconds):
             _logger.error("requests cut off", extra={"requests": len(self._state.tasks)})
             for task in self._state.tasks:
                 task.cancel()
         if not await _emptied(self._state.connections, _GOODBYE_SECONDS):
-            self._limiter.end_all()
+            self.limiter.end_all()
 
     def _protocol(self, client: Connection) -> BoundedProtocol:
         loop = asyncio.get_running_loop()
@@ -242,9 +239,9 @@ class _Port:
             self._config,
             self._state,
             loop,
-            limiter=self._limiter,
+            limiter=self.limiter,
             client=client,
-            callers=self._callers,
+            callers=self.callers,
         )
 
 

@@ -64,7 +64,6 @@ class PacedHandler(logging.StreamHandler[TextIO]):
         self._left_out = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record, or drop it."""
         now = self._clock()
         self._room = min(BURST, self._room + (now - self._seen) * PER_SECOND)
         self._seen = now
@@ -77,7 +76,6 @@ class PacedHandler(logging.StreamHandler[TextIO]):
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, and count its characters."""
         line = super().format(record)
         self._room -= len(line)
         return line
@@ -92,7 +90,6 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line without a newline."""
         line: dict[str, object] = {
             "time": to_microsecond(datetime.fromtimestamp(record.created, UTC)),
             "level": record.levelname.lower(),

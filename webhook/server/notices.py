@@ -102,7 +102,6 @@ class Notices:
         self._queue.put_nowait((name, notice, when))
 
     async def run(self) -> NoReturn:
-        """Write the queued Events until cancelled."""
         while True:
             name, notice, when = await self._queue.get()
             try:

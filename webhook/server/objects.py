@@ -53,10 +53,8 @@ class MakingObjects:
             return known[1]
         read = self._reads.get(path)
         if read is None:
-            now = self._clock()
-            if self._pace.wait(now) > 0:
+            if not self._pace.passes(self._clock()):
                 raise ClusterError("too many objects are asked for at once")
-            self._pace.take(now)
             read = self._reads[path] = asyncio.create_task(self._read(path, sources))
             # Retrieve the exception, or asyncio reports it if all callers were cancelled.
             read.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from webhook.server.connection_limiter import Stage
 from webhook.server.gather import GatheringTransport
+from webhook.server.tls import refuse_caller
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
     from webhook.server.connection_limiter import Connection, ConnectionLimiter
-    from webhook.server.tls import Callers
 
 _logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class BoundedProtocol(HttpToolsProtocol):
         *,
         limiter: ConnectionLimiter,
         client: Connection,
-        callers: Callers | None,
+        callers: frozenset[str],
     ) -> None:
         super().__init__(config, server_state, {}, loop)
         self._limiter = limiter
@@ -115,7 +115,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._limiter.advance(client, Stage.NEW)
         self._wait_for_a_request()
         if self._callers:
-            refusal = self._callers.refusal(transport.get_extra_info("peercert") or {})
+            peer = transport.get_extra_info("peercert") or {}
+            refusal = refuse_caller(self._callers, peer)
             if refusal:
                 answer = PlainTextResponse(f"{refusal}\n", 403, {"connection": "close"})
                 self.app = cast("Any", answer)
@@ -133,7 +134,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._gathering.writable(False)
 
     def resume_writing(self) -> None:
-        """Continue writing."""
         super().resume_writing()
         self._gathering.writable(True)
 
@@ -159,7 +159,6 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._refuse(_TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        """Handle a request's first byte."""
         if self._gathering.pending or not (self.cycle is None or self.cycle.response_complete):
             # The API server does not pipeline, and each such request would have to be buffered.
             raise _Pipelined
@@ -194,7 +193,6 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Handle a part of the body."""
         if not self._body_came:
             self._body_came = True
             self._beside_body = self._received
@@ -208,14 +206,12 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._limiter.end(self._client, "large")
 
     def on_message_complete(self) -> None:
-        """Handle the end of a request."""
         self._client.reading = False
         self._beside_body = 0
         super().on_message_complete()
         self._settle()
 
     def on_response_complete(self) -> None:
-        """Handle the end of an answer."""
         self._limiter.advance(self._client, Stage.ANSWERED)
         self._limiter.freed(self._client)
         super().on_response_complete()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Generic, Literal, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from webhook.errors import FairleadError
 from webhook.server.readiness import Condition
@@ -26,18 +25,6 @@ _logger = logging.getLogger(__name__)
 _GRAIN_SECONDS: Final = 2.0
 # How often files that change during a read are read again at once, before the next poll.
 _READS: Final = 3
-
-
-class Source(Protocol):
-    """Files that can be read repeatedly."""
-
-    @abstractmethod
-    def read(self) -> dict[str, bytes]:
-        """Return every file's content by name; raise FairleadError if one cannot be read."""
-
-    def signature(self) -> Signature | None:
-        """Return metadata that shows a change, or None if only the content does; raise nothing."""
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +47,19 @@ class Reloader(Generic[T]):
     """Reads files, compiles them as a whole, and swaps the result in by one assignment.
 
     If files cannot be read or compiled, the last valid value stays. `what` names the files in logs
-    and reasons. `digest_of` returns a value's own digest, if people do not identify it by the
+    and reasons. `read` returns every file's content by name, and raises FairleadError if one cannot
+    be read; `signature` returns metadata that shows a change, None if only the content does, and
+    raises nothing. `digest_of` returns a value's own digest, if people do not identify it by the
     files' SHA-256. `on_loaded` is called with each new value, `on_refused` for each new rejection.
     Both run on the event loop, or in `poll` on the caller's thread. `compile_files` runs on a
     thread. `current` is the value in force; None before the first successful load.
     """
 
     what: str
-    source: Source
+    read: Callable[[], dict[str, bytes]]
     compile_files: Callable[[dict[str, bytes]], T]
     _: KW_ONLY
+    signature: Callable[[], Signature | None] = lambda: None
     digest_of: Callable[[T], str] | None = None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     on_loaded: Callable[[T, ReloadState], None] = lambda _value, _state: None
@@ -122,20 +112,20 @@ class Reloader(Generic[T]):
 
     def _load(self) -> _Loaded[T] | None:
         for _ in range(_READS):
-            signature = self.source.signature()
+            signature = self.signature()
             if signature is not None and signature == self._signature:
                 return None
             # Reset until the read succeeds, so that every poll retries after a failure.
             tried, self._tried, self._signature = self._tried, "", None
             try:
-                files = self.source.read()
+                files = self.read()
             except FairleadError:
                 # Replacing a folder removes the files that were about to be read.
-                if self.source.signature() == signature:
+                if self.signature() == signature:
                     raise
                 continue
             # Otherwise the first files may be of the old set, and the last ones of the new set.
-            if self.source.signature() == signature:
+            if self.signature() == signature:
                 break
         else:
             return None

@@ -18,16 +18,15 @@ from certs.life import AUTHORITY_LIFETIME
 from certs.pair import Pair
 from webhook.errors import ServingError
 from webhook.kube.watched_objects import CONFIGURATIONS, NamedObject, data_of, secrets
+from webhook.metric_names import CERTIFICATE_RELOADS
 from webhook.server.certificate_sources import (
-    AuthoritiesFile,
-    CertificateFiles,
     CertificateFromSecret,
-    reloader_of,
+    authorities_of_file,
+    certificate_of_files,
 )
 from webhook.server.cluster_facts import synced
 from webhook.server.handshake import SelfHandshake, reached_by
 from webhook.server.readiness import Condition
-from webhook.server.reload import Reloader
 from webhook.server.webhook_entries import Published, SentPods, Service, published, reach
 
 if TYPE_CHECKING:
@@ -104,9 +103,10 @@ def serve_certificate(
         served(tls.swap(pair.certificate, pair.private_key))
         parts.add("certificate", tls.condition)
         return None
-    files = CertificateFiles(settings.cert, settings.key)
-    refused = partial(parts.metrics.certificates.count, "refused")
-    reloader = reloader_of(files, files.swap_into(tls), served, refused)
+    refused = partial(parts.metrics.count, CERTIFICATE_RELOADS, "refused")
+    reloader = certificate_of_files(
+        settings.cert, settings.key, tls, on_served=served, on_refused=refused
+    )
     reloader.poll()
 
     def condition() -> Condition:
@@ -133,7 +133,7 @@ def _from_secret(
         f"{namespace}/{name}",
         tls,
         on_served=lambda served: parts.metrics.certificate_served(served.not_after),
-        on_refused=partial(parts.metrics.certificates.count, "refused"),
+        on_refused=partial(parts.metrics.count, CERTIFICATE_RELOADS, "refused"),
     )
     secret = NamedObject(parts.home.client, secrets(namespace), name, read)
     secret.subscribe(kept.offered)
@@ -150,8 +150,7 @@ def _from_secret(
 def trust_clients(parts: Parts, settings: ServeSettings, tls: ServerTls) -> None:
     """Trust the client authorities in a file; without one, clients need no certificate."""
     if settings.client_ca is not None:
-        source = AuthoritiesFile(settings.client_ca)
-        reloader: Reloader[int] = Reloader("client authorities", source, source.trust_in(tls))
+        reloader = authorities_of_file(settings.client_ca, tls)
         reloader.poll()
         parts.add("clients", reloader.condition, lambda: reloader.run(settings.poll_interval))
 

@@ -15,10 +15,11 @@ from webhook.judgement.set_judgement import Objects, Served, load_served
 from webhook.judgement.write_judge import Judge
 from webhook.kube.policy_objects import KINDS, PolicyObjects, text_of
 from webhook.kube.watched_objects import ClusterClasses
+from webhook.metric_names import POLICY_RELOADS
 from webhook.policy import policy_documents
 from webhook.server.folder import Folder
 from webhook.server.readiness import Condition
-from webhook.server.reload import Reloader, Source
+from webhook.server.reload import Reloader
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
+    from webhook.server.folder import Signature
     from webhook.server.readiness import Parts
     from webhook.server.reload import ReloadState
     from webhook.server.settings import ServeSettings
@@ -72,7 +74,8 @@ def policies_of(
                 raise InvalidDocuments(found.faults)
             return found
 
-        reloader = _reloader(Folder(folder), load, str(folder), parts.metrics)
+        files = Folder(folder)
+        reloader = _reloader(files.read, load, str(folder), parts.metrics, files.signature)
         reloader.poll()
         parts.add("policies", reloader.condition, lambda: reloader.run(settings.poll_interval))
         return Policies(lambda: _set_of(reloader), {"folder": str(folder)})
@@ -88,7 +91,7 @@ def _from_cluster(
     for resource, cache in watched.caches.items():
         parts.watch_cache(resource, cache)
     reader, classes = Objects(), ClusterClasses(client)
-    reloader = _reloader(snapshot, reader.served, "the cluster", parts.metrics)
+    reloader = _reloader(snapshot.read, reader.served, "the cluster", parts.metrics)
     kept = PoliciesFromCluster(watched, snapshot, reloader)
     parts.add("policies", kept.condition, watched.run, kept.run, classes.run)
     return Policies(
@@ -112,10 +115,11 @@ def _set_of(reloader: Reloader[Served]) -> PolicySet | None:
 
 
 def _reloader(
-    source: Source,
+    read: Callable[[], dict[str, bytes]],
     compile_all: Callable[[Mapping[str, bytes]], Served],
     where: str,
     metrics: Metrics,
+    signature: Callable[[], Signature | None] = lambda: None,
 ) -> Reloader[Served]:
     def loaded(value: Served, state: ReloadState) -> None:
         policies = value.policies.policies
@@ -136,11 +140,12 @@ def _reloader(
 
     return Reloader(
         "policies",
-        source,
+        read,
         compile_all,
+        signature=signature,
         digest_of=lambda value: value.policies.hash,
         on_loaded=loaded,
-        on_refused=lambda _state: metrics.reloads.count("refused"),
+        on_refused=lambda _state: metrics.count(POLICY_RELOADS, "refused"),
     )
 
 
@@ -155,7 +160,7 @@ RETRY: Final = 2.0
 BACK: Final = 10.0
 
 
-class Snapshot(Source):
+class Snapshot:
     """The objects at one time, set on the event loop and read on a thread."""
 
     def __init__(self) -> None:
@@ -192,7 +197,6 @@ class PoliciesFromCluster(Generic[T]):
         self.watched.subscribe(lambda _change: self._changed.set())
 
     async def run(self) -> NoReturn:
-        """Run until cancelled."""
         await self.watched.wait_synced()
         # An empty cluster is a valid, empty set.
         self._changed.set()

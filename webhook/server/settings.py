@@ -26,7 +26,6 @@ class ObjectName(click.ParamType[tuple[str, str]]):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> tuple[str, str]:
-        """Split it, or fail with what is allowed."""
         if isinstance(value, tuple):
             return value
         namespace, slash, name = str(value).rpartition("/")

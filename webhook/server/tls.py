@@ -172,25 +172,19 @@ class ServerTls:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Callers:
-    """Permitted clients by name. Without names, every client that TLS accepts."""
+def refuse_caller(permitted: frozenset[str], certificate: Mapping[str, Any]) -> str:
+    """Return why a client is refused; "" if one of its names is permitted, or none is named.
 
-    names: frozenset[str]
-
-    def refusal(self, certificate: Mapping[str, Any]) -> str:
-        """Return why a client is refused; "" if it is permitted.
-
-        `certificate` is the result of ssl's getpeercert(). A client's names are the common name of
-        its subject and the DNS names of its subjectAltName.
-        """
-        presented = _names(certificate)
-        if not self.names or self.names.intersection(presented):
-            return ""
-        return (
-            f"the client's certificate is for {', '.join(presented) or 'no name'}; may call: "
-            f"{', '.join(sorted(self.names))} (fairlead serve --client-name)"
-        )
+    `certificate` is the result of ssl's getpeercert(). A client's names are the common name of its
+    subject and the DNS names of its subjectAltName.
+    """
+    presented = _names(certificate)
+    if not permitted or permitted.intersection(presented):
+        return ""
+    return (
+        f"the client's certificate is for {', '.join(presented) or 'no name'}; may call: "
+        f"{', '.join(sorted(permitted))} (fairlead serve --client-name)"
+    )
 
 
 def _names(certificate: Mapping[str, Any]) -> list[str]:

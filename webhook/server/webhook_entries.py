@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webhook.evaluation.sending import selects
-from webhook.interception import leads_to, read_ca_bundle
+from webhook.interception import leads_to, read_ca_bundles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,8 @@ def published(configuration: Mapping[str, Any], service: Service) -> tuple[Publi
     Equal bundles are returned once, under the first entry's name.
     """
     found: dict[bytes, Published] = {}
-    for entry in _entries_of(configuration, service):
-        where = f"caBundle of webhook {entry.get('name')}"
-        bundle = read_ca_bundle(entry)
-        found.setdefault(bundle, Published(where, bundle))
+    for name, bundle in read_ca_bundles(configuration, service.namespace, service.name).items():
+        found.setdefault(bundle, Published(f"caBundle of webhook {name}", bundle))
     return tuple(found.values())
 
 
@@ -68,11 +66,9 @@ def reach(configuration: Mapping[str, Any], service: Service) -> SentPods | None
 
     An entry without rules matches nothing: `fairlead disable` removes the rules temporarily.
     """
-    ours = list(_entries_of(configuration, service))
+    ours = [
+        entry
+        for entry in configuration.get("webhooks") or ()
+        if leads_to(entry, service.namespace, service.name)
+    ]
     return SentPods(tuple(entry for entry in ours if entry.get("rules"))) if ours else None
-
-
-def _entries_of(configuration: Mapping[str, Any], service: Service) -> Iterator[Mapping[str, Any]]:
-    for entry in configuration.get("webhooks") or ():
-        if leads_to(entry, service.namespace, service.name):
-            yield entry

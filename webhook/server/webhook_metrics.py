@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -16,48 +16,133 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
 
-M = TypeVar("M", Counter, Gauge)
-
 # Seconds: a decision takes a fraction of a millisecond, with an API call much more.
 BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)
 NO_POLICY: Final = ""
 _LOADS: Final = ("loaded", "refused")
 
 
-class _Series(Generic[M]):
-    """A metric by labels. Known series are looked up in a dictionary, because prometheus-client
-    validates labels at every look-up.
+class _Description(NamedTuple):
+    """A counter, or a gauge, and its labels.
 
     `always`: values of its one label that have a series from the start. A counter that appears with
     its first event hides that event from rate().
     """
 
-    def __init__(self, metric: M, always: Collection[str] = ()) -> None:
-        self._metric: M = metric
-        self._known: dict[tuple[str, ...], M] = {}
-        for label in always:
-            self.of(label)
+    kind: type[Counter | Gauge]
+    documentation: str
+    labels: tuple[str, ...] = ()
+    always: tuple[str, ...] = ()
 
-    def of(self, *labels: str) -> M:
-        """Return the series with these values of the labels."""
-        found = self._known.get(labels)
-        if found is None:
-            found = self._known[labels] = self._metric.labels(*labels)
-        return found
 
-    def count(self, *labels: str) -> None:
-        """Count one more in the series."""
-        self.of(*labels).inc()
-
-    def keep(self, wanted: Callable[[tuple[str, ...]], bool]) -> None:
-        """Remove all other series."""
-        for labels in [each for each in self._known if not wanted(each)]:
-            del self._known[labels]
-            self._metric.remove(*labels)
+_METRICS: Final = {
+    metric_names.DECISIONS: _Description(
+        Counter,
+        "Decisions by result, one for each policy that applied; policy is empty if none did.",
+        ("result", "policy"),
+    ),
+    metric_names.POLICY_REJECTIONS: _Description(
+        Counter, "Pods rejected because of the policy.", ("policy",)
+    ),
+    metric_names.AUDITED_DECISIONS: _Description(
+        Counter,
+        "Decisions of policies under Audit on pods: same (no change), changes or rejects.",
+        ("policy", "namespace", "outcome"),
+    ),
+    metric_names.EXCEPTIONS_APPLIED: _Description(
+        Counter,
+        "Pods to which a matching policy did not apply because of an exception.",
+        ("exception", "policy"),
+    ),
+    metric_names.POLICY_WRITES: _Description(
+        Counter,
+        "Writes of policies, classes, exceptions and sources by outcome: allowed, warned, "
+        "refused, or unjudged (failed; the API server applies the failurePolicy).",
+        ("outcome",),
+        ("allowed", "warned", "refused", "unjudged"),
+    ),
+    metric_names.UNPLACEABLE: _Description(
+        Counter, "Pods that were admitted although no node could run them at that moment (--nodes)."
+    ),
+    metric_names.POLICY_RELOADS: _Description(
+        Counter,
+        "Reloads of the policy set: loaded, or refused (the last good one stays).",
+        ("outcome",),
+        _LOADS,
+    ),
+    metric_names.ADMISSION_REQUESTS: _Description(
+        Counter, "Admission requests answered, by result and HTTP status code.", ("result", "code")
+    ),
+    metric_names.CONNECTIONS_ENDED: _Description(
+        Counter,
+        "Connections closed by the webhook: slow, late (waited too long for a handshake),"
+        " crowded (too many), large (too many bytes in bodies and answers), unread (its"
+        " answer was not read), pipelined (a request before the previous answer), malformed"
+        " (not HTTP/1.1).",
+        ("reason",),
+        get_args(Reason),
+    ),
+    metric_names.ENGINE_ERRORS: _Description(
+        Counter, "Decisions that ended in an exception: each one is a bug."
+    ),
+    metric_names.WORKLOAD_WARNINGS: _Description(
+        Counter, "Warnings returned to authors of workloads about the pods that these will create."
+    ),
+    metric_names.EVENTS: _Description(
+        Counter,
+        "Events on workloads: written, repeated within the hour, dropped (too many) or failed.",
+        ("outcome",),
+        get_args(Outcome),
+    ),
+    metric_names.CERTIFICATE_RELOADS: _Description(
+        Counter,
+        "Reloads of the serving certificate: loaded, or refused (the previous one stays).",
+        ("outcome",),
+        _LOADS,
+    ),
+    metric_names.POLICY_LAST_MATCH: _Description(
+        Gauge, "Unix time at which the policy last matched a pod, also under Audit.", ("policy",)
+    ),
+    metric_names.POLICY_SET: _Description(
+        Gauge, "The policy set in force, by its hash; always 1.", ("hash",)
+    ),
+    metric_names.POLICY_SET_LOADED: _Description(
+        Gauge, "Unix time at which the policy set was loaded."
+    ),
+    metric_names.POLICY_SET_ERRORS: _Description(
+        Gauge,
+        "Errors of the policy set in force, such as policies that reject every pod;"
+        " `fairlead check` lists them.",
+    ),
+    metric_names.ADMISSION_IN_FLIGHT: _Description(
+        Gauge, "Requests accepted and not answered yet."
+    ),
+    metric_names.CONNECTIONS: _Description(
+        Gauge, "Connections to the HTTPS port, handshakes included."
+    ),
+    metric_names.CACHE_AGE: _Description(
+        Gauge, "Seconds since the last message from the API server to a cache.", ("resource",)
+    ),
+    metric_names.CERTIFICATE_EXPIRY: _Description(
+        Gauge, "Unix time at which the serving certificate expires."
+    ),
+    # Created with its first value: without any handshake, a value of 0 would be a false alarm.
+    metric_names.SELF_HANDSHAKE: _Description(
+        Gauge, "1 if the last handshake with itself, as the API server makes one, was verified."
+    ),
+}
+# Which label of a metric is a policy.
+_OF_POLICIES: Final = {
+    metric_names.DECISIONS: 1,
+    metric_names.POLICY_REJECTIONS: 0,
+    metric_names.AUDITED_DECISIONS: 0,
+    metric_names.EXCEPTIONS_APPLIED: 1,
+    metric_names.POLICY_LAST_MATCH: 0,
+}
 
 
 class Metrics(Exposition):
-    """Every metric of the serving webhook. Those with a method are counted by it.
+    """Every metric of the serving webhook.
 
     Methods are called on the event loop's thread. `clock` is the wall clock, in seconds since 1970.
     """
@@ -65,149 +150,50 @@ class Metrics(Exposition):
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
         self._clock = clock
-        self._decisions = self._counters(
-            metric_names.DECISIONS,
-            "Decisions by result, one for each policy that applied; policy is empty if none did.",
-            "result",
-            "policy",
-        )
-        self._rejections = self._counters(
-            metric_names.POLICY_REJECTIONS,
-            "Pods rejected because of the policy.",
-            "policy",
-        )
-        self._last_match = _Series(
-            self._gauge(
-                metric_names.POLICY_LAST_MATCH,
-                "Unix time at which the policy last matched a pod, also under Audit.",
-                "policy",
-            )
-        )
-        self._audited = self._counters(
-            metric_names.AUDITED_DECISIONS,
-            "Decisions of policies under Audit on pods: same (no change), changes or rejects.",
-            "policy",
-            "namespace",
-            "outcome",
-        )
-        self._exceptions = self._counters(
-            metric_names.EXCEPTIONS_APPLIED,
-            "Pods to which a matching policy did not apply because of an exception.",
-            "exception",
-            "policy",
-        )
-        self._policy_writes = self._counters(
-            metric_names.POLICY_WRITES,
-            "Writes of policies, classes, exceptions and sources by outcome: allowed, warned, "
-            "refused, or unjudged (failed; the API server applies the failurePolicy).",
-            "outcome",
-            always=("allowed", "warned", "refused", "unjudged"),
-        )
-        self._unplaceable = self._counter(
-            metric_names.UNPLACEABLE,
-            "Pods that were admitted although no node could run them at that moment (--nodes).",
-        )
-        self._policy_set = self._gauge(
-            metric_names.POLICY_SET, "The policy set in force, by its hash; always 1.", "hash"
-        )
-        self._policy_set_loaded = self._gauge(
-            metric_names.POLICY_SET_LOADED, "Unix time at which the policy set was loaded."
-        )
-        self._policy_set_errors = self._gauge(
-            metric_names.POLICY_SET_ERRORS,
-            "Errors of the policy set in force, such as policies that reject every pod;"
-            " `fairlead check` lists them.",
-        )
-        self.reloads = self._counters(
-            metric_names.POLICY_RELOADS,
-            "Reloads of the policy set: loaded, or refused (the last good one stays).",
-            "outcome",
-            always=_LOADS,
-        )
-        self.requests = self._counters(
-            metric_names.ADMISSION_REQUESTS,
-            "Admission requests answered, by result and HTTP status code.",
-            "result",
-            "code",
-        )
+        self._metrics: dict[str, Any] = {}
+        # By name and labels: prometheus-client validates labels at every look-up.
+        self._series: dict[tuple[str, ...], Any] = {}
+        for name, each in _METRICS.items():
+            if name != metric_names.SELF_HANDSHAKE:
+                self._create(name)
+            for label in each.always:
+                self.count(name, label, by=0)
         self._duration = Histogram(
             metric_names.ADMISSION_DURATION,
             "Seconds from a request's first byte in the app to its answer.",
             buckets=BUCKETS,
             registry=self.registry,
         )
-        self.in_flight = self._gauge(
-            metric_names.ADMISSION_IN_FLIGHT, "Requests accepted and not answered yet."
-        )
-        self.connections = self._gauge(
-            metric_names.CONNECTIONS, "Connections to the HTTPS port, handshakes included."
-        )
-        self.connections_ended = self._counters(
-            metric_names.CONNECTIONS_ENDED,
-            "Connections closed by the webhook: slow, late (waited too long for a handshake),"
-            " crowded (too many), large (too many bytes in bodies and answers), unread (its"
-            " answer was not read), pipelined (a request before the previous answer), malformed"
-            " (not HTTP/1.1).",
-            "reason",
-            always=get_args(Reason),
-        )
-        self._engine_errors = self._counter(
-            metric_names.ENGINE_ERRORS, "Decisions that ended in an exception: each one is a bug."
-        )
-        self._workload_warnings = self._counter(
-            metric_names.WORKLOAD_WARNINGS,
-            "Warnings returned to authors of workloads about the pods that these will create.",
-        )
-        self.events = self._counters(
-            metric_names.EVENTS,
-            "Events on workloads: written, repeated within the hour, dropped (too many) or failed.",
-            "outcome",
-            always=get_args(Outcome),
-        )
-        self._cache_age = self._gauge(
-            metric_names.CACHE_AGE,
-            "Seconds since the last message from the API server to a cache.",
-            "resource",
-        )
-        self._certificate = self._gauge(
-            metric_names.CERTIFICATE_EXPIRY, "Unix time at which the serving certificate expires."
-        )
-        self.certificates = self._counters(
-            metric_names.CERTIFICATE_RELOADS,
-            "Reloads of the serving certificate: loaded, or refused (the previous one stays).",
-            "outcome",
-            always=_LOADS,
-        )
-        self._handshake: Gauge | None = None
+
+    def _create(self, name: str) -> None:
+        kind, documentation, labels, _ = _METRICS[name]
+        self._metrics[name] = kind(name, documentation, labels, registry=self.registry)
+
+    def _of(self, name: str, *labels: str) -> Any:
+        found = self._series.get((name, *labels))
+        if found is None:
+            metric = self._metrics[name]
+            found = self._series[name, *labels] = metric.labels(*labels) if labels else metric
+        return found
+
+    def count(self, name: str, *labels: str, by: int = 1) -> None:
+        """Count in the counter's series with these values of its labels."""
+        self._of(name, *labels).inc(by)
+
+    def read_gauge(self, name: str, value: Callable[[], float], *labels: str) -> None:
+        """Read a gauge from `value` at each scrape, on another thread."""
+        self._of(name, *labels).set_function(value)
+
+    def watch_cache(self, resource: str, age: Callable[[], float]) -> None:
+        self.read_gauge(metric_names.CACHE_AGE, age, resource)
 
     def decided(self, result: str, policies: Collection[str]) -> None:
         """Count one decision for each policy that applied."""
         now = self._clock()
         for policy in policies or (NO_POLICY,):
-            self._decisions.count(result, policy)
+            self.count(metric_names.DECISIONS, result, policy)
             if policy != NO_POLICY:
-                self._last_match.of(policy).set(now)
-
-    def rejected(self, policies: Collection[str]) -> None:
-        """Count one rejected pod for each policy that rejected it."""
-        for policy in policies:
-            self._rejections.count(policy)
-
-    def audited(self, policy: str, namespace: str, outcome: str) -> None:
-        """Count one pod that matched a policy under Audit in a namespace, by outcome."""
-        self._audited.count(policy, namespace, outcome)
-
-    def excepted(self, exception: str, policy: str) -> None:
-        """Count one pod for which an exception set aside a policy."""
-        self._exceptions.count(exception, policy)
-
-    def policy_write_judged(self, outcome: str) -> None:
-        """Count one write of a policy, class or exception: see policy_handler.Outcome."""
-        self._policy_writes.count(outcome)
-
-    def unplaceable(self) -> None:
-        """Count one pod that no node could admit at its creation."""
-        self._unplaceable.inc()
+                self._of(metric_names.POLICY_LAST_MATCH, policy).set(now)
 
     def policies_loaded(
         self,
@@ -224,60 +210,34 @@ class Metrics(Exposition):
         Counters of deleted policies and exceptions are removed, so that the number of series does
         not grow with every edit.
         """
-        self.reloads.count("loaded")
-        self._policy_set.clear()
-        self._policy_set.labels(digest).set(1)
-        self._policy_set_loaded.set(now.timestamp())
-        self._policy_set_errors.set(faults)
-        self._decisions.keep(lambda labels: labels[1] in names or labels[1] == NO_POLICY)
-        self._exceptions.keep(lambda labels: labels[0] in exceptions and labels[1] in names)
-        self._last_match.keep(lambda labels: labels[0] in names)
-        self._rejections.keep(lambda labels: labels[0] in names)
-        self._audited.keep(lambda labels: labels[0] in names)
+        self.count(metric_names.POLICY_RELOADS, "loaded")
+        self._metrics[metric_names.POLICY_SET].clear()
+        self._metrics[metric_names.POLICY_SET].labels(digest).set(1)
+        self._of(metric_names.POLICY_SET_LOADED).set(now.timestamp())
+        self._of(metric_names.POLICY_SET_ERRORS).set(faults)
+        kept = {*names, NO_POLICY}
+        for name, *labels in list(self._series):
+            gone = name in _OF_POLICIES and labels[_OF_POLICIES[name]] not in kept
+            if gone or (name == metric_names.EXCEPTIONS_APPLIED and labels[0] not in exceptions):
+                del self._series[name, *labels]
+                self._metrics[name].remove(*labels)
 
     def request_answered(self, result: str, code: int, seconds: float | None) -> None:
         """Count one admission request with its HTTP status code and its duration.
 
         Without seconds the request was not about a pod, and does not enter the histogram.
         """
-        self.requests.count(result, str(code))
+        self.count(metric_names.ADMISSION_REQUESTS, result, str(code))
         if seconds is not None:
             self._duration.observe(seconds)
 
-    def warned_of_workload(self, warnings: int) -> None:
-        """Count the warnings that one workload received."""
-        self._workload_warnings.inc(warnings)
-
-    def engine_failed(self) -> None:
-        """Count one decision that raised an exception."""
-        self._engine_errors.inc()
-
     def certificate_served(self, not_after: datetime) -> None:
         """Record the expiry of the new certificate in use."""
-        self.certificates.count("loaded")
-        self._certificate.set(not_after.timestamp())
+        self.count(metric_names.CERTIFICATE_RELOADS, "loaded")
+        self._of(metric_names.CERTIFICATE_EXPIRY).set(not_after.timestamp())
 
     def handshake_made(self, verified: bool) -> None:
         """Record whether the last self-handshake was verified."""
-        if self._handshake is None:
-            # Created here: without any handshake, a value of 0 would be a false alarm.
-            self._handshake = self._gauge(
-                metric_names.SELF_HANDSHAKE,
-                "1 if the last handshake with itself, as the API server makes one, was verified.",
-            )
-        self._handshake.set(verified)
-
-    def watch_cache(self, resource: str, age: Callable[[], float]) -> None:
-        """Read a cache's age in seconds from `age` at each scrape, on another thread."""
-        self._cache_age.labels(resource).set_function(age)
-
-    def _counters(
-        self, name: str, documentation: str, *labels: str, always: Collection[str] = ()
-    ) -> _Series[Counter]:
-        return _Series(Counter(name, documentation, labels, registry=self.registry), always)
-
-    def _counter(self, name: str, documentation: str) -> Counter:
-        return Counter(name, documentation, registry=self.registry)
-
-    def _gauge(self, name: str, documentation: str, *labels: str) -> Gauge:
-        return Gauge(name, documentation, labels, registry=self.registry)
+        if metric_names.SELF_HANDSHAKE not in self._metrics:
+            self._create(metric_names.SELF_HANDSHAKE)
+        self._of(metric_names.SELF_HANDSHAKE).set(verified)

@@ -6,11 +6,12 @@ import asyncio
 import gc
 import logging
 from contextlib import AsyncExitStack
+from functools import partial
 from ssl import TLSVersion
 from typing import TYPE_CHECKING, Final
 
 import webhook
-from webhook import names
+from webhook import metric_names, names
 from webhook.admission.app import admission_app
 from webhook.admission.arrival import DecisionInputs
 from webhook.admission.handler import Handler
@@ -31,7 +32,7 @@ from webhook.server.objects import MakingObjects
 from webhook.server.readiness import Cluster, Condition, Parts
 from webhook.server.serving_certificates import make_handshakes, serve_certificate, trust_clients
 from webhook.server.serving_policies import policies_of
-from webhook.server.tls import Callers, ServerTls
+from webhook.server.tls import ServerTls
 from webhook.server.webhook_metrics import Metrics
 from webhook.validating import POLICIES_PATH, WORKLOADS_PATH
 
@@ -99,7 +100,10 @@ async def _run(
             nodes=nodes.known,
             controller=settings.controller_user,
         )
-        notices = Notices(client, metrics.events.count) if client and settings.events else None
+        count = metrics.count
+        notices = None
+        if client and settings.events:
+            notices = Notices(client, partial(count, metric_names.EVENTS))
         if notices:
             parts.background.append(notices.run)
         tell = notices.submit if notices else lambda _notice: None
@@ -117,24 +121,24 @@ async def _run(
         )
         allow_descriptors(settings.max_connections)
         limiter = ConnectionLimiter(
-            settings.max_connections, on_ended=metrics.connections_ended.count
+            settings.max_connections, on_ended=partial(count, metric_names.CONNECTIONS_ENDED)
         )
         limit = InFlightLimit(
             admission_app(
                 {
-                    PATH: handler,
-                    WORKLOADS_PATH: workloads,
-                    **({POLICIES_PATH: policies.written} if policies.written else {}),
+                    PATH: handler.handle,
+                    WORKLOADS_PATH: workloads.handle,
+                    **({POLICIES_PATH: policies.written.handle} if policies.written else {}),
                 },
                 metrics,
             ),
             settings.max_in_flight,
             waiting=lambda: limiter.busy,
             full=limiter.full,
-            on_refused=lambda: metrics.requests.count("overloaded", "503"),
+            on_refused=partial(count, metric_names.ADMISSION_REQUESTS, "overloaded", "503"),
         )
-        metrics.in_flight.set_function(lambda: limit.in_flight)
-        metrics.connections.set_function(lambda: limiter.connections)
+        metrics.read_gauge(metric_names.ADMISSION_IN_FLIGHT, lambda: limit.in_flight)
+        metrics.read_gauge(metric_names.CONNECTIONS, lambda: limiter.connections)
         parts.add("drain", drain.condition)
         # Objects that exist now stay: collections need not walk them again, for 70 ms each time.
         gc.collect()
@@ -149,7 +153,7 @@ async def _run(
                 tls=tls,
                 drain=drain,
                 limiter=limiter,
-                callers=Callers(frozenset(settings.client_names)) if settings.client_ca else None,
+                callers=frozenset(settings.client_names if settings.client_ca else ()),
                 background=parts.background,
             )
 

@@ -1,103 +1,13 @@
-"""What differs, as text for a terminal and as Markdown short enough for a comment."""
+"""What differs, as Markdown short enough for a comment."""
 
 from __future__ import annotations
 
-import re
-
-import click
-
-from tests.comparison.worlds import NODES, arrival, different, policies
+from tests.comparison.worlds import arrival, different, policies
 from tests.policy_tests.writing import policy
-from tests.wording import Wording, line_with, mentions
-from webhook.cli.diff.report import MAX_CHARACTERS, Outcome, lines, markdown
-from webhook.comparison.difference import Difference, FieldChange
+from tests.wording import Wording, line_with
+from webhook.cli.diff.report import MAX_CHARACTERS, Outcome, markdown, outcome_of
+from webhook.comparison.difference import Difference
 from webhook.comparison.difference_report import JudgedPod, Maker, report
-
-STRICT = policy("amd64", "requirements: {nodeSelector: {arch: amd64}}")
-NOWHERE = policy("nowhere", "overrides: {nodeSelector: {pool: none}}")
-ARM = arrival(nodeSelector={"arch": "arm64"})
-LIVE = Maker("Pod/a", "team", "cluster", live=True)
-
-
-def told(*judged: JudgedPod, nodes: int | None = 3) -> list[str]:
-    """The lines below the head, with single blanks."""
-    empty = policies()
-    outcome = Outcome("old", "new", empty, empty, nodes, report(judged))
-    return [" ".join(click.unstyle(line).split()) for line in lines(outcome)][3:]
-
-
-def moved(*fields: FieldChange) -> Difference:
-    """A pod that is placed differently, in these fields."""
-    found = different([], [policy("p", "defaults: {schedulerName: s}")], arrival())
-    return Difference(found.kind, found.old, found.new, ("p",), fields)
-
-
-def test_live_pods_are_marked(wording: Wording) -> None:
-    """And told apart from those that templates stand for."""
-    job = Maker("Job/train", "team", "cluster", count=3)
-    found = told(JudgedPod(LIVE, 0, 0, moved()), JudgedPod(job, 0, 2, "same"))
-    total, kinds = found[:2]
-    mentions(total, "4 pods", "1 placed differently")
-    assert re.findall(r"live.*: (\d+); .*templates.*: (\d+)", kinds) == [("1", "3")]
-    wording(f"{total}\n{kinds}")
-    line_with(found, "1 pod in team: Pod/a (live)")
-
-
-def test_unchanged_pods_are_counted_too(wording: Wording) -> None:
-    """Pods that stay rejected, and pods of no run."""
-    found = told(JudgedPod(LIVE, 0, 0, "rejected"), JudgedPod(LIVE, 1, 0, "no run"))
-    mentions(found[0], "1 pod", "no change")
-    wording(line_with(found, "1 pod", "rejected before and after"))
-    wording(line_with(found, "1 pod", "not part of a run"))
-
-
-def test_a_field_has_the_sign_of_what_became_of_it(wording: Wording) -> None:
-    """New, gone, otherwise; and where a class means other nodes under the same word."""
-    found = told(
-        JudgedPod(
-            LIVE,
-            0,
-            0,
-            moved(
-                FieldChange("p", "defaults", "a", "", "x"),
-                FieldChange("p", "defaults", "b", "x", ""),
-                FieldChange("p", "defaults", "c", "x", "y"),
-                FieldChange("p", "defaults", "d", "x", "x"),
-                FieldChange("", "pod", "e", "", "x"),
-            ),
-        )
-    )
-    new, gone, other, same_word, own = found[-5:]
-    assert (new, gone) == ("+ p, defaults a: x", "- p, defaults b: x")
-    assert other == "~ p, defaults c: y (before: x)"
-    assert same_word.startswith("~ p, defaults d: x")
-    mentions(same_word, "another meaning")
-    assert (own[0], own.endswith("pod itself e: x")) == ("+", True)
-    wording("\n".join(found[-5:]))
-
-
-def test_a_pod_that_is_no_longer_rejected_has_the_old_reason(wording: Wording) -> None:
-    """And if no node would take the pod, with that."""
-    found = told(JudgedPod(LIVE, 0, 0, different([STRICT], [], ARM, NODES)))
-    line_with(found, "before: policy amd64: ", "requirements.nodeSelector[arch]: ", "'amd64'")
-    mentions(found[-1], "0 of 3 nodes", "nodeSelector arch=arm64 on 3")
-    assert "before" not in found[-1]
-    wording(found[-1])
-
-
-def test_nodes_that_come_back_are_counted(wording: Wording) -> None:
-    """From none to some."""
-    found = told(JudgedPod(LIVE, 0, 0, different([NOWHERE], [], arrival(), NODES)))
-    line_with(found, "No longer without a node: 1 pod")
-    mentions(found[-1], "1 of 3 nodes", "0 did before")
-    wording(found[-1])
-
-
-def test_without_nodes_the_missing_check_is_reported(wording: Wording) -> None:
-    """Only where it could matter."""
-    wording(line_with(told(JudgedPod(LIVE, 0, 0, moved()), nodes=None), "node", "give --nodes"))
-    assert "--nodes" not in "\n".join(told(JudgedPod(LIVE, 0, 0, "same"), nodes=None))
-
 
 LONG = "x" * 253
 
@@ -105,7 +15,7 @@ LONG = "x" * 253
 def outcome(*judged: JudgedPod) -> Outcome:
     """What would be printed of them."""
     empty = policies()
-    return Outcome(LONG, "new", empty, empty, None, report(judged))
+    return outcome_of((LONG, empty), ("new", empty), None, [], report(judged))
 
 
 def rejected(value: str) -> Difference:

@@ -22,6 +22,7 @@ from webhook.cli import fairlead
 Json = dict[str, Any]
 RUNS = f"/apis/{names.API_VERSION}/namespaces/default/{names.RUNS}"
 PODS = "/api/v1/namespaces/default/pods"
+Handler = Callable[[Request, Answer], Awaitable[None]]
 
 
 def run_object(name: str = "mnist", uid: str = "u1", **status: Any) -> Json:
@@ -69,37 +70,27 @@ def pod_object(replica: str, *, run: str = "mnist", uid: str = "u1", **status: A
     }
 
 
-def served_pod(rest: str) -> Json:
-    """A pod of the Run's Deployment, which a ReplicaSet created."""
-    pod = pod_object(rest)
-    pod["metadata"]["labels"] |= {names.RUN: "mnist", "pod-template-hash": "x"}
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "mnist-x", "uid": "r"}
-    pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-    return pod
+def log(*chunks: bytes, pause: float = 0.0, ends: bool = True) -> Handler:
+    """A log that comes in these pieces."""
+
+    async def handle(_: Request, answer: Answer) -> None:
+        await answer.begin()
+        for chunk in chunks:
+            await answer.chunk(chunk)
+            await asyncio.sleep(pause)
+        if ends:
+            await answer.end()
+
+    return handle
 
 
-def delegated_run(uid: str = "u1", **status: Any) -> Json:
-    """A Run of PaddlePaddle that the training operator carries out."""
-    run = run_object(uid=uid, **status)
-    replicas: Json = {"server": {}, "worker": {"count": 2}}
-    run["spec"] = {"backend": "kubeflow", "framework": "paddle", "replicas": replicas}
-    return run
+def refuse(code: int) -> Handler:
+    """A refusal."""
 
+    async def handle(_: Request, answer: Answer) -> None:
+        await answer.status(code, "Refused", f"the server answers {code}")
 
-def engine_pod_object(replica: str, *, run: str = "mnist", uid: str = "u1", **status: Any) -> Json:
-    """A pod as the training operator creates it for that Run."""
-    pod = pod_object(replica, run=run, uid=uid, **status)
-    role, _, index = replica.rpartition("-")
-    pod["metadata"]["labels"] |= {
-        "training.kubeflow.org/job-name": run,
-        "training.kubeflow.org/replica-type": role,
-        "training.kubeflow.org/replica-index": index,
-    }
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PaddleJob", "name": run, "uid": "o1"}
-    pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-    del pod["metadata"]["annotations"]
-    pod["spec"]["containers"] = [{"name": "side"}, {"name": "paddle"}]
-    return pod
+    return handle
 
 
 @dataclass
@@ -107,7 +98,7 @@ class Cluster:
     """Objects by path. A path of `answers` is answered by its function instead."""
 
     objects: dict[str, Json] = field(default_factory=dict)
-    answers: dict[str, Callable[[Request, Answer], Awaitable[None]]] = field(default_factory=dict)
+    answers: dict[str, Handler] = field(default_factory=dict)
     api: FakeApi | None = None
 
     def add(self, collection: str, *objects: Json) -> None:

@@ -10,67 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.run.scripted_cluster import (
-    delegated_run,
-    engine_pod_object,
     pod_object,
     run_object,
-    served_pod,
 )
-from tests.wording import Wording, mentions
 from webhook.cli.run.log_reading import (
     LogLines,
     LogSelection,
     Prefixes,
-    check_selection,
     sources_of,
-    without_pods,
 )
-from webhook.errors import FairleadError
 from webhook.run.backends.engine_pods import pod_reader
-from webhook.run.model import RunStatus
 
 READER = pod_reader(run_object(), ("master", "worker"))
-STATUS = RunStatus.model_validate(
-    {"replicas": {"master": {"desired": 1}, "worker": {"desired": 12, "succeededIndexes": "0-3"}}}
-)
-
-
-def names(*pods: dict[str, Any], wanted: LogSelection | None = None) -> list[str]:
-    return [source.name for source in sources_of(READER, pods, wanted or LogSelection())]
-
-
-def test_logs_come_by_role_and_index() -> None:
-    """Not by the letters of their names."""
-    pods = [pod_object(name) for name in ("worker-10", "worker-9", "master-0")]
-    assert names(*pods) == ["master-0", "worker-9", "worker-10"]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
-        (LogSelection("worker"), ["worker-0", "worker-1"]),
-        (LogSelection("worker", 1), ["worker-1"]),
-        (LogSelection(index=0), ["master-0", "worker-0"]),
-    ],
-)
-def test_role_and_index_choose(wanted: LogSelection, found: list[str]) -> None:
-    """Either, or both."""
-    pods = [pod_object(name) for name in ("master-0", "worker-0", "worker-1")]
-    assert names(*pods, wanted=wanted) == found
-
-
-def test_logs_of_a_delegated_run_have_the_roles_of_the_run() -> None:
-    """The operator calls a server master, and its main container has the operator's name."""
-    reader = pod_reader(delegated_run(), ("server", "worker"))
-    pods = [engine_pod_object(name) for name in ("worker-1", "master-0")]
-    foreign = engine_pod_object("worker-0", run="other")
-    forged = engine_pod_object("worker-0")
-    forged["metadata"]["ownerReferences"][0]["name"] = "other"
-    found = sources_of(reader, [*pods, foreign, forged], LogSelection())
-    assert [(one.name, one.pod, one.container) for one in found] == [
-        ("server-0", "mnist-master-0", "paddle"),
-        ("worker-1", "mnist-worker-1", "paddle"),
-    ]
 
 
 def test_the_container_is_the_main_one_unless_another_is_asked_for() -> None:
@@ -117,54 +68,6 @@ def test_of_a_pod_that_says_nothing_of_its_containers_the_phase_counts() -> None
         True,
         False,
     ]
-
-
-def test_replicas_without_pods_are_reported_by_role(wording: Wording) -> None:
-    """Those that have finished apart from those that should be there."""
-    there = sources_of(READER, [pod_object("worker-3"), pod_object("worker-5")], LogSelection())
-    (finished, why), (missing, why_missing) = without_pods(STATUS, there, LogSelection("worker"))
-    assert (finished, missing) == ("worker 0-2", "worker 4,6-11")
-    mentions(why, "succeeded", "gone")
-    mentions(why_missing, "no pod")
-    assert "succeeded" not in why_missing
-    wording(f"{why}\n{why_missing}")
-    assert next(without_pods(STATUS, there, LogSelection(index=0)))[0] == "master 0"
-
-
-def test_the_pods_of_a_deployment_are_not_replicas_of_a_role() -> None:
-    """They are there unless a role or an index is asked for."""
-    pod = served_pod("abc")
-    assert names(pod) == ["abc"]
-    assert names(pod, wanted=LogSelection(index=0)) == []
-
-
-@pytest.mark.parametrize(
-    ("wanted", "facts"),
-    [
-        (LogSelection("ps"), ["role ps", "master, worker"]),
-        (LogSelection("worker", 12), ["index 12", "worker", "11"]),
-        (LogSelection(index=12), ["index 12", "any role", "11"]),
-    ],
-    ids=["role", "index of a role", "index"],
-)
-def test_what_the_run_does_not_have_is_an_error(
-    wanted: LogSelection, facts: list[str], wording: Wording
-) -> None:
-    """With what it has."""
-    with pytest.raises(FairleadError) as caught:
-        check_selection(run_object(), STATUS, wanted)
-    mentions(str(caught.value), "run mnist has no ", *facts)
-    wording(str(caught.value))
-
-
-def test_before_there_is_a_status_the_spec_tells_the_roles() -> None:
-    """A run without replicas is one master."""
-    check_selection(run_object(), RunStatus(), LogSelection("worker", 1))
-    with pytest.raises(FairleadError, match="the last one is 1"):
-        check_selection(run_object(), RunStatus(), LogSelection("worker", 2))
-    alone = run_object()
-    del alone["spec"]["replicas"]
-    check_selection(alone, RunStatus(), LogSelection("master", 0))
 
 
 @given(st.text(st.characters(exclude_characters="\r", codec="utf-8")), st.data())

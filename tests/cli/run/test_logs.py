@@ -7,32 +7,24 @@ import math
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.run.scripted_cluster import PODS, RUNS, Cluster, pod_object, run_object, served
+from tests.cli.run.scripted_cluster import (
+    PODS,
+    RUNS,
+    Cluster,
+    Handler,
+    log,
+    pod_object,
+    run_object,
+    served,
+)
 from tests.kube.fake_api import Answer, Request
 from tests.wording import Wording, mentions
 from webhook.cli.run import log_reading
 from webhook.errors import FairleadError
-
-Handler = Callable[[Request, Answer], Awaitable[None]]
-
-
-def log(*chunks: bytes, pause: float = 0.0, ends: bool = True) -> Handler:
-    """A log that comes in these pieces."""
-
-    async def handle(_: Request, answer: Answer) -> None:
-        await answer.begin()
-        for chunk in chunks:
-            await answer.chunk(chunk)
-            await asyncio.sleep(pause)
-        if ends:
-            await answer.end()
-
-    return handle
 
 
 def cluster(logs: dict[str, Handler], *, phase: str = "Running", workers: int = 2) -> Cluster:
@@ -256,15 +248,6 @@ def test_too_many_logs_are_not_followed(tmp_path: Path, wording: Wording) -> Non
     assert isinstance(done.exception, FairleadError)
     mentions(str(done.exception), "65", "64", "--role", "--index")
     wording(str(done.exception))
-
-
-def test_a_role_that_the_run_does_not_have_is_an_error(tmp_path: Path) -> None:
-    """And so is an index."""
-    with served(cluster({"worker-0": log(b"x\n")}), tmp_path) as call:
-        for option in (("--role", "ps"), ("--index", "7")):
-            done = call("logs", "mnist", *option)
-            assert isinstance(done.exception, FairleadError)
-            assert "run mnist has no" in str(done.exception)
 
 
 @pytest.mark.parametrize(("options", "code"), [((), 1), (("-f",), 130)])

@@ -1,8 +1,7 @@
-"""`fairlead run status`."""
+"""`fairlead run status --watch`; golden/sessions/ has what it shows."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -25,41 +24,6 @@ def cluster() -> Cluster:
     return there
 
 
-def test_a_run_is_shown_with_its_replicas(tmp_path: Path) -> None:
-    """Its own pods, and the replicas that have none; nobody else's."""
-    with served(cluster(), tmp_path) as call:
-        done = call("status", "mnist")
-    assert done.exit_code == 0
-    lines = [line.split() for line in done.output.splitlines()]
-    assert lines[0] == ["mnist:", "Running,", "2", "run"]
-    assert lines[-3:] == [
-        ["master-0", "Running", "node-1", "spot"],
-        ["worker-0", "Running", "node-1", "spot"],
-        ["worker-1", "Succeeded"],
-    ]
-
-
-def test_json_has_the_status_and_every_replica(tmp_path: Path) -> None:
-    """For programs."""
-    with served(cluster(), tmp_path) as call:
-        done = call("status", "mnist", "-o", "json")
-    document = json.loads(done.output)
-    assert (document["name"], document["status"]["phase"]) == ("mnist", "Running")
-    assert document["status"]["replicas"]["worker"]["succeededIndexes"] == "1"
-    assert [one["name"] for one in document["replicas"]] == ["master-0", "worker-0", "worker-1"]
-    assert document["replicas"][0]["capacity"] == "spot"
-
-
-def test_roles_come_in_the_framework_s_order(tmp_path: Path) -> None:
-    """The API server sorts them by name."""
-    there = Cluster()
-    roles = {"master": {"desired": 1}, "ps": {"desired": 1}, "worker": {"desired": 1}}
-    there.add(RUNS, run_object(phase="Pending", replicas=roles))
-    with served(there, tmp_path) as call:
-        done = call("status", "mnist", "-o", "json")
-    assert list(json.loads(done.output)["status"]["replicas"]) == ["master", "worker", "ps"]
-
-
 def test_watching_prints_each_change_until_the_run_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,10 +42,3 @@ def test_watching_prints_each_change_until_the_run_has_ended(
     assert done.exit_code == 0
     titles = [line for line in done.output.splitlines() if line.startswith("mnist:")]
     assert titles == ["mnist: Running, 2 run", "mnist: Succeeded, 2 run"]
-
-
-def test_watching_is_for_people(tmp_path: Path) -> None:
-    """Programs watch the API server itself."""
-    with served(cluster(), tmp_path) as call:
-        done = call("status", "mnist", "--watch", "-o", "json")
-    assert done.exit_code == 2

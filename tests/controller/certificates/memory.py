@@ -60,18 +60,15 @@ class Memory:
         return [call for call in self.calls if call[0] not in ("get", "list")]
 
     def put(self, path: str, **content: Any) -> Json:
-        """Have an object there."""
         stored = deepcopy(content)
         metadata = stored.setdefault("metadata", {})
         metadata |= {"resourceVersion": str(next(self.versions)), "uid": f"uid-of-{path}"}
         self.objects[path] = stored
         return stored
 
-    async def get(self, path: str) -> Json:
+    async def find(self, path: str) -> Json | None:
         self._called("get", path)
-        if path not in self.objects:
-            raise ClusterError(f"GET {path}: 404", status=404, reason="NotFound")
-        return deepcopy(self.objects[path])
+        return deepcopy(self.objects.get(path))
 
     async def list(self, path: str, keep: Callable[[Json], Any], **_: Any) -> Listing[Any]:
         self._called("list", path)
@@ -141,10 +138,9 @@ class Stage:
         self.seconds += seconds
 
     def keeper(self, **changes: Any) -> Keeper:
-        """A keeper that begins now."""
         return Keeper(
             Observer(self.memory.client, INSTALLATION, ask=nobody),
-            changes.pop("writes", self.memory),
+            changes.pop("writes", self.memory.client),
             INSTALLATION,
             TERMS,
             self._metrics,
@@ -155,12 +151,10 @@ class Stage:
         )
 
     def count(self, name: str, **labels: str) -> float | None:
-        """A metric's value."""
         return self.registry.get_sample_value(f"fairlead_certificate_{name}", labels)
 
 
 async def until_waiting(keeper: Keeper) -> None:
-    """Have it look until it says Wait."""
     for _ in range(30):
         if (await keeper.take_step()).wakes:
             return

@@ -44,7 +44,6 @@ def test_expiry_metrics_exist_as_long_as_the_certificates() -> None:
 
 
 def test_exactly_one_phase_metric_is_one() -> None:
-    """And each has its series."""
     registry = CollectorRegistry()
     metrics = CertificateMetrics(registry)
     for observed, phase in (

@@ -43,7 +43,6 @@ def test_an_installation_has_the_names_of_the_manifests_by_default() -> None:
 
 
 def test_a_place_has_the_path_of_its_kind() -> None:
-    """All that publishing needs to know of a configuration."""
     place = mutating("mine")
     group = "/apis/admissionregistration.k8s.io/v1"
     assert place.collection == f"{group}/mutatingwebhookconfigurations"
@@ -72,7 +71,6 @@ def test_data_is_decoded_and_absence_is_nothing() -> None:
 
 
 def test_a_request_is_an_annotation() -> None:
-    """Whatever its value."""
     assert is_renewal_requested(secret())
     assert not is_renewal_requested(secret(metadata={"annotations": None}))
     assert not is_renewal_requested(None)
@@ -89,7 +87,6 @@ def test_what_is_kept_replaces_all_of_ours_and_nothing_else() -> None:
 
 
 def test_a_request_that_is_not_answered_stays() -> None:
-    """For the next write."""
     body = replaced_secret(secret(), {}, answered=False)
     assert body["metadata"]["annotations"] == {names.ROTATE: "now", "note": "stays"}
 
@@ -105,7 +102,6 @@ def test_a_type_that_demands_its_keys_has_them() -> None:
 
 
 def test_a_new_secret_has_its_type() -> None:
-    """And a label that says whose it is."""
     body = new_secret("s", OPAQUE, {"tls.crt": b"new"})
     assert body["type"] == "Opaque"
     assert body["data"] == {"tls.crt": NEW}
@@ -117,7 +113,6 @@ def configuration(*entries: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_of_each_webhook_that_calls_our_service_the_bundle_is_read() -> None:
-    """Others, by another Service or a url, are not looked at."""
     seen = configuration(
         entry("ours", TEXT),
         entry("another name", TEXT, name="other"),
@@ -131,7 +126,6 @@ def test_of_each_webhook_that_calls_our_service_the_bundle_is_read() -> None:
 
 @pytest.mark.parametrize("text", ["", "no base64 !", None])
 def test_what_cannot_be_read_is_empty(text: str | None) -> None:
-    """It is written again then."""
     one = entry("ours")
     one["clientConfig"]["caBundle"] = text
     assert bundles(configuration(one), INSTALLATION) == {"ours": b""}
@@ -140,7 +134,6 @@ def test_what_cannot_be_read_is_empty(text: str | None) -> None:
 
 
 def test_an_absent_configuration_has_no_bundles() -> None:
-    """Nor has one without webhooks, whose list is null."""
     assert bundles(None, INSTALLATION) == {}
     assert bundles({"webhooks": None}, INSTALLATION) == {}
 

@@ -41,6 +41,8 @@ from webhook.controller.certificates.observe import ObservedCertificates
 from webhook.errors import ClusterError
 from webhook.kube.watched_objects import data_of
 
+pytestmark = pytest.mark.virtual_time
+
 SIGNING = new_authority("one", START)
 STEADY = Authority(SIGNING)
 STAGED = replace(STEADY, staged=new_authority("two", START))
@@ -50,30 +52,26 @@ CURES = {409: "", 403: "needs this right", 422: "delete it", 404: "", 503: ""}
 
 
 async def ended(task: asyncio.Task[None]) -> None:
-    """Cancel it, and see that it ends so."""
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
 
-def test_it_makes_everything_by_single_writes_and_then_waits() -> None:
+async def test_it_makes_everything_by_single_writes_and_then_waits() -> None:
     """One write a look; the last look finds nothing to do."""
     begun = stage()
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        writes = []
-        for _ in range(5):
-            rest = await keeper.take_step()
-            writes.append(len(begun.memory.writes))
-        assert writes == [1, 2, 3, 4, 4]
-        assert rest.wakes
-        assert keeper.reason.startswith("steady: ")
-        leaf = x509.load_pem_x509_certificate(data_of(begun.memory.objects[SERVING])["tls.crt"])
-        due = renewal_time(leaf).isoformat(timespec="seconds")
-        assert keeper.reason.endswith(f", until {due}")
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    writes = []
+    for _ in range(5):
+        rest = await keeper.take_step()
+        writes.append(len(begun.memory.writes))
+    assert writes == [1, 2, 3, 4, 4]
+    assert rest.wakes
+    assert keeper.reason.startswith("steady: ")
+    leaf = x509.load_pem_x509_certificate(data_of(begun.memory.objects[SERVING])["tls.crt"])
+    due = renewal_time(leaf).isoformat(timespec="seconds")
+    assert keeper.reason.endswith(f", until {due}")
     assert begun.memory.writes == [
         ("create", AUTHORITY),
         ("patch", CONFIGURATION),
@@ -82,7 +80,7 @@ def test_it_makes_everything_by_single_writes_and_then_waits() -> None:
     ]
 
 
-def test_a_request_during_a_rotation_is_answered_by_the_next_one() -> None:
+async def test_a_request_during_a_rotation_is_answered_by_the_next_one() -> None:
     """The authority that is staged just now may be the one whose key has leaked."""
     begun = stage()
     signed = []
@@ -90,23 +88,20 @@ def test_a_request_during_a_rotation_is_answered_by_the_next_one() -> None:
     def ask() -> None:
         begun.memory.objects[AUTHORITY]["metadata"]["annotations"] = {names.ROTATE: "now"}
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        await until_waiting(keeper)
-        ask()
-        for _ in range(40):
-            rest = await keeper.take_step()
-            begun.passes(rest.seconds)
-            secret = begun.memory.objects[AUTHORITY]
-            certificate = data_of(secret).get("tls.crt")
-            if certificate not in signed:
-                signed.append(certificate)
-            if keeper.reason.startswith("published: waiting") and len(signed) == 1:
-                ask()
-        assert keeper.reason.startswith("steady: ")
-        assert not is_renewal_requested(secret)
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    await until_waiting(keeper)
+    ask()
+    for _ in range(40):
+        rest = await keeper.take_step()
+        begun.passes(rest.seconds)
+        secret = begun.memory.objects[AUTHORITY]
+        certificate = data_of(secret).get("tls.crt")
+        if certificate not in signed:
+            signed.append(certificate)
+        if keeper.reason.startswith("published: waiting") and len(signed) == 1:
+            ask()
+    assert keeper.reason.startswith("steady: ")
+    assert not is_renewal_requested(secret)
     assert len(signed) == 3
 
 
@@ -120,24 +115,20 @@ def test_the_authority_is_read_last() -> None:
     assert read[3:] == [SERVING, AUTHORITY]
 
 
-def test_it_rests_a_minute_at_most() -> None:
+async def test_it_rests_a_minute_at_most() -> None:
     """What is due goes by the wall clock, which may be set, and no timer follows it."""
     begun = stage()
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        await until_waiting(keeper)
-        assert (await keeper.take_step()).seconds == LONGEST_REST
-        begun.now += timedelta(days=400)
-        assert (await keeper.take_step()).seconds == 0
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    await until_waiting(keeper)
+    assert (await keeper.take_step()).seconds == LONGEST_REST
+    begun.now += timedelta(days=400)
+    assert (await keeper.take_step()).seconds == 0
 
 
 def test_what_it_waits_for_is_logged_once(
     caplog: pytest.LogCaptureFixture, wording: Wording
 ) -> None:
-    """However often it looks."""
     begun = stage()
 
     async def work() -> None:
@@ -154,7 +145,7 @@ def test_what_it_waits_for_is_logged_once(
     wording("\n".join(said))
 
 
-def test_a_change_ends_the_rest() -> None:
+async def test_a_change_ends_the_rest() -> None:
     """Told by the watch, a moment later; without one the next look is a minute away."""
     begun = stage()
     change: list[Callable[[], None]] = []
@@ -164,111 +155,95 @@ def test_a_change_ends_the_rest() -> None:
         await asyncio.sleep(1e9)
         raise AssertionError
 
-    async def work() -> None:
-        keeper = begun.keeper(watch=watch)
-        leading = asyncio.create_task(keeper.lead())
-        await asyncio.sleep(10)
-        looks = len(begun.memory.calls)
-        await asyncio.sleep(10)
-        assert len(begun.memory.calls) == looks
-        change[0]()
-        await asyncio.sleep(1)
-        assert len(begun.memory.calls) > looks
-        looks = len(begun.memory.calls)
-        await asyncio.sleep(LONGEST_REST)
-        assert len(begun.memory.calls) > looks
-        await ended(leading)
-
-    virtual_time.run(work())
+    keeper = begun.keeper(watch=watch)
+    leading = asyncio.create_task(keeper.lead())
+    await asyncio.sleep(10)
+    looks = len(begun.memory.calls)
+    await asyncio.sleep(10)
+    assert len(begun.memory.calls) == looks
+    change[0]()
+    await asyncio.sleep(1)
+    assert len(begun.memory.calls) > looks
+    looks = len(begun.memory.calls)
+    await asyncio.sleep(LONGEST_REST)
+    assert len(begun.memory.calls) > looks
+    await ended(leading)
 
 
-def test_without_its_watch_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """A bug there is logged; it looks once a minute."""
+async def test_without_its_watch_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     begun = stage()
 
     async def watch(_changed: Callable[[], None]) -> NoReturn:
         raise KeyError("a bug")
 
-    async def work() -> None:
-        keeper = begun.keeper(watch=watch)
-        leading = asyncio.create_task(keeper.lead())
-        await asyncio.sleep(10)
-        assert keeper.reason.startswith("steady")
-        looks = len(begun.memory.calls)
-        await asyncio.sleep(LONGEST_REST)
-        assert len(begun.memory.calls) > looks
-        await ended(leading)
-
-    virtual_time.run(work())
+    keeper = begun.keeper(watch=watch)
+    leading = asyncio.create_task(keeper.lead())
+    await asyncio.sleep(10)
+    assert keeper.reason.startswith("steady")
+    looks = len(begun.memory.calls)
+    await asyncio.sleep(LONGEST_REST)
+    assert len(begun.memory.calls) > looks
+    await ended(leading)
     assert "not watched any more" in caplog.text
 
 
-def test_it_is_ready_unless_it_leads_and_has_never_been_through() -> None:
+async def test_it_is_ready_unless_it_leads_and_has_never_been_through() -> None:
     """A follower is; a leader without rights is not; a server that is away changes nothing."""
     begun = stage()
     ready = []
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        ready.append(keeper.ready)
-        assert keeper.reason == "done by the leader"
-        failing(begun.memory, "get", AUTHORITY, refused(403))
-        leading = asyncio.create_task(keeper.lead())
-        await asyncio.sleep(5)
-        ready.append(keeper.ready)
-        failing(begun.memory, "get", AUTHORITY, None)
-        await asyncio.sleep(120)
-        ready.append(keeper.ready)
-        failing(begun.memory, "get", AUTHORITY, refused(None, "nobody answers"))
-        await asyncio.sleep(120)
-        ready.append(keeper.ready)
-        assert "nobody answers" in keeper.reason
-        await ended(leading)
-        assert keeper.reason == "done by the leader"
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    ready.append(keeper.ready)
+    assert keeper.reason == "done by the leader"
+    failing(begun.memory, "get", AUTHORITY, refused(403))
+    leading = asyncio.create_task(keeper.lead())
+    await asyncio.sleep(5)
+    ready.append(keeper.ready)
+    failing(begun.memory, "get", AUTHORITY, None)
+    await asyncio.sleep(120)
+    ready.append(keeper.ready)
+    failing(begun.memory, "get", AUTHORITY, refused(None, "nobody answers"))
+    await asyncio.sleep(120)
+    ready.append(keeper.ready)
+    assert "nobody answers" in keeper.reason
+    await ended(leading)
+    assert keeper.reason == "done by the leader"
     assert ready == [True, False, True, True]
 
 
-def test_who_does_not_lead_tells_no_state() -> None:
+async def test_who_does_not_lead_tells_no_state() -> None:
     """Only the leader knows it: two that tell different things would be an alert for nothing."""
     begun = stage()
 
-    async def work() -> None:
-        keeper = begun.keeper()
-        leading = asyncio.create_task(keeper.lead())
-        await asyncio.sleep(5)
-        assert begun.count("phase", phase="steady") == 1
-        assert begun.count("expiry_timestamp_seconds", certificate="leaf")
-        await ended(leading)
-        assert begun.count("phase", phase="steady") is None
-        assert begun.count("expiry_timestamp_seconds", certificate="leaf") is None
-        assert begun.count("writes_total", object="authority") == 2
-
-    virtual_time.run(work())
+    keeper = begun.keeper()
+    leading = asyncio.create_task(keeper.lead())
+    await asyncio.sleep(5)
+    assert begun.count("phase", phase="steady") == 1
+    assert begun.count("expiry_timestamp_seconds", certificate="leaf")
+    await ended(leading)
+    assert begun.count("phase", phase="steady") is None
+    assert begun.count("expiry_timestamp_seconds", certificate="leaf") is None
+    assert begun.count("writes_total", object="authority") == 2
 
 
-def test_a_leader_whose_clock_is_ahead_lets_clients_have_their_time() -> None:
+async def test_a_leader_whose_clock_is_ahead_lets_clients_have_their_time() -> None:
     """It counts by its own steady clock, from when it saw what the leader before it has written."""
     begun = stage()
 
-    async def work() -> None:
-        first = begun.keeper()
-        await until_waiting(first)
-        begun.memory.objects[AUTHORITY]["metadata"]["annotations"] = {names.ROTATE: "now"}
-        await until_waiting(first)
-        assert first.reason.startswith("published: waiting until every client")
-        begun.now += timedelta(minutes=10)
-        second = begun.keeper()
-        rest = await second.take_step()
-        assert second.reason.startswith("published: waiting until every client")
-        assert rest.seconds == TERMS.settle.total_seconds()
-        begun.passes(rest.seconds - 1)
-        assert (await second.take_step()).wakes
-        begun.passes(1)
-        assert not (await second.take_step()).wakes
-
-    virtual_time.run(work())
+    first = begun.keeper()
+    await until_waiting(first)
+    begun.memory.objects[AUTHORITY]["metadata"]["annotations"] = {names.ROTATE: "now"}
+    await until_waiting(first)
+    assert first.reason.startswith("published: waiting until every client")
+    begun.now += timedelta(minutes=10)
+    second = begun.keeper()
+    rest = await second.take_step()
+    assert second.reason.startswith("published: waiting until every client")
+    assert rest.seconds == TERMS.settle.total_seconds()
+    begun.passes(rest.seconds - 1)
+    assert (await second.take_step()).wakes
+    begun.passes(1)
+    assert not (await second.take_step()).wakes
 
 
 def kept(memory: Memory, path: str) -> dict[str, object]:
@@ -306,7 +281,7 @@ def test_only_a_newly_staged_authority_answers_the_request(
     memory = Memory()
     kept(memory, AUTHORITY)
     seen = seen_in(memory, Observed(before, None, renew_authority=True))
-    asyncio.run(carry_out(KeepAuthority(after, "why"), seen, INSTALLATION, memory))
+    asyncio.run(carry_out(KeepAuthority(after, "why"), seen, INSTALLATION, memory.client))
     assert is_renewal_requested(memory.objects[AUTHORITY]) != answers
 
 
@@ -317,11 +292,10 @@ def test_only_a_newly_staged_authority_answers_the_request(
 def test_only_a_new_leaf_answers_the_request(
     before: Serving | None, after: Serving, answers: bool
 ) -> None:
-    """Another bundle beside the same leaf does not."""
     memory = Memory()
     kept(memory, SERVING)
     seen = seen_in(memory, Observed(STEADY, before, renew_leaf=True))
-    asyncio.run(carry_out(KeepServing(after, "why"), seen, INSTALLATION, memory))
+    asyncio.run(carry_out(KeepServing(after, "why"), seen, INSTALLATION, memory.client))
     assert is_renewal_requested(memory.objects[SERVING]) != answers
 
 
@@ -330,14 +304,14 @@ def test_what_is_absent_is_created_and_what_is_there_replaced() -> None:
     memory = Memory()
     step = KeepServing(LEAF, "why")
     absent = seen_in(memory, Observed(STEADY, None))
-    asyncio.run(carry_out(step, absent, INSTALLATION, memory))
+    asyncio.run(carry_out(step, absent, INSTALLATION, memory.client))
     assert memory.objects[SERVING]["type"] == "kubernetes.io/tls"
     with pytest.raises(ClusterError, match="409"):
-        asyncio.run(carry_out(step, absent, INSTALLATION, memory))
+        asyncio.run(carry_out(step, absent, INSTALLATION, memory.client))
     there = seen_in(memory, Observed(STEADY, LEAF))
-    asyncio.run(carry_out(step, there, INSTALLATION, memory))
+    asyncio.run(carry_out(step, there, INSTALLATION, memory.client))
     with pytest.raises(ClusterError, match="409"):
-        asyncio.run(carry_out(step, there, INSTALLATION, memory))
+        asyncio.run(carry_out(step, there, INSTALLATION, memory.client))
     assert [verb for verb, _ in memory.writes] == ["create", "create", "replace", "replace"]
 
 
@@ -350,13 +324,13 @@ def test_only_configurations_that_need_it_are_written() -> None:
         memory.put(path, webhooks=[entry("one"), entry("two")])
     both = tuple((place, memory.objects[place.path]) for place in installation.places)
     seen = ObservedCertificates(Observed(STEADY, LEAF), None, None, both)
-    asyncio.run(carry_out(Publish(STEADY.bundle, "why"), seen, installation, memory))
+    asyncio.run(carry_out(Publish(STEADY.bundle, "why"), seen, installation, memory.client))
     assert memory.writes == [("patch", CONFIGURATION), ("patch", second.path)]
     # Wiped in one of them.
     memory.put(CONFIGURATION, webhooks=[entry("one")])
     both = tuple((place, memory.objects[place.path]) for place in installation.places)
     seen = ObservedCertificates(Observed(STEADY, LEAF), None, None, both)
-    asyncio.run(carry_out(Publish(STEADY.bundle, "why"), seen, installation, memory))
+    asyncio.run(carry_out(Publish(STEADY.bundle, "why"), seen, installation, memory.client))
     assert memory.writes[2:] == [("patch", CONFIGURATION)]
 
 
@@ -368,7 +342,6 @@ def test_every_error_has_one_of_the_metrics_names(status: int | None) -> None:
 
 @pytest.mark.parametrize("status", CURES)
 def test_the_servers_message_comes_before_the_cure(status: int) -> None:
-    """If there is one."""
     words = describe_error(ClusterError("its own words", status=status))
     assert words.startswith("its own words")
     assert CURES[status] in words

@@ -71,7 +71,6 @@ def test_an_empty_cluster_gives_an_empty_observation() -> None:
 
 
 def test_the_observation_has_the_objects_as_they_were_read() -> None:
-    """For their versions."""
     memory = Memory()
     secret(memory, AUTHORITY, KEPT.data())
     secret(memory, SERVING, LEAF.data())
@@ -87,7 +86,6 @@ def test_the_observation_has_the_objects_as_they_were_read() -> None:
 
 
 def test_requests_and_garbage_are_distinguished() -> None:
-    """Each of its own Secret."""
     memory = Memory()
     secret(memory, AUTHORITY, {"tls.crt": b"garbage"}, **{names.ROTATE: "now"})
     secret(memory, SERVING, {"tls.crt": b"garbage"})
@@ -124,7 +122,6 @@ def test_of_two_errors_the_first_is_reported() -> None:
 
 
 def piece(*endpoints: dict[str, Any], ports: Any = (HTTPS,)) -> dict[str, Any]:
-    """An EndpointSlice."""
     return {"addressType": "IPv4", "endpoints": list(endpoints), "ports": ports}
 
 
@@ -200,19 +197,16 @@ def serving(folder: Path, *, wants_certificate: bool = False) -> tuple[ssl.SSLCo
 
 
 @pytest.mark.parametrize("wants_certificate", [False, True])
-def test_the_leaf_is_shown_for_any_issuer(tmp_path: Path, wants_certificate: bool) -> None:
+async def test_the_leaf_is_shown_for_any_issuer(tmp_path: Path, wants_certificate: bool) -> None:
     """It is compared and not trusted; a server that wants to know its clients tells it too."""
     context, number = serving(tmp_path, wants_certificate=wants_certificate)
 
-    async def ask() -> int | None:
-        async with server(context) as address:
-            return await serial_number(address, NAME)
-
-    assert asyncio.run(ask()) == number
+    async with server(context) as address:
+        result = await serial_number(address, NAME)
+    assert result == number
 
 
-def test_the_name_that_the_api_server_asks_for_is_asked_for(tmp_path: Path) -> None:
-    """A server may have several leaves."""
+async def test_the_name_that_the_api_server_asks_for_is_asked_for(tmp_path: Path) -> None:
     context, _ = serving(tmp_path)
     asked: list[str | None] = []
 
@@ -221,28 +215,20 @@ def test_the_name_that_the_api_server_asks_for_is_asked_for(tmp_path: Path) -> N
 
     context.sni_callback = note
 
-    async def ask() -> None:
-        async with server(context) as address:
-            await serial_number(address, NAME)
-
-    asyncio.run(ask())
+    async with server(context) as address:
+        await serial_number(address, NAME)
     assert asked == [NAME]
 
 
-def test_who_does_not_answer_presents_nothing() -> None:
+async def test_who_does_not_answer_presents_nothing() -> None:
     """Nobody there; somebody who is silent; an address that is none."""
-
-    async def ask() -> None:
-        async with server(None) as address:
-            assert await serial_number(address, NAME, patience=0.05) is None
-        assert await serial_number(address, NAME) is None
-        assert await serial_number(Address("no address at all", 1), NAME) is None
-
-    asyncio.run(ask())
+    async with server(None) as address:
+        assert await serial_number(address, NAME, patience=0.05) is None
+    assert await serial_number(address, NAME) is None
+    assert await serial_number(Address("no address at all", 1), NAME) is None
 
 
 def test_all_are_asked_some_at_once() -> None:
-    """In order, and no more than AT_ONCE at a time."""
     busy, most = 0, 0
 
     async def ask(address: Address) -> int | None:

@@ -10,6 +10,7 @@ from tests.controller.runs import refused
 from webhook import names
 from webhook.controller.policies.status_writer import Stored, StoredObjects, stored
 from webhook.kube.cache import Change
+from webhook.kube.client import Client
 
 Json = dict[str, Any]
 
@@ -46,6 +47,11 @@ class Cluster:
         """Itself, as what watches."""
         return cast(StoredObjects, self)
 
+    @property
+    def writer(self) -> Client:
+        """Itself, as what writes."""
+        return cast(Client, self)
+
     def subscribe(self, listener: Callable[[Change[Stored]], None]) -> None:
         self.listeners.append(listener)
 
@@ -64,7 +70,6 @@ class Cluster:
         self.put(raw)
 
     def put(self, raw: Json) -> None:
-        """As the watch tells of it."""
         name = raw["metadata"]["name"]
         before = self.get(names.PLACEMENT_POLICIES, name)
         self.raw[name] = raw

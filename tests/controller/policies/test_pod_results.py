@@ -30,7 +30,6 @@ WORLD = World(
 
 
 def pod(**metadata: Any) -> dict[str, Any]:
-    """A stored pod of a run."""
     own = {"name": "p", "namespace": "research", "uid": "1", "labels": {names.RUN: "r"}}
     return {
         "metadata": {**own, **metadata},
@@ -65,7 +64,6 @@ def test_other_pods_are_in_no_report(other: dict[str, Any]) -> None:
 
 
 def test_a_pod_that_cannot_be_judged_is_an_error() -> None:
-    """And does not end the pass."""
     broken = pod()
     broken["spec"]["tolerations"] = "all"
     judged = judge_pod(broken, WORLD, None, led=False)
@@ -94,7 +92,6 @@ def replica(role: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("order", [("worker", "master"), ("master", "worker"), ("worker",)])
 def test_the_first_worker_leads_where_no_pod_leads_by_its_role(order: tuple[str, ...]) -> None:
-    """Whichever of them is read first."""
     judge = PodJudge(replace(WORLD, policies=load({"p.yaml": LEADERS.encode()}).policies), None)
     found = [*judge.judge([replica(role) for role in order]), *judge.judge_rest()]
     tried = {

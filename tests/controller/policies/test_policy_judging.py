@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
 
@@ -35,7 +36,6 @@ class View:
         return self.said
 
     def become(self, *nodes: Node) -> None:
-        """The cluster has these nodes now."""
         self.known = nodes
         for listener in self.listeners:
             listener()
@@ -49,39 +49,32 @@ class Classes:
         self.listeners: list[Callable[[], None]] = []
 
     def by_kind(self) -> Mapping[str, Mapping[str, Any]]:
-        """They have names, and nothing else."""
         return {kind: {name: {} for name in names} for kind, names in self.known.items()}
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Remember whom to call."""
         self.listeners.append(listener)
 
     def become(self, **known: Sequence[str]) -> None:
-        """The cluster has these now."""
         self.known = known
         for listener in self.listeners:
             listener()
 
 
-def play(
-    cluster: Cluster,
-    view: View,
-    story: Callable[[Judging, list[int]], Awaitable[None]],
-    classes: Classes | None = None,
-) -> None:
-    """Judge beside a story, which is told how often there was news."""
-
-    async def work() -> None:
-        news: list[int] = []
-        judging = Judging(cluster.watched, view, classes or Classes(), lambda: news.append(1))
-        tasks = [asyncio.create_task(each()) for each in (judging.judge, judging.survey)]
-        await story(judging, news)
-        for task in tasks:
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    asyncio.run(work())
+@asynccontextmanager
+async def started(
+    cluster: Cluster, view: View, classes: Classes | None = None
+) -> AsyncIterator[tuple[Judging, list[int]]]:
+    """One that judges, and a list that is as long as there was news."""
+    news: list[int] = []
+    judging = Judging(
+        cluster.watched, cast(Any, view), cast(Any, classes or Classes()), lambda: news.append(1)
+    )
+    tasks = [asyncio.create_task(each()) for each in (judging.judge, judging.survey)]
+    yield judging, news
+    for task in tasks:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 def said(judging: Judging) -> tuple[str, str, str]:
@@ -90,11 +83,11 @@ def said(judging: Judging) -> tuple[str, str, str]:
     return str(generation), found.status, found.reason
 
 
-def test_an_edit_is_judged_and_a_status_is_not() -> None:
+async def test_an_edit_is_judged_and_a_status_is_not() -> None:
     """What the controller writes itself is no news to it."""
     cluster = Cluster(raw_policy("a"))
 
-    async def story(judging: Judging, news: list[int]) -> None:
+    async with started(cluster, View()) as (judging, news):
         await until(lambda: PLACE in judging.acceptance.conditions)
         assert said(judging) == ("1", "True", "Accepted")
         cluster.put(raw_policy("a", version=6, status={"podsDecided": 3}))
@@ -105,14 +98,12 @@ def test_an_edit_is_judged_and_a_status_is_not() -> None:
         cluster.put(edited)
         await until(lambda: said(judging) == ("2", "False", "InvalidPolicy"))
 
-    play(cluster, View(), story)
 
-
-def test_nodes_are_waited_for_unless_they_cannot_be_had() -> None:
+async def test_nodes_are_waited_for_unless_they_cannot_be_had() -> None:
     """At first nothing is said of them; that they are not known only if that is an answer."""
     cluster, view = Cluster(raw_policy("a")), View()
 
-    async def story(judging: Judging, _: list[int]) -> None:
+    async with started(cluster, view) as (judging, _):
         await until(lambda: PLACE in judging.acceptance.conditions)
         await asyncio.sleep(0.5)
         assert judging.satisfied == {}
@@ -127,19 +118,15 @@ def test_nodes_are_waited_for_unless_they_cannot_be_had() -> None:
         await until(lambda: judging.satisfied[PLACE][1].reason == "NodesFound")
         assert judging.satisfied[PLACE][0] == ("uid-a", 1)
 
-    play(cluster, view, story)
 
-
-def test_a_class_that_the_cluster_does_not_have_is_in_the_status() -> None:
+async def test_a_class_that_the_cluster_does_not_have_is_in_the_status() -> None:
     """Every pod that the policy matches is refused, until somebody creates it."""
     policy = raw_policy("a", defaults={"priorityClassName": "urgent"})
     classes = Classes(PriorityClass=["other"])
 
-    async def story(judging: Judging, _news: list[int]) -> None:
+    async with started(Cluster(policy), View(), classes) as (judging, _news):
         await until(lambda: PLACE in judging.acceptance.conditions)
         assert said(judging) == ("1", "True", "AcceptedWithErrors")
         mentions(judging.acceptance.conditions[PLACE][1].message, "PriorityClass 'urgent'")
         classes.become(PriorityClass=["urgent"])
         await until(lambda: said(judging) == ("1", "True", "Accepted"))
-
-    play(Cluster(policy), View(), story, classes)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +13,7 @@ from webhook import names
 from webhook.controller.policies.report_documents import NAME, collection
 from webhook.controller.policies.report_writer import PodReports
 from webhook.errors import ClusterError
-from webhook.placement.nodes import Node
+from webhook.kube.watched_objects import NodeView
 from webhook.policy.load import load
 
 Json = dict[str, Any]
@@ -23,19 +22,10 @@ Json = dict[str, Any]
 POLICIES = load({}).policies
 
 
-class Unwatched:
-    """Nodes that nobody may watch."""
-
-    def nodes(self) -> list[Node] | None:
-        """None are known."""
-        return None
-
-    def trouble(self) -> str:
-        """The reason."""
-        return "you may not list nodes"
-
-    def subscribe(self, listener: Callable[[], None]) -> None:
-        """Nothing changes."""
+# Nodes that nobody may watch.
+UNWATCHED = cast(
+    NodeView, SimpleNamespace(nodes=lambda: None, trouble=lambda: "you may not list nodes")
+)
 
 
 class Cluster:
@@ -49,7 +39,6 @@ class Cluster:
         self.writes: list[tuple[str, str]] = []
 
     async def serve(self, request: Request, answer: Answer) -> None:
-        """Answer one request."""
         if request.path == collection() and self.is_defined:
             await answer.json(_list(self.reports.values()))
         elif request.path == "/api/v1/namespaces":
@@ -95,7 +84,7 @@ def _pod(namespace: str) -> Json:
     return {"metadata": metadata, "spec": {"containers": []}, "status": {}}
 
 
-def test_a_report_in_a_namespace_that_ends_is_written_and_removed_with_its_last_pod(
+async def test_a_report_in_a_namespace_that_ends_is_written_and_removed_with_its_last_pod(
     tmp_path: Path,
 ) -> None:
     """A namespace may be Terminating for days; no report is created in it."""
@@ -104,29 +93,22 @@ def test_a_report_in_a_namespace_that_ends_is_written_and_removed_with_its_last_
     cluster.ending = ["busy", "new", "empty"]
     cluster.reports = {each: _report(each) for each in ("busy", "empty")}
 
-    async def work() -> None:
-        async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
-            reports = PodReports(client, client, lambda: POLICIES, Unwatched())
-            await reports.write_all(POLICIES)
-            assert reports.state.startswith("1 policy reports")
-
-    asyncio.run(work())
+    async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
+        reports = PodReports(client, client, lambda: POLICIES, UNWATCHED)
+        await reports.write_all(POLICIES)
+        assert reports.state.startswith("1 policy reports")
     assert cluster.writes == [("PUT", "busy"), ("DELETE", "empty")]
 
 
-def test_reports_do_not_count_after_their_definition_is_deleted(tmp_path: Path) -> None:
-    """They are deleted with it."""
+async def test_reports_do_not_count_after_their_definition_is_deleted(tmp_path: Path) -> None:
     cluster = Cluster()
     cluster.pods = ["busy"]
 
-    async def work() -> None:
-        async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
-            reports = PodReports(client, client, lambda: POLICIES, Unwatched())
+    async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
+        reports = PodReports(client, client, lambda: POLICIES, UNWATCHED)
+        await reports.write_all(POLICIES)
+        assert reports.state.startswith("1 policy reports")
+        cluster.is_defined = False
+        with pytest.raises(ClusterError, match="does not serve policyreports"):
             await reports.write_all(POLICIES)
-            assert reports.state.startswith("1 policy reports")
-            cluster.is_defined = False
-            with pytest.raises(ClusterError, match="does not serve policyreports"):
-                await reports.write_all(POLICIES)
-            assert reports.state == "no policy reports"
-
-    asyncio.run(work())
+        assert reports.state == "no policy reports"

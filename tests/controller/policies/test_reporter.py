@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,12 @@ from tests.controller.policies.memory import Json, raw_policy
 from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
 from webhook import names
 from webhook.controller.policies import reporter as reporter_module
-from webhook.controller.policies.reporter import FOLLOWS, PolicyReporter
+from webhook.controller.policies.reporter import (
+    FOLLOWS,
+    PolicyReporter,
+    ReplicaReports,
+    poll_replicas,
+)
 from webhook.kube.webhook_replicas import Replica
 
 
@@ -29,7 +35,6 @@ async def unknown(_: Request, answer: Answer) -> None:
 
 
 async def broken() -> Sequence[Replica]:
-    """A bug."""
     raise RuntimeError("a bug")
 
 
@@ -37,80 +42,68 @@ async def broken() -> Sequence[Replica]:
     ("handler", "words"),
     [(refuses, "list and watch"), (unknown, "give it the definition")],
 )
-def test_a_missing_object_is_reported_and_waited_for(
+async def test_a_missing_object_is_reported_and_waited_for(
     handler: object, words: str, tmp_path: Path
 ) -> None:
     """In the readiness detail, with the cure."""
-
-    async def work() -> None:
-        async with fake_api(handler) as api, client_of(api, tmp_path) as client:  # type: ignore[arg-type]
-            reporter = PolicyReporter(client, client, broken)
-            assert reporter.reason == FOLLOWS
-            task = asyncio.create_task(reporter.lead())
-            await until(lambda: words in reporter.reason)
-            assert "no object judged yet" in reporter.reason
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert reporter.reason == FOLLOWS
-
-    asyncio.run(work())
+    async with fake_api(handler) as api, client_of(api, tmp_path) as client:  # type: ignore[arg-type]
+        reporter = PolicyReporter(client, client, broken)
+        assert reporter.reason == FOLLOWS
+        task = asyncio.create_task(reporter.lead())
+        await until(lambda: words in reporter.reason)
+        assert "no object judged yet" in reporter.reason
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert reporter.reason == FOLLOWS
 
 
 async def empty(request: Request, answer: Answer) -> None:
-    """An API server that has nothing."""
     if request.is_watch:
         await answer.begin()
         await asyncio.sleep(3600)
     await answer.json({"metadata": {"resourceVersion": "5"}, "items": []})
 
 
-def test_a_bug_ends_neither_the_lead_nor_the_other_parts(
+async def test_a_bug_ends_neither_the_lead_nor_the_other_parts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is in the log, and what failed begins again later."""
-
-    async def work() -> None:
-        async with fake_api(empty) as api, client_of(api, tmp_path) as client:
-            reporter = PolicyReporter(client, client, broken)
-            task = asyncio.create_task(reporter.lead())
-            with caplog.at_level(logging.ERROR):
-                await until(lambda: "this is a bug" in caplog.text)
-            assert not task.done()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    asyncio.run(work())
+    async with fake_api(empty) as api, client_of(api, tmp_path) as client:
+        reporter = PolicyReporter(client, client, broken)
+        task = asyncio.create_task(reporter.lead())
+        with caplog.at_level(logging.ERROR):
+            await until(lambda: "this is a bug" in caplog.text)
+        assert not task.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
-def test_a_leader_that_stops_writes_its_counts(
+async def test_a_leader_that_stops_writes_its_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever leads next counts on from what is written."""
     monkeypatch.setattr(reporter_module, "LAST_WRITES", 60.0)
     world = World(raw_policy("p"))
 
-    async def work() -> None:
-        async with (
-            fake_api(world.serve) as api,
-            fake_api(world.metrics) as replica,
-            client_of(api, tmp_path) as client,
-        ):
-            port = int(replica.url.rpartition(":")[2])
+    async with (
+        fake_api(world.serve) as api,
+        fake_api(world.metrics) as replica,
+        client_of(api, tmp_path) as client,
+    ):
+        port = int(replica.url.rpartition(":")[2])
 
-            async def replicas() -> Sequence[Replica]:
-                return [Replica("w", "w", "127.0.0.1", port, leaving=False)]
+        async def replicas() -> Sequence[Replica]:
+            return [Replica("w", "w", "127.0.0.1", port, leaving=False)]
 
-            reporter = PolicyReporter(client, client, replicas, interval=3600.0)
-            task = asyncio.create_task(reporter.lead())
-            await until(lambda: "servedHashes" in world.status)
-            world.decided += 7
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    asyncio.run(work())
+        reporter = PolicyReporter(client, client, replicas, interval=3600.0)
+        task = asyncio.create_task(reporter.lead())
+        await until(lambda: "servedHashes" in world.status)
+        world.decided += 7
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
     assert world.status["podsDecided"] == 7
 
 
@@ -123,7 +116,6 @@ class World:
 
     @property
     def status(self) -> Json:
-        """The policy's, as it was written last."""
         found: Json = self.policy.get("status") or {}
         return found
 
@@ -140,10 +132,78 @@ class World:
             await empty(request, answer)
 
     async def metrics(self, _: Request, answer: Answer) -> None:
-        """What the replica says."""
         policy = self.policy["metadata"]["name"]
         text = (
             'fairlead_policy_set_info{hash="abc"} 1.0\nprocess_start_time_seconds 1.7e9\n'
             f'fairlead_decisions_total{{policy="{policy}",result="placed"}} {self.decided}\n'
         )
         await answer.raw(text.encode())
+
+
+TEXT = b"""# HELP fairlead_policy_set_info The policy set in force.
+fairlead_policy_set_info{hash="abc"} 1.0
+process_start_time_seconds 1.7e9
+fairlead_decisions_total{policy="p",result="placed"} 3.0
+"""
+
+
+async def good(request: Request, answer: Answer) -> None:
+    """Metrics, as the webhook has them."""
+    assert (request.method, request.path) == ("GET", "/metrics")
+    await answer.raw(TEXT)
+
+
+async def other(_: Request, answer: Answer) -> None:
+    """Something else that listens there."""
+    await answer.raw(b'fairlead_decisions_total{policy="p"} many\n')
+
+
+async def failing(_: Request, answer: Answer) -> None:
+    """A replica in trouble."""
+    await answer.raw(TEXT, 500)
+
+
+async def elsewhere(_: Request, answer: Answer) -> None:
+    """It is not followed, for it could lead anywhere."""
+    await answer.raw(b"", 302, Location="http://example.invalid/metrics")
+
+
+async def silent(_: Request, answer: Answer) -> None:
+    """It begins, and never ends."""
+    await answer.begin()
+    await asyncio.sleep(3600)
+
+
+def look(*handlers: object) -> ReplicaReports:
+    """Ask one replica for each handler, and one more that is not there."""
+
+    async def work() -> ReplicaReports:
+        async with AsyncExitStack() as stack:
+            replicas = [Replica("gone", "gone", "127.0.0.1", 1, leaving=False)]
+            for handler in handlers:
+                api = await stack.enter_async_context(fake_api(handler))  # type: ignore[arg-type]
+                name = handler.__name__  # type: ignore[attr-defined]
+                port = int(api.url.rpartition(":")[2])
+                replicas.append(Replica(name, name, "127.0.0.1", port, leaving=False))
+
+            async def found() -> Sequence[Replica]:
+                return replicas
+
+            return await poll_replicas(found, patience=3.0)
+
+    return asyncio.run(work())
+
+
+def test_each_replica_that_answers_is_reported() -> None:
+    seen = look(good, other, failing, elsewhere, silent)
+    assert [each.key for each in seen.replicas] == [
+        "gone",
+        "good",
+        "other",
+        "failing",
+        "elsewhere",
+        "silent",
+    ]
+    assert list(seen.reports) == ["good"]
+    report = seen.reports["good"]
+    assert (report.hash, report.counts["p"].decided) == ("abc", 3)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from copy import deepcopy
 
 import pytest
@@ -17,6 +18,8 @@ from webhook.controller.policies.status_writer import PACES, SPACING, StatusWrit
 from webhook.errors import ClusterError, NotLeading
 from webhook.judgement.reporting.statuses import Due, Urgency
 from webhook.policy.status_model import PolicyStatus
+
+pytestmark = pytest.mark.virtual_time
 
 
 class Wanted:
@@ -36,42 +39,35 @@ class Wanted:
         return found
 
 
-def play(cluster: Cluster, story: Callable[[StatusWriter, Wanted], Awaitable[None]]) -> None:
-    """Run a writer beside a story, in time that passes as fast as one can think."""
-
-    async def work() -> None:
-        wanted = Wanted(cluster)
-        writer = StatusWriter(
-            cluster, cluster.watched, wanted.due, interval=60.0, clock=virtual_time.now
-        )
-        task = asyncio.create_task(writer.run())
-        await story(writer, wanted)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    virtual_time.run(work())
+@asynccontextmanager
+async def writing(cluster: Cluster) -> AsyncIterator[tuple[StatusWriter, Wanted]]:
+    wanted = Wanted(cluster)
+    writer = StatusWriter(
+        cluster.writer, cluster.watched, wanted.due, interval=60.0, clock=virtual_time.now
+    )
+    task = asyncio.create_task(writer.run())
+    yield writer, wanted
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
-def test_what_does_not_differ_is_never_written() -> None:
-    """Not even when it is looked at again and again."""
+async def test_what_does_not_differ_is_never_written() -> None:
     cluster = Cluster(raw_policy("a"))
 
-    async def story(writer: StatusWriter, _: Wanted) -> None:
+    async with writing(cluster) as (writer, _):
         await asyncio.sleep(1)
         for _again in range(10):
             writer.wake()
             await asyncio.sleep(100)
 
-    play(cluster, story)
     assert cluster.writes == ["a"]
 
 
-def test_counts_are_written_once_a_minute() -> None:
-    """However often they change."""
+async def test_counts_are_written_once_a_minute() -> None:
     cluster = Cluster(raw_policy("a"))
 
-    async def story(writer: StatusWriter, wanted: Wanted) -> None:
+    async with writing(cluster) as (writer, wanted):
         await asyncio.sleep(1)
         wanted.urgency = "counts"
         for second in range(300):
@@ -79,15 +75,14 @@ def test_counts_are_written_once_a_minute() -> None:
             writer.wake()
             await asyncio.sleep(1)
 
-    play(cluster, story)
     assert len(cluster.writes) == 1 + 5
 
 
-def test_what_is_shared_is_written_slowly_and_what_is_urgent_overtakes_it() -> None:
+async def test_what_is_shared_is_written_slowly_and_what_is_urgent_overtakes_it() -> None:
     """One edit changes the hash that every status shows."""
     cluster = Cluster(*(raw_policy(f"p{at:03}") for at in range(100)))
 
-    async def story(writer: StatusWriter, wanted: Wanted) -> None:
+    async with writing(cluster) as (writer, wanted):
         await asyncio.sleep(100 / PACES["now"] + 1)
         assert len(cluster.writes) == 100
         cluster.writes.clear()
@@ -100,34 +95,32 @@ def test_what_is_shared_is_written_slowly_and_what_is_urgent_overtakes_it() -> N
         writer.wake()
         await asyncio.sleep(100 / PACES["now"] + 1)
 
-    play(cluster, story)
     assert sorted(cluster.writes) == sorted(cluster.raw)
 
 
-def test_a_conflicting_status_writer_causes_no_tight_loop() -> None:
+async def test_a_conflicting_status_writer_causes_no_tight_loop() -> None:
     """What they write is put right, twice a second at most."""
     cluster = Cluster(raw_policy("a"))
 
-    async def story(_: StatusWriter, wanted: Wanted) -> None:
+    async with writing(cluster) as (_, wanted):
         wanted.pods["a"] = 7
         for _again in range(200):
             cluster.version += 1
             cluster.put(raw_policy("a", version=cluster.version, status={"podsDecided": 1}))
             await asyncio.sleep(0.01)
 
-    play(cluster, story)
     assert 2 <= len(cluster.writes) <= 2 / SPACING + 2
 
 
 @pytest.mark.parametrize("refusal", [refused(404, "NotFound"), refused(409, "Conflict")])
-def test_an_object_that_changed_or_was_deleted_meanwhile_is_not_an_error(
+async def test_an_object_that_changed_or_was_deleted_meanwhile_is_not_an_error(
     refusal: ClusterError,
 ) -> None:
     """The watch tells of it; the others are written."""
     cluster = Cluster(raw_policy("a"), raw_policy("b"))
     cluster.refusals["a"] = refusal
 
-    async def story(writer: StatusWriter, _: Wanted) -> None:
+    async with writing(cluster) as (writer, _):
         await asyncio.sleep(2)
         assert writer.trouble == ""
         assert "status" in cluster.raw["b"]
@@ -138,15 +131,12 @@ def test_an_object_that_changed_or_was_deleted_meanwhile_is_not_an_error(
         await asyncio.sleep(2)
         assert "status" in cluster.raw["a"]
 
-    play(cluster, story)
 
-
-def test_one_object_that_is_refused_does_not_keep_the_others() -> None:
-    """It is said, and tried again."""
+async def test_one_object_that_is_refused_does_not_keep_the_others() -> None:
     cluster = Cluster(raw_policy("a"), raw_policy("b"))
     cluster.refusals["a"] = refused(403, "Forbidden", "a may not be written")
 
-    async def story(writer: StatusWriter, _: Wanted) -> None:
+    async with writing(cluster) as (writer, _):
         await asyncio.sleep(10)
         assert "a may not be written" in writer.trouble
         assert "status" in cluster.raw["b"]
@@ -155,16 +145,14 @@ def test_one_object_that_is_refused_does_not_keep_the_others() -> None:
         assert writer.trouble == ""
         assert "status" in cluster.raw["a"]
 
-    play(cluster, story)
-
 
 @pytest.mark.parametrize("refusal", [refused(503, "ServiceUnavailable"), ClusterError("no route")])
-def test_an_api_server_in_trouble_is_left_alone_for_a_while(refusal: ClusterError) -> None:
+async def test_an_api_server_in_trouble_is_left_alone_for_a_while(refusal: ClusterError) -> None:
     """Everything is written once it is back."""
     cluster = Cluster(*(raw_policy(f"p{at}") for at in range(20)))
     cluster.refusals = dict.fromkeys(cluster.raw, refusal)
 
-    async def story(writer: StatusWriter, _: Wanted) -> None:
+    async with writing(cluster) as (writer, _):
         await asyncio.sleep(60)
         assert writer.trouble
         assert len(cluster.writes) < 20
@@ -172,38 +160,32 @@ def test_an_api_server_in_trouble_is_left_alone_for_a_while(refusal: ClusterErro
         await asyncio.sleep(60)
         assert all("status" in each for each in cluster.raw.values())
 
-    play(cluster, story)
 
-
-def test_who_does_not_lead_any_more_says_nothing() -> None:
+async def test_who_does_not_lead_any_more_says_nothing() -> None:
     """Whoever leads now writes what there is to write."""
     cluster = Cluster(raw_policy("a"))
     cluster.refusals["a"] = NotLeading("another may hold the lease")
 
-    async def story(writer: StatusWriter, _: Wanted) -> None:
+    async with writing(cluster) as (writer, _):
         await asyncio.sleep(10)
         assert writer.trouble == ""
 
-    play(cluster, story)
     assert "status" not in cluster.raw["a"]
 
 
-def test_the_last_status_is_written_at_the_end() -> None:
+async def test_the_last_status_is_written_at_the_end() -> None:
     """Once, what is urgent first; what the API server refuses of one keeps no other."""
     cluster = Cluster(raw_policy("a"), raw_policy("b"), raw_policy("c"))
 
-    async def work() -> None:
-        wanted = Wanted(cluster)
-        writer = StatusWriter(cluster, cluster.watched, wanted.due, clock=virtual_time.now)
-        await writer.write_once()
-        wanted.urgency, wanted.pods = "counts", dict.fromkeys("abc", 7)
-        cluster.refusals["a"] = refused(403, "Forbidden", "a may not be written")
-        await writer.write_once()
-        cluster.refusals = dict.fromkeys("abc", ClusterError("no route"))
-        wanted.pods = dict.fromkeys("abc", 8)
-        await writer.write_once()
-
-    virtual_time.run(work())
+    wanted = Wanted(cluster)
+    writer = StatusWriter(cluster.writer, cluster.watched, wanted.due, clock=virtual_time.now)
+    await writer.write_once()
+    wanted.urgency, wanted.pods = "counts", dict.fromkeys("abc", 7)
+    cluster.refusals["a"] = refused(403, "Forbidden", "a may not be written")
+    await writer.write_once()
+    cluster.refusals = dict.fromkeys("abc", ClusterError("no route"))
+    wanted.pods = dict.fromkeys("abc", 8)
+    await writer.write_once()
     assert cluster.writes == [*"abc", *"abc", "a"]
     counted = [cluster.raw[name]["status"]["podsDecided"] for name in "abc"]
     assert counted == [0, 7, 7]

@@ -13,9 +13,13 @@ from tests.installation.doctor.cluster_states import (
     text_of,
 )
 from tests.wording import Wording, mentions
-from webhook.installation.doctor.cluster_state import ClusterState, ReadKind
+from webhook.installation.doctor.cluster_state import ClusterState, ReadKind, Right
 from webhook.installation.doctor.diagnose import CHECKS, diagnose
+from webhook.installation.doctor.pod_checks import selector_query
+from webhook.installation.doctor.policy_checks import needed
+from webhook.installation.manifests import render
 from webhook.installation.object_kinds import key_of
+from webhook.interception import webhooks
 
 
 def test_of_a_good_installation_nothing_is_wrong() -> None:
@@ -62,6 +66,52 @@ def test_checks_have_names_of_their_own() -> None:
     """And each says what it looks at."""
     assert len({check.name for check in CHECKS}) == len(CHECKS)
     assert all(check.judge.__doc__ for check in CHECKS)
+
+
+def test_what_runs_outside_of_the_cluster_is_unknown() -> None:
+    """As in a sandbox; with programs in the cluster, their policies alone are."""
+    outside = {**configuration(), "webhooks": webhooks(url="https://192.0.2.1/mutate")}
+    alone = seen(configuration=outside, deployments={}, endpoints=[], leader="", judging=None)
+    unread = {each.name for each in diagnose(alone) if each.unread and not each.findings}
+    assert unread == {
+        *("watches", "endpoints", "certificates", "trust", "leader", "policies"),
+        "agents",
+    }
+    (outcome,) = [e for e in diagnose(seen(configuration=outside)) if e.name == "policies"]
+    assert (outcome.findings, outcome.unread) == ((), (ReadKind.SERVED,))
+
+
+def test_without_the_nodes_it_is_unknown_where_a_daemon_set_runs() -> None:
+    """A requirement may keep it from some of them."""
+    there = seen(unread={ReadKind.NODES: "forbidden"})
+    (outcome,) = [each for each in diagnose(there) if each.name == "agents"]
+    assert outcome.unread == (ReadKind.NODES,)
+
+
+def test_a_selector_is_written_as_queries_have_it() -> None:
+    """Labels and expressions."""
+    selector = {
+        "matchLabels": {"a": "b"},
+        "matchExpressions": [
+            {"key": "c", "operator": "In", "values": ["d", "e"]},
+            {"key": "f", "operator": "NotIn", "values": ["g"]},
+            {"key": "h", "operator": "Exists"},
+            {"key": "i", "operator": "DoesNotExist"},
+        ],
+    }
+    assert selector_query(selector) == "a in (b),c in (d,e),f notin (g),h,!i"
+
+
+def test_what_a_program_needs_is_what_its_roles_grant() -> None:
+    """In one namespace by a Role, everywhere by a ClusterRole; by name where they say so."""
+    found = needed(render().values())
+    assert set(found) == {"fairlead-controller", "fairlead-webhook"}
+    serving = Right("watch", "", "secrets", "fairlead-webhook-tls", "fairlead-system")
+    assert serving in found["fairlead-webhook"]
+    assert Right("update", "fairlead.dev", "runs/status") in found["fairlead-controller"]
+    reads = ("get", "list", "watch")
+    written = [each for each in found["fairlead-webhook"] if each.verb not in reads]
+    assert written == [Right("create", "", "events")]
 
 
 def by_helm(value: Json, release: str = "") -> Json:

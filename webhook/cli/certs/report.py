@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,20 +21,21 @@ from webhook.controller.certificates.certificate_objects import (
     is_renewal_requested,
 )
 from webhook.errors import PassOver
+from webhook.installation.doctor.cluster_state import error
+from webhook.installation.doctor.program_checks import judge_serving, judge_trust, keeper_of
 from webhook.kube.watched_objects import data_of
 from webhook.times import elapsed, format_span, to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from cryptography import x509
 
+    from webhook.installation.doctor.cluster_state import Finding
     from webhook.kube.client import Client
 
-# A controller checks once a minute. The rest is time to start one.
-OVERDUE: Final = timedelta(hours=1)
 _OF_PODS: Final = "MutatingWebhookConfiguration "
-_KEEPER: Final = "Does a controller run with --certificates? Check its log"
 # Enough of 32 digits to distinguish serial numbers.
 _DIGITS: Final = 12
 _INDENT: Final = 2
@@ -213,62 +213,37 @@ def by_cert_manager(state: CertificateState) -> bool:
 
 
 def problems(state: CertificateState, now: datetime) -> list[str]:
-    """Return all current problems. Objects that may not be read are not checked."""
-    return [*_kept(state, now), *_published(state)]
+    """Return all current problems, with cures. Objects that may not be read are not checked."""
+    return [f"{each.what}. Cure: {each.cure}" for each in _findings(state, now)]
 
 
-def _kept(state: CertificateState, now: datetime) -> Iterator[str]:
-    authority, serving = state.kept_authority, state.kept_serving
-    if authority and authority.signing:
-        yield from _life("the authority", authority.signing.check(), now)
-    elif authority is None and not state.authority.hidden and not by_cert_manager(state):
+def _findings(state: CertificateState, now: datetime) -> Iterator[Finding]:
+    installation, namespace = state.installation, state.installation.namespace
+    keeper = keeper_of(cert_manager=by_cert_manager(state), namespace=namespace)
+    if state.kept_authority is None and not state.authority.hidden and not by_cert_manager(state):
         how = "cannot be read as an authority" if state.authority.raw else "is not there"
-        name = state.installation.authority
-        yield f"the Secret {name} {how}, and will be created again. {_KEEPER}"
-    name = state.installation.serving
-    if serving is None:
-        if not state.serving.hidden:
-            how = "holds no leaf with its key" if state.serving.raw else "is not there"
-            yield f"the Secret {name} {how}. {_KEEPER}"
-        return
-    leaf = serving.leaf.check()
-    yield from _life("the leaf", leaf, now)
-    if signer(leaf, certificates(serving.bundle)) is None:
-        yield (f"none of the authorities in the Secret {name} signed the leaf: new handshakes fail")
-
-
-def _life(what: str, certificate: x509.Certificate, now: datetime) -> Iterator[str]:
-    if certificate.not_valid_after_utc <= now:
-        yield f"{what} has expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
-    elif certificate.not_valid_before_utc > now:
-        yield (
-            f"{what} is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC:"
-            " compare the clocks of the nodes"
-        )
-    elif renewal_time(certificate) + OVERDUE < now:
-        yield f"{what} should have been renewed by {renewal_time(certificate):%Y-%m-%d}. {_KEEPER}"
-
-
-def _published(state: CertificateState) -> Iterator[str]:
+        where = f"Secret {namespace}/{installation.authority}"
+        yield error(f"the {where} {how}, and will be created again", keeper.why)
+    serving = data_of(state.serving.raw) if state.serving.raw else None
+    if not state.serving.hidden:
+        where = f"Secret {namespace}/{installation.serving}"
+        found = [*judge_serving(serving, where, installation.server_name, keeper, now)]
+        yield from found
+        if serving and not found and state.kept_serving is None:
+            yield error(f"the {where} has no key of its certificate", keeper.renew)
     # Nothing fails without the validating one; `fairlead doctor` checks whether it is missing.
-    pods = {
-        name: configuration
-        for name, configuration in state.configurations.items()
-        if name.startswith(_OF_PODS)
-    }
-    for name, configuration in pods.items():
+    pods = [each for each in state.configurations.items() if each[0].startswith(_OF_PODS)]
+    for name, configuration in pods:
         if configuration.raw is None and not configuration.hidden:
-            yield f"there is no {name}: no pod is sent to the webhook"
-    if not state.published and all(configuration.raw for configuration in pods.values()):
-        yield f"no webhook calls the Service {state.installation.service} of this namespace"
-    serving, wanted = state.kept_serving, state.bundle
-    for name, bundle in state.published.items():
-        if not bundle:
-            yield f"{name} has no caBundle: every call fails. {_KEEPER}"
-        elif serving and signer(serving.leaf.check(), certificates(bundle)) is None:
-            yield f"the caBundle of {name} does not verify the leaf: every call fails. {_KEEPER}"
-        elif wanted and not same(bundle, wanted):
-            yield f"the caBundle of {name} differs from the stored one. {_KEEPER}"
+            yield error(f"there is no {name}: no pod is sent to the webhook", "fairlead install")
+    if not state.published and all(each.raw for _, each in pods):
+        what = f"no webhook calls the Service {installation.service} of this namespace"
+        yield error(what, "is it the right namespace (-n), and the right cluster?")
+    yield from judge_trust(state.published, serving, keeper)
+    for each in _webhooks(state):
+        if each["bundle"] and each["asKept"] is False and each["vouches"] is not False:
+            cure = f"{keeper.name} writes it again within seconds: {keeper.why}"
+            yield error(f"the caBundle of {each['name']} differs from the stored one", cure)
 
 
 def lines(report: dict[str, Any], now: datetime) -> Iterator[str]:

@@ -81,7 +81,6 @@ def run(output: str) -> None:
 
 
 def save(folder: Path) -> None:
-    """Write the demo's files into a new folder, and print what to do with them."""
     try:
         shutil.copytree(DATA, folder)
     except OSError as error:
@@ -119,7 +118,6 @@ def _example(replicas: Replicas, number: int) -> Iterator[str]:
 
 
 def _run(pods: Sequence[Replicas], number: int) -> Iterator[str]:
-    """Yield the pods of the Run, equal ones together, with the environment of the first."""
     yield ""
     yield _heading(number, "One file creates all pods of a run")
     for each in pods:
@@ -248,7 +246,6 @@ def loopback(
 
 
 def _port(process: subprocess.Popen[str]) -> int:
-    """Return the port of the process, from its log."""
     output = []
     # The rest of the log, a few lines, stays in the pipe.
     for text in process.stderr or ():

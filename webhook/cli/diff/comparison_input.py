@@ -13,7 +13,7 @@ from webhook import names
 from webhook.cli.live.live_objects import Discovery, as_object
 from webhook.errors import InvalidRun
 from webhook.evaluation.templates import templates_of
-from webhook.evaluation.world import World, labels_of
+from webhook.evaluation.world import labels_of
 from webhook.identity import identify
 from webhook.run.observation import controller_of
 from webhook.workloads.by_kind import KINDS
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.kube.client import Client
-    from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
 
@@ -47,15 +46,6 @@ class Pods:
     makers: Sequence[PodTemplate]
     notes: Sequence[str] = ()
     live: Sequence[Object] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonInput:
-    """The whole input; `world` has the new set."""
-
-    old: PolicySet
-    world: World
-    pods: Pods
 
 
 async def read_pods(
@@ -98,7 +88,6 @@ async def read_pods(
 
 
 def is_live(template: PodTemplate) -> bool:
-    """Return whether it is a pod that exists."""
     return template.is_pod and template.source.file == ANSWERED
 
 
@@ -149,6 +138,5 @@ def _is_over(value: Mapping[str, Any]) -> bool:
 
 
 def owner_of(each: Object) -> str | None:
-    """Return the uid of the object that manages it."""
     owner = controller_of(each.value)
     return str(owner.get("uid")) if owner else None

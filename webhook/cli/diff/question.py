@@ -8,9 +8,9 @@ from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from webhook.cli.cluster_surroundings import read_policies, read_world
-from webhook.cli.decisions import miscounted, misshapen, not_asked
-from webhook.cli.diff.comparison_input import ComparisonInput, Pods, is_live, read_pods
-from webhook.cli.diff.report import Outcome
+from webhook.cli.decisions import NODES_DECIDE, depends_on_node, miscounted, misshapen, not_asked
+from webhook.cli.diff.comparison_input import Pods, is_live, read_pods
+from webhook.cli.diff.report import Outcome, outcome_of
 from webhook.cli.diff.sets import read_set
 from webhook.cli.dry_run import server_of
 from webhook.cli.live.live_answers import node_list
@@ -27,12 +27,10 @@ from webhook.cli.options import CLUSTER, history_of
 from webhook.cli.output import print_notes
 from webhook.comparison.compare import Comparison, Same
 from webhook.comparison.difference import Difference
-from webhook.comparison.difference_report import JudgedPod, Maker, Report, report
+from webhook.comparison.difference_report import JudgedPod, Maker, report
 from webhook.errors import FairleadError, InvalidPod, UnreadableInput
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.sending import nothing_sent
-from webhook.evaluation.world import Evaluation, World, labels_of
-from webhook.identity import identify
 from webhook.placement.daemon import on_node, template_nodes
 from webhook.placement.pod import parse_pod
 from webhook.sandbox.progress import Lines, Progress
@@ -42,10 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.cli.diff import Question
+    from webhook.evaluation.world import Evaluation, World
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
-    from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
 
 # Maximum number of objects that a note names.
@@ -58,39 +56,34 @@ def answer(question: Question) -> Outcome:
     Raises UnreadableInput, InvalidDocuments and ClusterError.
     """
     server = server_of(question.kubeconfig) if question.dry_run else None
-    history = history_of(question.history)
     progress = Lines(sys.stderr) if question.asks_cluster and sys.stderr.isatty() else Progress()
     with progress.step("Reading the cluster"):
-        gathered = _gather(question)
-    gathered = replace(gathered, world=replace(gathered.world, server=server, history=history))
-    world, used = gathered.world, gathered.pods.makers
-    unknown = [
-        line
-        for policies in (gathered.old, world.policies)
-        for line in (
-            *unknown_labels(policies, used, world.namespaces, "--namespaces, or with --pods"),
-            *unknown_values(policies, (each for each in used if not is_live(each))),
-        )
-    ]
-    of_pods = (*gathered.pods.notes, *unknown, *_daemon_set_notes(gathered))
-    notes = list(dict.fromkeys(of_pods))
+        old, world, pods = _gather(question)
+    world = replace(world, server=server, history=history_of(question.history))
+    used = pods.makers
+    notes = [*pods.notes]
+    for policies in (old, world.policies):
+        option = "--namespaces, or with --pods"
+        notes += unknown_labels(policies, used, world.namespaces, option)
+        notes += unknown_values(policies, (each for each in used if not is_live(each)))
+    notes = list(dict.fromkeys(notes))
     print_notes(notes)
+    judge = _Judge(old, world)
     with progress.step(f"Deciding on {len(used):,} pods and templates"):
-        found, unasked = _compared(gathered)
-    print_notes(unasked)
-    return Outcome(
-        question.old.text,
-        question.new.text,
-        gathered.old,
-        world.policies,
+        found = report(judge.of_templates(used))
+    unknown = [*judge.describe_unknown()]
+    print_notes(unknown)
+    return outcome_of(
+        (question.old.text, old),
+        (question.new.text, world.policies),
         None if world.nodes is None else len(world.nodes),
+        [*notes, *unknown],
         found,
-        [*notes, *unasked],
     )
 
 
-def _gather(question: Question) -> ComparisonInput:
-    """Read all of the input.
+def _gather(question: Question) -> tuple[PolicySet, World, Pods]:
+    """Return the old set, the world with the new one, and the pods.
 
     A cluster, if one is read, supplies what the files lack: labels of namespaces, the default
     PriorityClass, nodes. Raises UnreadableInput, InvalidDocuments and ClusterError.
@@ -98,11 +91,10 @@ def _gather(question: Question) -> ComparisonInput:
     if question.asks_cluster:
         return question.kubeconfig.ask(lambda client: _with_cluster(client, question))
     old, new = _sets(question, None)
-    world, pods = _of_files(question, unread_world(new), new.sources.with_those_of(old.sources))
-    return ComparisonInput(old, world, pods)
+    return old, *_of_files(question, unread_world(new), old)
 
 
-async def _with_cluster(client: Client, question: Question) -> ComparisonInput:
+async def _with_cluster(client: Client, question: Question) -> tuple[PolicySet, World, Pods]:
     theirs = None
     notes: list[str] = []
     if question.old.is_cluster or question.new.is_cluster:
@@ -114,7 +106,6 @@ async def _with_cluster(client: Client, question: Question) -> ComparisonInput:
     if theirs is not None and theirs.exceptions:
         old, new, note = _excepted(question, old, new, theirs)
         notes += [note] if note else []
-    sources = new.sources.with_those_of(old.sources)
     # The namespaces of pods in files are unknown before the files are read.
     within = [question.namespace] if question.namespace and not question.pods else []
     nodes = await node_list(client, CLUSTER)
@@ -124,11 +115,12 @@ async def _with_cluster(client: Client, question: Question) -> ComparisonInput:
         known = replace(known, configuration=None)
         notes.append(f"{nothing.reason}: the comparison shows the result as if they were sent")
     if question.pods:
-        world, pods = _of_files(question, known, sources)
+        world, pods = _of_files(question, known, old)
     else:
         world = _with_nodes(question, with_given(known, [], question.namespaces_file))
+        sources = new.sources.with_those_of(old.sources)
         pods = await read_pods(client, question.namespace, world.namespaces, sources)
-    return ComparisonInput(old, world, replace(pods, notes=[*notes, *pods.notes]))
+    return old, world, replace(pods, notes=[*notes, *pods.notes])
 
 
 def _excepted(
@@ -156,8 +148,9 @@ def _excepted(
     return old, new, f"{what} in {without[0]} too, which has none of its own"
 
 
-def _of_files(question: Question, known: World, sources: SourceTable) -> tuple[World, Pods]:
+def _of_files(question: Question, known: World, old: PolicySet) -> tuple[World, Pods]:
     namespace = question.namespace or "default"
+    sources = known.policies.sources.with_those_of(old.sources)
     found = read_offline(question.pods, known, namespace, question.namespaces_file, sources)
     if found.problems:
         raise UnreadableInput(found.problems)
@@ -188,63 +181,43 @@ def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, Poli
     return old, new
 
 
-def _compared(gathered: ComparisonInput) -> tuple[Report, Sequence[str]]:
-    """Return the differences for all pods, and lines about what the API server did not say.
-
-    Equal replicas after the thousandth are treated like the last one before, as in `fairlead
-    mutate` and `fairlead run preview`. Raises UnreadableInput with every pod whose fields have the
-    wrong shape, and with every value that is no number of pods.
-    """
-    judge = _Judge(gathered)
-    found: list[JudgedPod] = []
-    problems: list[str] = []
-    for each in gathered.pods.makers:
-        wrong = miscounted(each, gathered.world.policies.sources)
-        problems += [line for line in wrong if line not in problems]
-        try:
-            found += judge.of_template(each)
-        except InvalidPod as error:
-            problems.append(misshapen(each, error))
-    if problems:
-        raise UnreadableInput(problems)
-    return report(found), [*judge.unknown]
-
-
-def _daemon_set_notes(gathered: ComparisonInput) -> list[str]:
-    """Return a note if DaemonSets' pods of runs are evaluated without their nodes."""
-    if gathered.world.nodes is not None:
-        return []
-    titles = [
-        one_line(each.source.title)
-        for each in gathered.pods.makers
-        if each.count is None and _is_of_run(each, gathered)
-    ]
-    if not titles:
-        return []
-    what = f"pods of {first_few(titles, _NAMED)} are evaluated by the template: a webhook that"
-    cure = "the nodes are unknown here: give --nodes"
-    return [f"{what} watches nodes rejects those whose node does not meet a requirement; {cure}"]
-
-
-def _is_of_run(each: PodTemplate, gathered: ComparisonInput) -> bool:
-    try:
-        own = parse_pod(each.pod(0))
-    except InvalidPod:
-        return False  # reported by the decision
-    labels = labels_of(each.source.namespace, gathered.world.namespaces)
-    return any(
-        identify(own.labels, own.annotations, labels, policies.sources) is not None
-        for policies in (gathered.old, gathered.world.policies)
-    )
-
-
 class _Judge:
-    def __init__(self, gathered: ComparisonInput) -> None:
-        new = gathered.world
-        self._worlds = replace(new, policies=gathered.old), new
-        self._comparison = Comparison(gathered.old, new.policies)
-        # Lines about pods of which the API server did not say whether it takes them.
-        self.unknown: dict[str, None] = {}
+    """Compares what the sets do to pods, and collects what is not known about them."""
+
+    def __init__(self, old: PolicySet, new: World) -> None:
+        self._worlds = replace(new, policies=old), new
+        self._comparison = Comparison(old, new.policies)
+        self._unasked: dict[str, None] = {}
+        self._without_nodes: dict[str, None] = {}
+
+    def describe_unknown(self) -> Iterator[str]:
+        """Yield lines about DaemonSets without nodes, and what the API server did not say."""
+        if titles := list(map(one_line, self._without_nodes)):
+            yield (
+                f"pods of {first_few(titles, _NAMED)} are evaluated by the template: "
+                f"{NODES_DECIDE}; the nodes are unknown here: give --nodes"
+            )
+        yield from self._unasked
+
+    def of_templates(self, templates: Sequence[PodTemplate]) -> list[JudgedPod]:
+        """Return the results for all pods.
+
+        Equal replicas after the thousandth are treated like the last one before, as in `fairlead
+        mutate` and `fairlead run preview`. Raises UnreadableInput with every pod whose fields have
+        the wrong shape, and with every value that is no number of pods.
+        """
+        found: list[JudgedPod] = []
+        problems: list[str] = []
+        for each in templates:
+            wrong = miscounted(each, self._worlds[1].policies.sources)
+            problems += [line for line in wrong if line not in problems]
+            try:
+                found += self.of_template(each)
+            except InvalidPod as error:
+                problems.append(misshapen(each, error))
+        if problems:
+            raise UnreadableInput(problems)
+        return found
 
     def of_template(self, template: PodTemplate) -> Iterator[JudgedPod]:
         source = template.source
@@ -256,6 +229,8 @@ class _Judge:
         if template.count is None and self._worlds[1].nodes:
             yield from self._by_node(maker, template.pod(0), old, new)
             return
+        if self._worlds[1].nodes is None and any(map(depends_on_node, (*old, *new))):
+            self._without_nodes[source.title] = None
         for one, other in product(old, new):
             if shared := sorted({*one.indexes} & {*other.indexes}):
                 if one.indexes[0] == other.indexes[0]:
@@ -295,7 +270,7 @@ class _Judge:
     def _sides(self, old: Evaluation, new: Evaluation) -> Difference | Same:
         found = self._comparison.compare(old, new)
         if isinstance(found, Difference):
-            self.unknown |= dict.fromkeys(not_asked((old, new)))
+            self._unasked |= dict.fromkeys(not_asked((old, new)))
         return found
 
 

@@ -140,7 +140,6 @@ def _git(
 
 
 def _cured(where: str, text: str) -> str:
-    """Return the message of git, with a cure."""
     words = " ".join(line.strip() for line in text.splitlines()).removeprefix("fatal: ")
     revision, _, path = where.partition(":")
     if "Needed a single revision" in words:

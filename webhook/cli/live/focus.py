@@ -11,7 +11,7 @@ from webhook.cli.explanation import audit_entries, credited_to, cure, describe_r
 from webhook.cli.live.value_text import both_fields, field_text
 from webhook.comparison.difference import fields
 from webhook.errors import FairleadError
-from webhook.evaluation.result import FieldResult, answers, result_of
+from webhook.evaluation.result import answers, result_of
 from webhook.placement import pod as pods
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES, REQUIRED_NODES
@@ -25,11 +25,11 @@ from webhook.strict import guess
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from webhook.cli.explanation import Row
     from webhook.cli.live.live_pods import Difference, LivePod
     from webhook.cli.live.missing_stamp import Why
     from webhook.evaluation.replicas import Replicas
     from webhook.placement.capacity import CapacityClass
-    from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
 # What the DefaultTolerationSeconds admission plugin gives every pod.
@@ -39,8 +39,6 @@ _NOBODYS: Final = {
     ]
     for key, seconds in DEFAULT_TOLERATION_SECONDS.items()
 }
-# A word, a policy, and a text.
-Row = tuple[str, str, str]
 _KEYED: Final = frozenset(field.name for field in FIELDS if field.keyed_by)
 # Prefixes of a path: of JSONPath, in a template, and in a pod.
 _PREFIXES: Final = (".", "spec.template.", "spec.", "metadata.")
@@ -139,25 +137,19 @@ class Focus(NamedTuple):
     field: str = ""
 
     def __bool__(self) -> bool:
-        """Return whether it selects anything."""
         return bool(self.policy or self.field)
 
     @property
     def title(self) -> str:
-        """The selection as text."""
         policy = f"policy {self.policy}" if self.policy else ""
         return ", ".join(filter(None, (policy, self.field)))
 
-    def entry(self, entry: Entry | FieldResult, policies: PolicySet) -> bool:
-        """Return whether a line of the trace is about it."""
-        return self._policy(entry.policy) and self._field(entry.field, policies)
-
-    def credited(self, policy: str, field: str, policies: PolicySet) -> bool:
-        """Return whether a credit of a stamp is about it."""
-        return self._policy(policy) and self._field(field, policies)
+    def selects(self, policy: str, field: str, policies: PolicySet) -> bool:
+        """Return whether a policy's setting of a field is about it."""
+        own = not self.field or touched(field, self.field, policies)
+        return own and self.policy in ("", policy)
 
     def difference(self, difference: Difference) -> bool:
-        """Return whether a difference is about it."""
         who = (*difference.then, *difference.now)
         named = not self.policy or self.policy in who
         return named and (not self.field or is_within(difference.field, self.field))
@@ -179,19 +171,12 @@ class Focus(NamedTuple):
         found = result_of(replicas)
         if self:
             kept = [each for each in found.policies if self.has_say(each.name, policies)]
-            trace = [each for each in found.trace if self.entry(each, policies)]
+            trace = [e for e in found.trace if self.selects(e.policy, e.field, policies)]
             found = found.model_copy(update={"policies": kept, "trace": trace})
         return found.document()
 
-    def _policy(self, policy: str) -> bool:
-        return self.policy in ("", policy)
-
-    def _field(self, field: str, policies: PolicySet) -> bool:
-        return not self.field or touched(field, self.field, policies)
-
 
 def check_policy(focus: Focus, policies: PolicySet, stamped: Sequence[str]) -> None:
-    """Raise NoSuchPolicy if neither the set nor a stamp knows the policy."""
     known = [each.name for each in policies.policies]
     if not focus.policy or focus.policy in (*known, *stamped):
         return
@@ -225,10 +210,11 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
         return
     if not replicas.decision.allowed:
         yield "rejected", "", replicas.decision.reason
-    found = [entry for entry in replicas.decision.trace if focus.entry(entry, policies)]
+    decision = replicas.decision
+    found = [e for e in decision.trace if focus.selects(e.policy, e.field, policies)]
     for entry in found:
         yield entry.outcome, credited_to(entry), f"{entry.field}: {entry.reason}"
-    audited = [e for e in audit_entries(replicas.decision) if focus.entry(e, policies)]
+    audited = [e for e in audit_entries(decision) if focus.selects(e.policy, e.field, policies)]
     for entry in audited:
         text = f"if enforced, {entry.outcome}: {entry.field}: {describe_reason(entry, policies)}"
         yield "audit", credited_to(entry), text
@@ -272,7 +258,7 @@ def _stamp_rows(
         (policy, f"{field}: credited when the pod was created")
         for policy, credited in live.stamp.policies.items()
         for field in credited
-        if focus.credited(policy, field, policies)
+        if focus.selects(policy, field, policies)
     ]
     found += [
         (policy, f"set aside by the exception {name}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.decisions import decisions, depends_on_node, misshapen, unknown_facts
 from webhook.cli.live.live_objects import Discovery, ObjectReference, find
-from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, compare_pod
-from webhook.cli.live.pod_owners import MakerUnreadable, maker_of, pods_of
+from webhook.cli.live.live_pods import Answer, Answers, LivePod, compare_pod
+from webhook.cli.live.pod_owners import maker_of, pods_of
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import (
     Offline,
@@ -34,7 +35,7 @@ from webhook.workloads.template import PodTemplate
 from webhook.workloads.template_search import unread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from webhook.evaluation.world import World
     from webhook.kube.client import Client
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
-
-
-class NotAMaker(FairleadError):
-    """The object is not a pod, and creates none."""
 
 
 async def ask(
@@ -126,50 +123,46 @@ class Reader:
         self.world = world
         self.notes = notes
 
-    async def answer(self, source: Object) -> LivePod | LiveWorkload:
-        """Return the answer for a pod or a workload. Raises NotAMaker."""
-        if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
-            templates = await self._templates_of_owner(source)
-            found = self._judged(source, templates)
-            if depends_on_node(found.today) and await self.read_nodes():
-                found = self._judged(source, templates)
-            return found
+    async def answer(self, source: Object) -> Answer:
+        """Return the answer for a pod or a workload. Raises FairleadError for another object."""
+        judge = await self._reading(source)
+        answer = judge()
+        today = (*answer.replicas, *(each.today for each in answer.pods))
+        return judge() if any(map(depends_on_node, today)) and await self.read_nodes() else answer
+
+    async def _reading(self, source: Object) -> Callable[[], Answer]:
+        """Read what belongs to an object; return how to judge it in the present world."""
         sources = self.world.policies.sources
+        if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
+            maker, obstacle = await maker_of(self._discovery, source)
+            self.notes += [obstacle] if obstacle else []
+            return partial(self._of_pod, source, None if obstacle else made_by(maker, sources))
         templates = templates_of(source, sources=sources)
         if not templates:
             what = "; ".join(unread([source], sources)) or f"{source.title} makes no pods"
-            raise NotAMaker(
+            raise FairleadError(
                 f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
                 "template, such as a job, a deployment or a run"
             )
         live = await pods_of(self._discovery, source, self.notes)
-        workload = self._judged_workload(source, templates, live)
-        today = (*workload.replicas, *(each.today for each in workload.pods))
-        if any(map(depends_on_node, today)) and await self.read_nodes():
-            workload = self._judged_workload(source, templates, live)
-        return workload
+        return partial(self._of_workload, source, templates, live)
 
-    async def _templates_of_owner(self, pod: Object) -> Sequence[PodTemplate] | None:
-        """Return the templates of the owner of a pod; None, with a note, if it may not be read."""
-        try:
-            maker = await maker_of(self._discovery, pod)
-        except MakerUnreadable as error:
-            self.notes.append(str(error))
-            return None
-        return made_by(maker, self.world.policies.sources)
+    def _of_pod(self, pod: Object, templates: Sequence[PodTemplate] | None) -> Answer:
+        live = self._judged(pod, templates)
+        today = live.today
+        return Answer(today.template.source, [today.template], [today], [live], is_pod=True)
+
+    def _of_workload(
+        self, source: Object, templates: Sequence[PodTemplate], live: Sequence[Object]
+    ) -> Answer:
+        replicas = decisions(Offline(self.world, [source], templates))
+        return Answer(source, templates, replicas, [self._judged(pod, templates) for pod in live])
 
     def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
         try:
             return compare_pod(self.world, pod, templates)
         except InvalidPod as error:
             raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
-
-    def _judged_workload(
-        self, source: Object, templates: Sequence[PodTemplate], live: Sequence[Object]
-    ) -> LiveWorkload:
-        offline = Offline(self.world, [source], templates)
-        pods = [self._judged(pod, templates) for pod in live]
-        return LiveWorkload(source, templates, decisions(offline), pods)
 
     async def read_nodes(self) -> bool:
         """Read the nodes if they are not known, and return whether they have become known.
@@ -183,12 +176,6 @@ class Reader:
             self.world = with_nodes(self.world, nodes)
             return True
         return False
-
-
-def is_of_daemon_set(reference: Mapping[str, Any] | None) -> bool:
-    """Return whether an owner reference, or an object, is a DaemonSet."""
-    known = reference or {}
-    return known.get("kind") == "DaemonSet" and str(known.get("apiVersion")).startswith("apps/")
 
 
 def made_by(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]:

@@ -58,10 +58,6 @@ def parse_references(words: tuple[str, ...]) -> list[ObjectReference]:
     return list(dict.fromkeys(found))
 
 
-class NoSuchKind(FairleadError):
-    """The cluster has no kind of that name; the text names similar ones."""
-
-
 class Discovery:
     """The kinds that the API server serves; answers are cached."""
 
@@ -71,8 +67,8 @@ class Discovery:
         self._versions: dict[str, list[str]] | None = None
 
     async def by_word(self, word: str) -> Kind:
-        """Return the kind of a word such as job, jobs or jobs.batch. Raises NoSuchKind,
-        ClusterError.
+        """Return the kind of a word such as job, jobs or jobs.batch. Raises FairleadError, with
+        similar words.
         """
         wanted, _, group = word.lower().partition(".")
         preferred = {name: versions[0] for name, versions in (await self._groups()).items()}
@@ -90,7 +86,7 @@ class Discovery:
                     known |= words
         near = difflib.get_close_matches(wanted, sorted(known), 3)
         hint = f". Did you mean {' or '.join(near)}?" if near else "; kubectl api-resources"
-        raise NoSuchKind(f"{word}: the cluster does not have this kind{hint}")
+        raise FairleadError(f"{word}: the cluster does not have this kind{hint}")
 
     async def by_kind(self, version: str, kind: str) -> Kind | None:
         """Return the kind of an object's apiVersion and kind; None if it is not served."""
@@ -189,7 +185,6 @@ async def _absent(client: Client, served: Kind, namespace: str, name: str, *, ot
 
 
 async def _names(client: Client, served: Kind, namespace: str) -> list[tuple[str, str]]:
-    """Namespaces and names of the objects that may be listed."""
     try:
         found = await client.list(
             served.path(namespace),

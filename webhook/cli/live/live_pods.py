@@ -78,26 +78,6 @@ class LivePod:
     doubt: str = ""
 
     @property
-    def source(self) -> Object:
-        """The pod, which is an answer of its own."""
-        return self.pod
-
-    @property
-    def templates(self) -> Sequence[PodTemplate]:
-        """Its template, as its author wrote it."""
-        return [self.today.template]
-
-    @property
-    def replicas(self) -> Sequence[Replicas]:
-        """The decision on it."""
-        return [self.today]
-
-    @property
-    def pods(self) -> Sequence[LivePod]:
-        """The pod itself."""
-        return [self]
-
-    @property
     def is_run(self) -> bool:
         """Whether it belongs to a run, by its labels now."""
         return self.today.decision.identity is not None
@@ -212,7 +192,6 @@ def _difference(gap: Gap, stamp: Stamp | None, today: Replicas, policies: Policy
 
 
 def _why(gone: Sequence[str], field: str, today: Replicas, policies: PolicySet) -> Iterator[str]:
-    """Yield why policies that set a field would not set it now."""
     if today.decision.result == "not-sent":
         yield today.decision.reason
         return
@@ -246,13 +225,17 @@ def _lost(decision: Decision, name: str, field: str, policies: PolicySet) -> str
 
 
 @dataclass(frozen=True, slots=True)
-class LiveWorkload:
-    """An object that creates pods: the decisions on new pods, and its live pods."""
+class Answer:
+    """An object: the decisions on its new pods, and its live pods, of which a pod is its only one.
+
+    The text of a pod is that of its author.
+    """
 
     source: Object
     templates: Sequence[PodTemplate]
     replicas: Sequence[Replicas]
     pods: Sequence[LivePod]
+    is_pod: bool = False
 
     @property
     def same(self) -> bool:
@@ -267,7 +250,7 @@ class Answers:
     """The answers; `notes` name unknown facts."""
 
     world: World
-    found: Sequence[LivePod | LiveWorkload]
+    found: Sequence[Answer]
     notes: Sequence[str]
 
     def asking(self, server: Server) -> Answers:
@@ -277,31 +260,23 @@ class Answers:
         def ask(each: Replicas) -> Replicas:
             return replace(each, evaluation=replace(each.evaluation, world=world))
 
-        found = [
-            replace(each, today=ask(each.today))
-            if isinstance(each, LivePod)
-            else replace(
-                each,
-                replicas=[ask(some) for some in each.replicas],
-                pods=[replace(pod, today=ask(pod.today)) for pod in each.pods],
-            )
-            for each in self.found
-        ]
+        found = []
+        for each in self.found:
+            pods = [replace(pod, today=ask(pod.today)) for pod in each.pods]
+            own = [pods[0].today] if each.is_pod else list(map(ask, each.replicas))
+            found.append(replace(each, replicas=own, pods=pods))
         return replace(self, world=world, found=found)
 
     @property
     def policies(self) -> PolicySet:
-        """Today's policies."""
         return self.world.policies
 
     @property
     def pods(self) -> list[LivePod]:
-        """All live pods."""
         return [pod for each in self.found for pod in each.pods]
 
     @property
     def replicas(self) -> list[Replicas]:
-        """The decisions on the objects' pods if they were created now."""
         return [replicas for each in self.found for replicas in each.replicas]
 
     @property
@@ -325,6 +300,6 @@ def recreated(answers: Answers, *, whole: bool) -> Offline:
                 f"a Run has no pod in its text: kubectl get run {name} -n {namespace} -o yaml | "
                 "fairlead run preview -f - -o yaml prints its pods"
             )
-        objects.append(each.origin.pod if isinstance(each, LivePod) else each.source)
+        objects.append(each.source)
         templates += each.templates
     return Offline(answers.world, objects, templates)

@@ -55,7 +55,6 @@ async def read_configuration(client: Client) -> Mapping[str, Any] | None:
 
 
 def why_unstamped(live: LivePod, world: World) -> Why | None:
-    """Return why a live pod has no stamp; None if it has one."""
     if live.stamp is not None:
         return None
     labels = labels_of(live.pod.namespace, world.namespaces)
@@ -114,5 +113,4 @@ def sending_notes(configuration: Mapping[str, Any] | None) -> list[str]:
 
 
 def _once(first: str, reason: str) -> Why:
-    """Return a cure with a `first` step, without which a new pod would be the same."""
     return Why(reason, f"{first}; then {_AGAIN}")

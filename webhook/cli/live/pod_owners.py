@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.cli.live.live_objects import Discovery, as_object
 from webhook.dns_names import is_subdomain
-from webhook.errors import FairleadError, PassOver
+from webhook.errors import PassOver
 from webhook.run.observation import controller_of
 from webhook.workloads.stored_pod import is_over
 
@@ -42,7 +42,6 @@ class ListedPod(NamedTuple):
 
 
 def _is_named(owner: Mapping[str, Any]) -> bool:
-    """Return whether apiVersion and name are valid as parts of a path."""
     group, _, version = str(owner.get("apiVersion")).rpartition("/")
     return all(map(is_subdomain, (group or "core", version, str(owner.get("name")))))
 
@@ -51,21 +50,16 @@ def _kind_of(owner: Mapping[str, Any]) -> tuple[str, str]:
     return str(owner.get("apiVersion")), str(owner.get("kind"))
 
 
-class MakerUnreadable(FairleadError):
-    """The pod may have an owner that the user may not read."""
-
-
-async def maker_of(discovery: Discovery, pod: Object) -> Object | None:
-    """Return the object that created the pod; None if it does not exist any more.
-
-    Raises MakerUnreadable and ClusterError.
+async def maker_of(discovery: Discovery, pod: Object) -> tuple[Object | None, str]:
+    """Return the object that created the pod, None if it does not exist any more; and why it may
+    not be read.
 
     The author of the pod chose the owner's name, and the API server accepts any text. Only valid
-    names become part of a path, because it is read with the user's rights.
+    names become part of a path, because it is read with the user's rights. Raises ClusterError.
     """
     owner = controller_of(pod.value)
     if owner is None or not _is_named(owner):
-        return None
+        return None, ""
     version, kind = _kind_of(owner)
     name = str(owner.get("name"))
     with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
@@ -73,14 +67,14 @@ async def maker_of(discovery: Discovery, pod: Object) -> Object | None:
             path = served.path(pod.namespace, name)
             found = as_object(served, await discovery.client.get(path))
             # Another object may have the same name now.
-            return found if found.metadata.get("uid") == owner.get("uid") else None
+            return found if found.metadata.get("uid") == owner.get("uid") else None, ""
     if passed.status == HTTPStatus.FORBIDDEN:
-        raise MakerUnreadable(
+        return None, (
             f"you may not get {kind}/{name} in {pod.namespace}, which made {pod.title}: what "
             f"its author wrote is not known for sure; kubectl auth can-i get {kind.lower()} -n "
             f"{pod.namespace}"
         )
-    return None
+    return None, ""
 
 
 class Owners:
@@ -124,7 +118,6 @@ class Owners:
         *,
         direct: bool,
     ) -> dict[str, Mapping[str, Any]]:
-        """Read the wanted objects of a kind; return their own owners by uid."""
         above: dict[str, Mapping[str, Any]] = {}
         with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
             served = await discovery.by_kind(*kind)

@@ -12,7 +12,7 @@ from webhook import names
 from webhook.admission.prospects import Prospects
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.decisions import unlisted_classes
-from webhook.cli.live.live_answers import Reader, is_of_daemon_set, made_by, node_list, policy_set
+from webhook.cli.live.live_answers import Reader, made_by, node_list, policy_set
 from webhook.cli.live.live_objects import Discovery, as_object
 from webhook.cli.live.live_pods import Difference, LivePod, State, compare_pod
 from webhook.cli.live.missing_stamp import sending_notes, why_unstamped
@@ -27,12 +27,14 @@ from webhook.evaluation.world import labels_of
 from webhook.identity import identify
 from webhook.placement.node_groups import NodeGroups
 from webhook.run.observation import controller_of
+from webhook.shortening import harmless
 from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.stored_pod import is_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.comparison.authored import Credit
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.world import World
     from webhook.kube.client import Client
@@ -44,11 +46,10 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["otherwise", "unplaced", "no-node"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-_OTHERWISE: Final[dict[State, str]] = {
+_REASONS: Final[dict[State, str]] = {
     "rejected": "it would be rejected: ",
     "refused": "the API server would refuse it: ",
     "not sent": "",
-    "otherwise": "",
 }
 
 
@@ -64,22 +65,27 @@ class Search(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A pod of one kind of findings, with the reason as `text`, and what would be different.
+    """A pod of one kind of findings, with the keys of its JSON.
 
-    `stamp_set` is the set of its stamp, `author` the source of what its author wrote, and `unsure`
-    has the fields, as (policy, field), whose value of the policy is unknown. It keeps no part of
-    the pod itself, which may be large.
+    It has a `reason`, or the differences. `stamp_set` is the set of its stamp, `author` the source
+    of what its author wrote, and `unsure` has the fields whose value of the policy is unknown. It
+    keeps no part of the pod itself, which may be large.
     """
 
-    kind: Kind
     namespace: str
     name: str
+    finding: Kind
+    reason: str | None
     owner: Owner
-    text: str
-    differences: Sequence[Difference]
-    stamp_set: str
+    stamp_set: str | None
     author: str
-    unsure: Sequence[tuple[str, str]]
+    differences: Sequence[Difference]
+    unsure: Sequence[Credit]
+
+    @property
+    def text(self) -> str:
+        """The reason, or the differences."""
+        return self.reason or "; ".join(map(str, self.differences))
 
 
 @dataclass(slots=True)
@@ -101,8 +107,7 @@ class Found:
     notes: list[str] = field(default_factory=list)
 
     def count(self, kind: Kind) -> int:
-        """Return the number of pods of this kind."""
-        return sum(each.kind == kind for each in self.findings)
+        return sum(each.finding == kind for each in self.findings)
 
     @property
     def judged(self) -> int:
@@ -139,7 +144,12 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
             f"otherwise is unknown; kubectl auth can-i list {kind.lower()} {scope}"
             for _, kind in owners.unread
         ]
-        if "otherwise" in search.kinds and any(is_of_daemon_set(each.owner) for each in listed):
+        # The controller of a DaemonSet has chosen the nodes of its pods.
+        of_daemon_set = any(
+            each.get("kind") == "DaemonSet" and str(each.get("apiVersion")).startswith("apps/")
+            for each in direct
+        )
+        if "otherwise" in search.kinds and of_daemon_set:
             await reader.read_nodes()
     nothing = nothing_sent(world.configuration)
     with progress.step(f"Deciding on {len(listed):,} pods"):
@@ -230,19 +240,19 @@ def _judge_all(
         decided.setdefault((each.namespace, classes), live.today)
         found.findings += [
             Finding(
-                kind,
                 live.pod.namespace,
                 live.pod.name,
+                kind,
+                reason,
                 owner,
-                text,
-                live.differences if kind == live.state else (),
-                live.stamp.set_hash if live.stamp else "",
+                (live.stamp.set_hash if live.stamp else "") or None,
                 live.origin.evidence,
+                () if reason else live.differences,
                 live.origin.unsure,
             )
-            for kind, text in _findings(live, pod.value, reader, search, prospects)
+            for kind, reason in _findings(live, pod.value, reader, search, prospects)
         ]
-    found.findings.sort(key=lambda each: (each.namespace, str(each.owner), each.kind, each.name))
+    found.findings.sort(key=lambda each: (each.namespace, str(each.owner), each.finding, each.name))
     return hashes, list(decided.values())
 
 
@@ -252,16 +262,17 @@ def _findings(
     reader: Reader,
     search: Search,
     prospects: Prospects | None,
-) -> Iterator[tuple[Kind, str]]:
-    """Yield the kinds of findings about a pod, each with the reason if it is not a difference."""
-    # A pod that would not be sent, and would stay as it is, need not be restarted.
-    restart = live.state in _OTHERWISE and (live.state != "not sent" or live.differences)
-    if "otherwise" in search.kinds and restart:
-        yield "otherwise", f"{_OTHERWISE[live.state]}{live.reason}"
+) -> Iterator[tuple[Kind, str | None]]:
+    if "otherwise" in search.kinds:
+        # A pod that would not be sent, and would stay as it is, need not be restarted.
+        if live.state in _REASONS and (live.state != "not sent" or live.differences):
+            yield "otherwise", harmless(f"{_REASONS[live.state]}{live.reason}")
+        elif live.state == "otherwise":
+            yield "otherwise", None
     unplaced = "unplaced" in search.kinds and live.unstamped
     if unplaced and (why := why_unstamped(live, reader.world)):
-        yield "unplaced", f"{why.reason}; cure: {why.cure}"
+        yield "unplaced", harmless(f"{why.reason}; cure: {why.cure}")
     if prospects is not None and live.is_run:
         text = prospects.unplaceable_as_stored(stored, live.today.decision, reader.world.policies)
         if text:
-            yield "no-node", text
+            yield "no-node", harmless(text)

@@ -24,10 +24,9 @@ _COUNTS: Final = {
 
 
 def lines(found: Found) -> Iterator[str]:
-    """Yield a row for each owner and reason, then the counts."""
     rows: dict[tuple[object, ...], list[Finding]] = {}
     for each in found.findings:
-        rows.setdefault((each.namespace, each.owner, each.kind, each.text), []).append(each)
+        rows.setdefault((each.namespace, each.owner, each.finding, each.text), []).append(each)
     if rows:
         yield from table(
             [
@@ -37,7 +36,7 @@ def lines(found: Found) -> Iterator[str]:
                         one_line(first.namespace),
                         one_line(str(first.owner)),
                         str(1 + len(others)),
-                        click.style(first.kind, fg="yellow"),
+                        click.style(first.finding, fg="yellow"),
                         one_line(f"{shortened([p.name for p in (first, *others)])}: {first.text}"),
                     ]
                     for first, *others in rows.values()
@@ -64,7 +63,6 @@ def lines(found: Found) -> Iterator[str]:
 
 
 def _is_unknown(found: Found, kind: Kind) -> bool:
-    """Return whether no pod could be judged for findings of this kind."""
     if kind == "no-node" and found.nodes is None:
         return True
     return kind == "otherwise" and bool(found.unjudged) and not found.judged
@@ -90,22 +88,7 @@ def document(found: Found) -> dict[str, Any]:
             for kind in KINDS
             if kind in found.search.kinds
         },
-        "pods": [_document(each) for each in found.findings],
+        "pods": found.findings,
         "unknown": [harmless(each) for each in found.unknown],
         "notes": [harmless(each) for each in found.notes],
-    }
-
-
-def _document(each: Finding) -> dict[str, Any]:
-    owner = each.owner
-    return {
-        "namespace": each.namespace,
-        "name": each.name,
-        "finding": each.kind,
-        "reason": None if each.differences else harmless(each.text),
-        "owner": {"group": owner.group, "kind": owner.kind, "name": owner.name},
-        "stampSet": each.stamp_set or None,
-        "author": each.author,
-        "differences": [difference._asdict() for difference in each.differences],
-        "unsure": [{"policy": policy, "field": name} for policy, name in each.unsure],
     }

@@ -26,6 +26,7 @@ from webhook.workloads.stored_pod import has_edited_tolerations, normal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from webhook.comparison.authored import Credit
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
@@ -57,7 +58,6 @@ class Stamp(NamedTuple):
 
     @property
     def all_policies(self) -> list[str]:
-        """The policies that took part, then those that an exception took away."""
         return [*self.policies, *(each for gone in self.exceptions.values() for each in gone)]
 
 
@@ -92,13 +92,13 @@ def _lists(value: object) -> Mapping[str, Sequence[str]]:
 class Origin(NamedTuple):
     """The pod as its author wrote it; `evidence` names the source of that.
 
-    `unsure` has the fields, as (policy, field), whose value of the policy is unknown. `doubt` is
-    why the author's text is unknown though the pod has an owner; empty if it is known.
+    `unsure` has the fields whose value of the policy is unknown. `doubt` is why the author's text
+    is unknown though the pod has an owner; empty if it is known.
     """
 
     pod: Object
     evidence: str
-    unsure: Sequence[tuple[str, str]] = ()
+    unsure: Sequence[Credit] = ()
     doubt: str = ""
 
 
@@ -147,7 +147,6 @@ def _text(
 
 
 def _with_values(text: PodPlacement, own: PodPlacement) -> PodPlacement:
-    """Return the text, with the pod's values of labels that only the controller knew."""
     values = {
         key: own.labels.get(key) if value == UNKNOWN else value
         for key, value in text.labels.items()
@@ -192,8 +191,6 @@ def likely_templates(
     The labels that the controller adds count first: the author may have edited the templates since,
     or may have put a label of another role into one.
     """
-    if len(templates) < 2:
-        return templates
     marks = [_common_labels(each) for each in templates]
     keys = [
         key
@@ -201,23 +198,17 @@ def likely_templates(
         if len({repr(each.get(key)) for each in marks}) > 1
         and not any(each.get(key) == UNKNOWN for each in marks)
     ]
-    scores = [sum(_fit(each.get(key), labels.get(key)) for key in keys) for each in marks]
-    best = _best(list(zip(templates, scores, strict=True)))
-    if len(best) < 2:
-        return best
-    own = [_written_labels(each) for each in best]
+    best = _best(
+        templates, [sum(_fit(each.get(key), labels.get(key)) for key in keys) for each in marks]
+    )
+    written = map(_written_labels, best)
     # Without a label of its own, a template fits any pod.
-    fitting = [
-        (template, len(written))
-        for template, written in zip(best, own, strict=True)
-        if written.items() <= labels.items()
-    ]
-    return _best(fitting) if fitting else best
+    return _best(best, [len(w) if w.items() <= labels.items() else -1 for w in written])
 
 
-def _best(scored: Sequence[tuple[PodTemplate, int]]) -> list[PodTemplate]:
-    most = max(score for _, score in scored)
-    return [template for template, score in scored if score == most]
+def _best(templates: Sequence[PodTemplate], scores: Sequence[int]) -> list[PodTemplate]:
+    most = max(scores, default=0)
+    return [each for each, score in zip(templates, scores, strict=True) if score == most]
 
 
 def _fit(value: object, of_pod: str | None) -> int:

@@ -10,33 +10,19 @@ from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli import explanation
 from webhook.cli.layout import section, table
 from webhook.cli.live import focus as focusing
-from webhook.cli.live.live_pods import Answers, Difference, LivePod, LiveWorkload, State
 from webhook.cli.live.missing_stamp import Why, why_unstamped
 from webhook.cli.live.value_text import both_fields
 from webhook.run.observation import controller_of
 from webhook.shortening import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from webhook.cli.live.focus import Focus, Row
+    from webhook.cli.explanation import Row
+    from webhook.cli.live.focus import Focus
+    from webhook.cli.live.live_pods import Answer, Answers, Difference, LivePod, State
     from webhook.evaluation.replicas import Replicas
     from webhook.policy.policy_set import PolicySet
-
-_COLOURS: Final = {
-    "set": "green",
-    "same": "green",
-    "lost": "yellow",
-    "dropped": "yellow",
-    "removed": "yellow",
-    "otherwise": "yellow",
-    "would": "yellow",
-    "not sent": "yellow",
-    "unknown": "yellow",
-    "no stamp": "red",
-    "rejected": "red",
-    "refused": "red",
-}
 
 _VERDICTS: Final[dict[State, str]] = {
     "unknown": "whether it matches today's policies is unknown",
@@ -49,12 +35,11 @@ _VERDICTS: Final[dict[State, str]] = {
 
 
 def lines(answers: Answers, focus: Focus) -> Iterator[str]:
-    """Yield the answers, object by object."""
     for number, each in enumerate(answers.found):
         if number:
             yield ""
-        if isinstance(each, LivePod):
-            yield from _pod(each, answers, focus)
+        if each.is_pod:
+            yield from _pod(each.pods[0], answers, focus)
         else:
             yield from _workload_lines(each, answers, focus)
 
@@ -64,7 +49,9 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
     unstamped = why_unstamped(live, answers.world)
     if focus:
         yield f"{subject}, {focus.title}"
-        yield from _rows(focusing.of_pod(live, answers.policies, focus, unstamped))
+        yield from table(
+            explanation.styled(focusing.of_pod(live, answers.policies, focus, unstamped)), 2
+        )
         return
     yield f"{subject}: {_verdict(live)}"
     yield from table(_head(live), 2)
@@ -77,7 +64,7 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
     yield from section(title, _stamp_lines(live, unstamped))
     for title, rows in explanation.sections(live.today, answers.policies):
         yield from section(f"Today: {title[0].lower()}{title[1:]}", rows)
-    yield from section("Difference", list(_differences(live.differences)))
+    yield from section("Difference", explanation.styled(_differences(live.differences)))
     yield from explanation.warning_lines(live.today.warnings)
 
 
@@ -85,12 +72,12 @@ def _verdict(live: LivePod) -> str:
     if not live.is_run:
         return "not part of a run: no policy applies"
     if live.unstamped:
-        return click.style("no policy was applied to it: it has no stamp", fg="red")
+        return explanation.in_colour("no stamp", "no policy was applied to it: it has no stamp")
     text = _VERDICTS[live.state]
     if live.state == "otherwise":
         count = len(live.differences)
         text += "1 field differs" if count == 1 else f"{count} fields differ"
-    return click.style(text, fg=_COLOURS[live.state])
+    return explanation.in_colour(live.state, text)
 
 
 def _head(live: LivePod) -> list[list[str]]:
@@ -131,48 +118,41 @@ def _differences(differences: Sequence[Difference]) -> Iterator[Row]:
     for each in differences:
         has, would = both_fields(each.field, each.has, each.would)
         yield "has", ", ".join(each.then), has
-        yield click.style("would", fg="yellow"), ", ".join(each.now), would
+        yield "would", ", ".join(each.now), would
         yield from (("why", "", why) for why in each.why)
 
 
-def _workload_lines(found: LiveWorkload, answers: Answers, focus: Focus) -> Iterator[str]:
-    for number, replicas in enumerate(found.replicas):
-        if number:
-            yield ""
-        if not focus:
-            yield from explanation.lines(replicas, answers.policies)
-            continue
+def _workload_lines(found: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
+    for replicas in found.replicas:
         yield from focused(replicas, answers.policies, focus)
-    yield ""
+        yield ""
     yield from _live(found, answers, focus)
 
 
 def focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[str]:
-    """Yield the decision on pods, for one policy or one field."""
+    """Yield the explanation, or the part of it that is selected."""
+    if not focus:
+        yield from explanation.lines(replicas, policies)
+        return
     yield click.style(replicas.subject, bold=True) + f", {focus.title}"
-    yield from _rows(focusing.of_replicas(replicas, policies, focus))
+    yield from table(explanation.styled(focusing.of_replicas(replicas, policies, focus)), 2)
 
 
-def _live(found: LiveWorkload, answers: Answers, focus: Focus) -> Iterator[str]:
+def _live(found: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
     title = click.style(f"Live pods of {found.source.title}", bold=True)
     if not found.pods:
         yield f"{title}: none"
         return
     same = sum(each.same for each in found.pods)
     yield f"{title}: {same} of {len(found.pods)} as new ones would be"
-    yield from _rows(
+    rows = explanation.styled(
         (word, str(len(names)), f"{shortened(names)}{detail}")
-        for (word, detail), names in grouped(found.pods, answers, focus)
+        for (word, detail), names in _grouped(found.pods, answers, focus)
     )
+    yield from table(rows, 2)
 
 
-def _rows(rows: Iterable[Row]) -> Iterator[str]:
-    yield from table(
-        [[click.style(word, fg=_COLOURS.get(word)), who, text] for word, who, text in rows], 2
-    )
-
-
-def grouped(
+def _grouped(
     pods: Sequence[LivePod], answers: Answers, focus: Focus
 ) -> list[tuple[tuple[str, str], list[str]]]:
     """Return a word and a detail for each group of equal pods, and their names; the largest
@@ -198,15 +178,15 @@ def document(answers: Answers, focus: Focus) -> dict[str, Any]:
         "set": answers.policies.hash,
         "same": answers.same,
         "objects": [
-            _pod_document(each, answers, focus)
-            if isinstance(each, LivePod)
+            _pod_document(each.pods[0], answers, focus)
+            if each.is_pod
             else _workload_document(each, answers, focus)
             for each in answers.found
         ],
     }
 
 
-def _workload_document(found: LiveWorkload, answers: Answers, focus: Focus) -> dict[str, Any]:
+def _workload_document(found: Answer, answers: Answers, focus: Focus) -> dict[str, Any]:
     return {
         "object": found.source.title,
         "namespace": found.source.namespace,
@@ -224,9 +204,9 @@ def _pod_document(live: LivePod, answers: Answers, focus: Focus) -> dict[str, An
         "namespace": live.pod.namespace,
         "same": live.same,
         "author": live.origin.evidence,
-        "unsure": [{"policy": policy, "field": field} for policy, field in live.origin.unsure],
+        "unsure": live.origin.unsure,
         "stamp": live.stamp.whole if live.stamp else None,
         "unstamped": unstamped.reason if unstamped else None,
         "today": focus.document(live.today, answers.policies),
-        "differences": [each._asdict() for each in differences],
+        "differences": differences,
     }

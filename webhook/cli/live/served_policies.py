@@ -25,64 +25,55 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
 
 
-class NotServed(ClusterError):
-    """The webhook serves other policies: `what` it serves, and the hash of the cluster's set."""
-
-    def __init__(self, what: str, own: str) -> None:
-        super().__init__(
-            f"{what}, and the policies in the cluster are set {own}: name those that it "
-            "serves with --policies DIR, or give --policies cluster to use those in the cluster"
-        )
-        self.note = f"{what}; this is about the policies in the cluster, set {own}"
-
-
 async def differing(client: Client, policies: PolicySet) -> list[str]:
     """Return notes as in `not_served`, also if it serves another set: the user named the
     cluster's."""
-    try:
-        return await not_served(client, policies, ())
-    except NotServed as error:
-        return [error.note]
+    return await not_served(client, policies, (), named=True)
 
 
 async def not_served(
-    client: Client,
-    policies: PolicySet,
-    stamped: Collection[str],
-    answers: ReplicaCounts | None = None,
+    client: Client, policies: PolicySet, stamped: Collection[str], *, named: bool = False
 ) -> list[str]:
-    """Return notes on whether the webhook serves this set. Raises NotServed if it serves another
-    one.
+    """Return notes on whether the webhook serves this set. That it serves another one is an error,
+    or a note if the user named the cluster's.
 
     stamped: the hashes in the stamps of pods that were read; the set's own shows that the webhook
         has served it
-    answers: what the replicas reported, if they were asked already
 
     A user who may not ask the replicas has the stamps and the webhook configurations: a webhook
     that serves files gets no writes of policies. Raises ClusterError.
     """
     own = policies.hash[:HASH_LENGTH]
-    answers = answers or await ask_replicas(client)
+    answers = await ask_replicas(client)
     hashes = [each.hash for each in answers.served or ()]
-    others = [each for each in hashes if each != own]
-    if others and len(others) == len(hashes):
-        sets = ", ".join(sorted({each or "none" for each in others}))
-        raise NotServed(f"every replica of the webhook serves another set ({sets})", own)
-    if others:
-        return [
-            f"{len(others)} of {len(hashes)} replicas of the webhook do not serve set {own} yet"
-        ]
+    if another := await another_set(client, own, answers):
+        if named:
+            return [f"{another}; this is about the policies in the cluster, set {own}"]
+        raise ClusterError(
+            f"{another}, and the policies in the cluster are set {own}: name those that it "
+            "serves with --policies DIR, or give --policies cluster to use those in the cluster"
+        )
+    if behind := sum(each != own for each in hashes):
+        return [f"{behind} of {len(hashes)} replicas of the webhook do not serve set {own} yet"]
     if hashes:
         return [answers.note] if answers.note else []
-    if await _serves_files(client):
-        raise NotServed("the webhook serves policies from files", own)
     if own in stamped:
         return []
     return [f"it is unknown whether the webhook uses the cluster's set {own}: {answers.note}"]
 
 
+async def another_set(client: Client, own: str, answers: ReplicaCounts) -> str:
+    """Return what the webhook serves instead of the cluster's set; empty if that is not known."""
+    hashes = {each.hash for each in answers.served or ()}
+    if hashes and own not in hashes:
+        sets = ", ".join(sorted(each or "none" for each in hashes))
+        return f"every replica of the webhook serves another set ({sets})"
+    if not hashes and await _serves_files(client):
+        return "the webhook serves policies from files"
+    return ""
+
+
 async def _serves_files(client: Client) -> bool:
-    """Return whether pods are sent to a webhook, and writes of policies are not."""
     if not await read_configuration(client):
         return False
     with PassOver(HTTPStatus.FORBIDDEN):

@@ -122,7 +122,6 @@ def both_texts(field: str, has: Any, would: Any) -> tuple[str, str]:
 
 
 def both_fields(field: str, has: Any, would: Any) -> tuple[str, str]:
-    """Return the same, with the field before each."""
     one, other = both_texts(field, has, would)
     return _with_name(field, has, one), _with_name(field, would, other)
 
@@ -155,7 +154,6 @@ def _whole(field: str, value: Any) -> str:
 
 
 def _by_key(value: Any) -> Any:
-    """Return the value with the keys of each object in order."""
     if isinstance(value, list):
         return [_by_key(each) for each in value]
     if isinstance(value, dict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -100,26 +100,26 @@ def command(
 def _print_answer(
     gathered: PoliciesInForce, name: str, output: str, *, never: bool, replicas: bool
 ) -> int:
-    """Print what is asked; the exit code."""
     from webhook.cli.policies import report
     from webhook.cli.policies.policies_in_force import pods_of, policy_rows
-    from webhook.cli.policies.report import document, pods_document, served_document
 
     print_notes(gathered.notes)
     rows = policy_rows(gathered)
+    code = DONE
+    found: Any
     if gathered.wrong and not replicas:
-        lines, found, code = report.wrong(gathered), document(gathered, rows), FAILED
+        lines, found, code = report.wrong(gathered), report.document(gathered, rows), FAILED
     elif name:
-        of_one = pods_of(gathered, name)
-        lines, found, code = report.pods(of_one), pods_document(of_one), DONE
+        found = pods_of(gathered, name)
+        lines = report.pods(gathered, found)
     elif replicas:
-        lines, found = report.replicas(gathered), served_document(gathered)
+        lines, found = report.replicas(gathered), report.served_document(gathered)
         code = DONE if gathered.same_set and not gathered.wrong else FAILED
     elif never:
         unmatched = [row for row in rows if row.never]
-        lines, found = report.never(gathered), document(gathered, unmatched)
+        lines, found = report.never(gathered), report.document(gathered, unmatched)
         code = FAILED if unmatched else DONE
     else:
-        lines, found, code = report.listed(gathered), document(gathered, rows), DONE
+        lines, found = report.listed(gathered), report.document(gathered, rows)
     print_result(output, json=lambda: found, text=lambda: lines)
     return code

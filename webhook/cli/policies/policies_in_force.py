@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.live.focus import NoSuchPolicy
@@ -102,40 +102,29 @@ class PoliciesInForce:
 
 
 class Row(NamedTuple):
-    """One policy in the list. `counted` is None if there are no counts."""
+    """One policy in the list, with the keys of its JSON.
+
+    accepted: None if unknown; `reason` says why it is not
+    decided:  None if there are no counts; `last_match` and `since` are None if unknown
+    """
 
     name: str
     priority: int
     enforced: str
     match: str
-    accepted: str | None
-    touched: int
-    matching: int
-    templates: int
-    counted: Count | None
+    accepted: bool | None
+    reason: str | None
+    pods_touched: int
+    pods_matching: int
+    templates_matching: int
+    decided: int | None
+    last_match: str | None
+    since: str | None
 
     @property
     def never(self) -> bool:
-        """Whether no match is known."""
-        counted = self.counted is not None and (self.counted.decided or self.counted.last_match)
-        return not (self.touched or self.matching or self.templates or counted)
-
-    def document(self) -> dict[str, Any]:
-        """Return the row as JSON."""
-        return {
-            "name": self.name,
-            "priority": self.priority,
-            "enforced": self.enforced,
-            "match": self.match,
-            "accepted": None if self.accepted is None else not self.accepted,
-            "reason": self.accepted or None,
-            "podsTouched": self.touched,
-            "podsMatching": self.matching,
-            "templatesMatching": self.templates,
-            "decided": self.counted.decided if self.counted else None,
-            "lastMatch": (self.counted.last_match or None) if self.counted else None,
-            "since": (self.counted.since or None) if self.counted else None,
-        }
+        live = self.pods_touched or self.pods_matching or self.templates_matching
+        return not (live or self.decided or self.last_match)
 
 
 def for_whom(policy: PlacementPolicy) -> str:
@@ -163,32 +152,37 @@ def _conditions(match: Match) -> list[str]:
 
 
 def policy_rows(gathered: PoliciesInForce) -> list[Row]:
-    """Return a row for each policy, in their order."""
     touched = Counter(name for pod in gathered.pods for name in pod.stamped)
     matching = Counter(name for pod in gathered.pods for name in pod.matching)
     templates = Counter(name for each in gathered.templates for name in each.matching)
     ordered = sorted(gathered.models.values(), key=lambda each: (-each.spec.priority, each.name))
-    return [
-        Row(
-            each.name,
-            each.spec.priority,
-            where(each),
-            for_whom(each),
-            gathered.accepted.get(each.name),
-            touched[each.name],
-            matching[each.name],
-            templates[each.name],
-            gathered.counts.get(each.name),
+    rows = []
+    for each in ordered:
+        reason, count = gathered.accepted.get(each.name), gathered.counts.get(each.name)
+        rows.append(
+            Row(
+                each.name,
+                each.spec.priority,
+                where(each),
+                for_whom(each),
+                None if reason is None else not reason,
+                reason or None,
+                touched[each.name],
+                matching[each.name],
+                templates[each.name],
+                count.decided if count else None,
+                (count.last_match or None) if count else None,
+                (count.since or None) if count else None,
+            )
         )
-        for each in ordered
-    ]
+    return rows
 
 
-def known_since(found: Sequence[Row]) -> str:
-    """Return the time since when matches of all these policies are known; empty if one is
+def known_since(found: Sequence[Row]) -> str | None:
+    """Return the time since when matches of all these policies are known; None if one is
     unknown."""
-    times = [row.counted.since if row.counted else "" for row in found]
-    return max(times, default="") if all(times) else ""
+    times = [row.since or "" for row in found]
+    return max(times, default=None) if all(times) else None
 
 
 class Touched(NamedTuple):
@@ -199,41 +193,49 @@ class Touched(NamedTuple):
     why: str | None
 
 
-class PodsOf(NamedTuple):
-    """The live pods and workloads that have to do with one policy.
+class Workload(NamedTuple):
+    namespace: str
+    object: str
 
-    pods:    by a word of WORDS
-    audited: whether it is under Audit somewhere
+
+class PodsOf(NamedTuple):
+    """The live pods and workloads that have to do with one policy, with the keys of the JSON.
+
+    touches:  it took part, and matches now
+    no_more:  it took part, and does not match any more
+    would:    it would take part now
+    excepted: it matches now, and an exception sets it aside
     """
 
-    name: str
-    pods: Mapping[str, Sequence[Touched]]
-    templates: Sequence[Template]
-    audited: bool
-
-
-# Pods in which the policy took part and that it matches now, that it does not match any more, in
-# which it would take part, and in which it would not for an exception; with their keys in JSON.
-WORDS = {"touches": "touches", "no more": "noMore", "would": "would", "excepted": "excepted"}
+    policy: str
+    touches: list[Touched]
+    no_more: list[Touched]
+    would: list[Touched]
+    excepted: list[Touched]
+    workloads: Sequence[Workload]
 
 
 def pods_of(gathered: PoliciesInForce, name: str) -> PodsOf:
     """Return what the policy of that name has to do with. Raises NoSuchPolicy."""
     known = name in gathered.models
-    found: dict[str, list[Touched]] = {word: [] for word in WORDS}
+    templates = (each for each in gathered.templates if name in each.matching)
+    workloads = [Workload(each.namespace, each.title) for each in templates]
+    found = PodsOf(name, [], [], [], [], workloads)
     for pod in gathered.pods:
         place = (pod.namespace, pod.name)
         if name in pod.matching:
-            found["touches" if name in pod.stamped else "would"].append(Touched(*place, None))
+            (found.touches if name in pod.stamped else found.would).append(Touched(*place, None))
         elif name in pod.stamped:
             gone = "" if known else "no policy with this name is in force any more"
             why = gone or pod.failed.get(name) or "the pod belongs to no run any more"
-            found["no more"].append(Touched(*place, why))
+            found.no_more.append(Touched(*place, why))
         elif name in pod.excepted:
-            found["excepted"].append(Touched(*place, pod.excepted[name]))
-    if not known and not (found["touches"] or found["no more"]):
+            found.excepted.append(Touched(*place, pod.excepted[name]))
+    if not known and not (found.touches or found.no_more):
         problem = f"{name}: no such policy in {gathered.source}"
         raise NoSuchPolicy(problem, name, gathered.models)
-    templates = [each for each in gathered.templates if name in each.matching]
-    audited = known and where(gathered.models[name]) != EVERYWHERE
-    return PodsOf(name, found, templates, audited)
+    return found
+
+
+def is_audited(gathered: PoliciesInForce, name: str) -> bool:
+    return name in gathered.models and where(gathered.models[name]) != EVERYWHERE

@@ -6,15 +6,15 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.diff.comparison_input import is_live, owner_of, read_pods
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.served_policies import (
-    NotServed,
     ReplicaCounts,
+    another_set,
     ask_replicas,
     count_of,
-    not_served,
 )
 from webhook.cli.offline import policy_files, unknown_values
 from webhook.cli.options import Where, paths_of
@@ -66,10 +66,9 @@ async def gather(
     notes = [answers.note] if answers.note else []
     if not paths and policies is not None and answers.served is None:
         # If replicas answer, the result names the set of each.
-        try:
-            await not_served(client, policies, (), answers)
-        except NotServed as error:
-            notes.append(error.note)
+        own = policies.hash[:HASH_LENGTH]
+        if another := await another_set(client, own, answers):
+            notes.append(f"{another}; this is about the policies in the cluster, set {own}")
     models = {
         each.model.name: each.model
         for each in documents.documents
@@ -119,7 +118,6 @@ async def _cluster(
 
 
 async def _comparable(client: Client) -> bool:
-    """Return whether the webhook reads its policies from the cluster, by its Deployment."""
     with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
         deployment = await client.get(_DEPLOYMENT)
         return takes_policies_from_cluster({names.WEBHOOK: deployment}, None)
@@ -173,7 +171,6 @@ class PolicyMatcher:
         return LivePod(pod.namespace, pod.name, taken, applying, failed, excepted)
 
     def template(self, template: PodTemplate) -> Template:
-        """Return an object that creates pods, and the policies that apply to some of them."""
         namespace = template.source.namespace
         every = (
             self._evaluate(template.pod(index), namespace, led=template.led)
@@ -192,6 +189,5 @@ class PolicyMatcher:
 
 
 def _applying(found: Evaluation) -> frozenset[str]:
-    """Return the policies that apply to the pod, also those under Audit."""
     audited = found.decision.audited
     return frozenset((*found.decision.policies, *(audited.policies if audited else ())))

@@ -10,28 +10,32 @@ import click
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import table
 from webhook.cli.policies.policies_in_force import (
-    WORDS,
     PodsOf,
     PoliciesInForce,
     Row,
-    Touched,
+    is_audited,
     known_since,
     policy_rows,
 )
 from webhook.shortening import count_text, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
+    from collections.abc import Callable, Iterator, Sequence
 
 # Live pods are those that are there now; decided ones were counted as they came.
-_HEAD: Final = [
-    *("PRIORITY", "POLICY", "ENFORCED", "LIVE PODS", "WORKLOADS", "PODS DECIDED", "LAST", "FOR")
-]
+_COLUMNS: Final[dict[str, Callable[[Row], object]]] = {
+    "PRIORITY": lambda row: row.priority,
+    "POLICY": lambda row: row.name,
+    "ENFORCED": lambda row: row.enforced,
+    "LIVE PODS": lambda row: row.pods_matching,
+    "WORKLOADS": lambda row: row.templates_matching,
+    "PODS DECIDED": lambda row: "?" if row.decided is None else row.decided,
+    "LAST": lambda row: "?" if row.decided is None else row.last_match or "never",
+    "FOR": lambda row: row.match,
+}
 
 
 def listed(gathered: PoliciesInForce) -> Iterator[str]:
-    """Yield all policies, in their order."""
     found = policy_rows(gathered)
     known = gathered.policies
     if known:
@@ -46,13 +50,12 @@ def listed(gathered: PoliciesInForce) -> Iterator[str]:
         return
     yield from _table(found)
     for row in found:
-        if row.accepted:
+        if row.reason:
             yield ""
-            yield click.style(f"{row.name} is not accepted", fg="red") + f": {row.accepted}"
+            yield click.style(f"{row.name} is not accepted", fg="red") + f": {row.reason}"
 
 
 def never(gathered: PoliciesInForce) -> Iterator[str]:
-    """Yield the policies that nothing ever matched."""
     every = policy_rows(gathered)
     found = [row for row in every if row.never]
     known = known_since(every)
@@ -65,18 +68,22 @@ def never(gathered: PoliciesInForce) -> Iterator[str]:
     yield from _table(found)
 
 
-def pods(found: PodsOf) -> Iterator[str]:
-    """Yield the pods and workloads of one policy."""
-    counts = {word: len(pods) for word, pods in found.pods.items()}
+def pods(gathered: PoliciesInForce, found: PodsOf) -> Iterator[str]:
+    matching = len(found.touches)
     yield (
-        click.style(f"policy {found.name}", bold=True)
-        + f": applied to live pods: {counts['touches'] + counts['no more']}; "
-        + f"would apply today: {counts['touches'] + counts['would']}; "
-        + f"workloads: {len(found.templates)}"
+        click.style(f"policy {found.policy}", bold=True)
+        + f": applied to live pods: {matching + len(found.no_more)}; "
+        + f"would apply today: {matching + len(found.would)}; "
+        + f"workloads: {len(found.workloads)}"
     )
-    workloads = [Touched(each.namespace, each.title, None) for each in found.templates]
     rows = []
-    for word, pods in (*found.pods.items(), ("workload", workloads)):
+    for word, pods in (
+        ("touches", found.touches),
+        ("no more", found.no_more),
+        ("would", found.would),
+        ("excepted", found.excepted),
+        ("workload", [(*each, None) for each in found.workloads]),
+    ):
         groups: dict[tuple[str, str], list[str]] = defaultdict(list)
         for namespace, name, why in pods:
             reason = f": {'by ' if word == 'excepted' else ''}{why}" if why else ""
@@ -86,16 +93,15 @@ def pods(found: PodsOf) -> Iterator[str]:
             for (namespace, reason), names in sorted(groups.items())
         ]
     yield from table(rows, 2)
-    if counts["would"]:
+    if found.would:
         yield ""
         yield "would: it was not applied when they were created; fairlead explain pod NAME says why"
-    if found.audited:
+    if is_audited(gathered, found.policy):
         yield ""
         yield "under Audit, all or part of it: there it changes nothing, and fairlead audit sums up"
 
 
 def replicas(gathered: PoliciesInForce) -> Iterator[str]:
-    """Yield which set each replica serves, and whether that is one."""
     if gathered.served is None:
         yield "it is unknown what the replicas of the webhook serve"
         return
@@ -121,7 +127,6 @@ def replicas(gathered: PoliciesInForce) -> Iterator[str]:
 
 
 def wrong(gathered: PoliciesInForce) -> Iterator[str]:
-    """Yield why there is no set."""
     yield click.style(f"{gathered.source}: the policies do not compile", fg="red") + (
         "; the webhook keeps the last good set:"
     )
@@ -129,22 +134,8 @@ def wrong(gathered: PoliciesInForce) -> Iterator[str]:
 
 
 def _table(found: Sequence[Row]) -> Iterator[str]:
-    rows = [_HEAD]
-    for row in found:
-        count = row.counted
-        rows.append(
-            [
-                str(row.priority),
-                row.name,
-                row.enforced,
-                str(row.matching),
-                str(row.templates),
-                str(count.decided) if count else "?",
-                count.last_match or "never" if count else "?",
-                row.match,
-            ]
-        )
-    yield from table(rows, 0)
+    rows = [[str(column(row)) for column in _COLUMNS.values()] for row in found]
+    yield from table([[*_COLUMNS], *rows], 0)
 
 
 def _served(gathered: PoliciesInForce) -> str:
@@ -163,35 +154,15 @@ def _hash(gathered: PoliciesInForce) -> str:
     return gathered.policies.hash[:HASH_LENGTH] if gathered.policies else "none"
 
 
-def document(gathered: PoliciesInForce, rows: Iterable[Row]) -> dict[str, Any]:
-    """Policies, and what replicas serve."""
-    found = list(rows)
-    return {
-        **served_document(gathered),
-        "since": known_since(found) or None,
-        "policies": [row.document() for row in found],
-    }
+def document(gathered: PoliciesInForce, rows: Sequence[Row]) -> dict[str, Any]:
+    return {**served_document(gathered), "since": known_since(rows), "policies": rows}
 
 
 def served_document(gathered: PoliciesInForce) -> dict[str, Any]:
-    """Return what replicas serve."""
     return {
         "source": gathered.source,
         "set": gathered.policies.hash if gathered.policies else None,
-        "errors": list(gathered.wrong),
-        "replicas": None
-        if gathered.served is None
-        else [each._asdict() for each in gathered.served],
+        "errors": gathered.wrong,
+        "replicas": gathered.served,
         "sameSet": gathered.same_set,
-    }
-
-
-def pods_document(found: PodsOf) -> dict[str, Any]:
-    """Return the pods and workloads of one policy."""
-    return {
-        "policy": found.name,
-        **{WORDS[word]: [each._asdict() for each in pods] for word, pods in found.pods.items()},
-        "workloads": [
-            {"namespace": each.namespace, "object": each.title} for each in found.templates
-        ],
     }

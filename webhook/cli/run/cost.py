@@ -125,7 +125,6 @@ def _lines(costs: Sequence[RunCost]) -> Iterator[str]:
 
 
 async def _costs(client: Client, namespace: str, name: str) -> tuple[list[RunCost], list[str]]:
-    """Return the costs of a Run, or of all in the namespace or everywhere, and notes."""
     from webhook.controller.observed_state import ObservedState
 
     notes: list[str] = []

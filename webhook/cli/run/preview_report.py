@@ -150,7 +150,6 @@ def subject(group: Group) -> str:
 
 
 def _objects(planned: Planned) -> Iterator[list[str]]:
-    """Yield the objects that are created beside the pods."""
     run, plan = planned.run, planned.plan
     if plan is None:
         engine = find_engine(run)
@@ -216,7 +215,6 @@ def _rows(group: Group) -> Iterator[list[str]]:
 
 
 def _own(members: Mapping[str, str]) -> dict[str, str]:
-    """Labels or annotations without those that Fairlead sets."""
     return {key: value for key, value in members.items() if not key.startswith(_OWN)}
 
 

@@ -135,7 +135,6 @@ def _read(
 
 
 def _placeholders(document: Document) -> Iterator[Finding]:
-    """Report that the Run's name is a placeholder for a generated one."""
     name, prefix = document.model.name, document.model.metadata.generate_name
     if isinstance(prefix, str) and name == run_documents.placeholder_name(prefix):
         yield document.finding(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from certs import kept
 from webhook import names
-from webhook.interception import leads_to, read_ca_bundle
+from webhook.interception import read_ca_bundles
 from webhook.kube import watched_objects
 
 if TYPE_CHECKING:
@@ -101,15 +101,8 @@ class Installation:
 def bundles(
     configuration: Mapping[str, Any] | None, installation: Installation
 ) -> dict[str, bytes]:
-    """Return the bundle of each webhook that calls the installation's Service, by webhook name.
-
-    A missing or invalid bundle is empty. Webhooks that call a url or another Service are left out.
-    """
-    return {
-        str(entry["name"]): read_ca_bundle(entry)
-        for entry in (configuration or {}).get("webhooks") or ()
-        if leads_to(entry, installation.namespace, installation.service)
-    }
+    """Return the bundle of each webhook that calls the installation's Service, by webhook name."""
+    return read_ca_bundles(configuration or {}, installation.namespace, installation.service)
 
 
 def application(

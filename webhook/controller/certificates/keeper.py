@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from http import HTTPStatus
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from certs.bundle import same
 from certs.rotation import KeepAuthority, KeepServing, Publish, Wait, phase, step
@@ -28,14 +28,14 @@ from webhook.errors import ClusterError, NotLeading
 from webhook.kube.rate_limit import Backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable, Mapping
+    from collections.abc import Callable, Coroutine, Hashable
     from typing import NoReturn
 
     from certs.rotation import Observed, Terms
     from webhook.controller.certificates.certificate_metrics import CertificateMetrics
     from webhook.controller.certificates.certificate_objects import Installation
     from webhook.controller.certificates.observe import ObservedCertificates, Observer
-    from webhook.kube.client import PatchType
+    from webhook.kube.writer import Writes
 
 _logger = logging.getLogger(__name__)
 
@@ -61,26 +61,6 @@ FORGOTTEN: Final = 600.0
 _APPLY: Final = {"fieldManager": names.CERTIFICATES_MANAGER, "force": "true"}
 
 
-class Writes(Protocol):
-    """The required methods of webhook.kube.writer.Writer or Client."""
-
-    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Create `body` in a collection."""
-
-    async def replace(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace an object."""
-
-    async def patch(
-        self,
-        path: str,
-        body: Mapping[str, Any],
-        patch_type: PatchType,
-        *,
-        query: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """Patch an object."""
-
-
 async def carry_out(
     step: KeepAuthority | KeepServing | Publish,
     observation: ObservedCertificates,
@@ -94,52 +74,26 @@ async def carry_out(
     result is valid: a configuration with the new bundle is correct.
     """
     match step:
-        case KeepAuthority(authority):
-            before = observation.observed.authority
-            # A rotation that was already in progress does not satisfy the request.
-            answered = authority.staged is not None and (
-                before is None or before.staged != authority.staged
-            )
-            data, kind = authority.data(), OPAQUE
-            await _keep(
-                installation.authority,
-                kind,
-                observation.authority,
-                data,
-                answered,
-                installation,
-                writes,
-            )
-        case KeepServing(serving):
-            old = observation.observed.serving
-            answered = old is None or old.leaf != serving.leaf
-            data, kind = serving.data(), TLS
-            await _keep(
-                installation.serving,
-                kind,
-                observation.serving,
-                data,
-                answered,
-                installation,
-                writes,
-            )
         case Publish(bundle):
             for place, configuration in observation.configurations:
                 held = bundles(configuration, installation).values()
                 if not all(same(each, bundle) for each in held):
                     body = application(place, configuration, installation, bundle)
                     await writes.patch(place.path, body, "apply", query=_APPLY)
-
-
-async def _keep(
-    name: str,
-    kind: str,
-    secret: Mapping[str, Any] | None,
-    data: Mapping[str, bytes],
-    answered: bool,
-    installation: Installation,
-    writes: Writes,
-) -> None:
+            return
+        case KeepAuthority(authority):
+            before = observation.observed.authority
+            # A rotation that was already in progress does not satisfy the request.
+            answered = authority.staged is not None and (
+                before is None or before.staged != authority.staged
+            )
+            name, kind, data = installation.authority, OPAQUE, authority.data()
+            secret = observation.authority
+        case KeepServing(serving):
+            old = observation.observed.serving
+            answered = old is None or old.leaf != serving.leaf
+            name, kind, data = installation.serving, TLS, serving.data()
+            secret = observation.serving
     if secret is None:
         await writes.create(installation.secrets, new_secret(name, kind, data))
     else:
@@ -228,6 +182,7 @@ class Pause(NamedTuple):
     wakes: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class Keeper:
     """Keep the certificates of one installation current while this process leads.
 
@@ -236,38 +191,28 @@ class Keeper:
     each change; without it, a change is detected within LONGEST_REST seconds.
     """
 
-    def __init__(
-        self,
-        observer: Observer,
-        writes: Writes,
-        installation: Installation,
-        terms: Terms,
-        metrics: CertificateMetrics,
-        *,
-        watch: Callable[[Callable[[], None]], Coroutine[None, None, NoReturn]] | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        steady_clock: Callable[[], float] = time.monotonic,
-        random: Random | None = None,
-    ) -> None:
-        self._observer = observer
-        self._writes = writes
-        self._installation = installation
-        self._terms = terms
-        self._metrics = metrics
-        self._watch = watch
-        self._clock = clock
-        self._steady_clock = steady_clock
-        self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
-        self._backoff = Backoff(self._random)
-        self._conflicts = Backoff(self._random, CONFLICT_DELAYS)
+    observer: Observer
+    writes: Writes
+    installation: Installation
+    terms: Terms
+    metrics: CertificateMetrics
+    _: KW_ONLY
+    watch: Callable[[Callable[[], None]], Coroutine[None, None, NoReturn]] | None = None
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    steady_clock: Callable[[], float] = time.monotonic
+    random: Random = field(default_factory=Random)  # It spreads load, and keeps no secret.
+    _unchanged: tuple[tuple[str | None, ...], float] | None = field(default=None, init=False)
+    _leading: bool = field(default=False, init=False)
+    _settled: bool = field(default=False, init=False)
+    _says: str = field(default=FOLLOWS, init=False)
+    _trouble: str = field(default="", init=False)
+    _waits_for: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        self._backoff = Backoff(self.random)
+        self._conflicts = Backoff(self.random, CONFLICT_DELAYS)
         self._quarrel = Quarrel()
         self._changed = asyncio.Event()
-        self._unchanged: tuple[tuple[str | None, ...], float] | None = None
-        self._leading = False
-        self._settled = False
-        self._says = FOLLOWS
-        self._trouble = ""
-        self._waits_for = ""
 
     @property
     def ready(self) -> bool:
@@ -293,12 +238,12 @@ class Keeper:
         finally:
             self._leading = False
             self._says, self._trouble = FOLLOWS, ""
-            self._metrics.unknown()
+            self.metrics.unknown()
 
     async def _watched(self) -> None:
         try:
-            if self._watch:
-                await self._watch(self._changed.set)
+            if self.watch:
+                await self.watch(self._changed.set)
         except Exception:
             # Without the watch, changes are still detected within LONGEST_REST seconds.
             _logger.exception("certificates are not watched any more: this is a bug")
@@ -322,8 +267,8 @@ class Keeper:
     async def take_step(self) -> Pause:
         """Observe, and write at most one object. Raises nothing but cancellation."""
         try:
-            observation = self._timed(await self._observer.observe())
-            self._metrics.saw(observation.observed)
+            observation = self._timed(await self.observer.observe())
+            self.metrics.saw(observation.observed)
             rest = await self._act(observation)
         except ClusterError as error:
             return self._failed(error)
@@ -346,15 +291,15 @@ class Keeper:
             (each or {}).get("metadata", {}).get("resourceVersion")
             for each in (observation.authority, observation.serving)
         )
-        now = self._steady_clock()
+        now = self.steady_clock()
         if self._unchanged is None or self._unchanged[0] != versions:
             self._unchanged = versions, now
         unchanged = timedelta(seconds=now - self._unchanged[1])
         return replace(observation, observed=replace(observation.observed, unchanged=unchanged))
 
     async def _act(self, observation: ObservedCertificates) -> Pause:
-        now = self._clock()
-        due = step(observation.observed, now, self._terms)
+        now = self.clock()
+        due = step(observation.observed, now, self.terms)
         in_phase = phase(observation.observed.authority)
         self._says = f"{in_phase}: {due.why}"
         if isinstance(due, Wait):
@@ -368,11 +313,11 @@ class Keeper:
             return Pause(min(max(seconds, 0.0), LONGEST_REST), wakes=True)
         kept = _OBJECTS[type(due)]
         of = cause(due, observation.observed)
-        if pause := self._quarrel.pause(of, self._steady_clock()):
+        if pause := self._quarrel.pause(of, self.steady_clock()):
             return self._undone(kept, due.why, self._quarrel.times(of), pause)
-        await carry_out(due, observation, self._installation, self._writes)
-        self._quarrel.wrote(of, self._steady_clock())
-        self._metrics.wrote(kept)
+        await carry_out(due, observation, self.installation, self.writes)
+        self._quarrel.wrote(of, self.steady_clock())
+        self.metrics.wrote(kept)
         self._waits_for = ""
         _logger.info("certificates: %s written: %s", kept, due.why, extra={"phase": in_phase})
         return Pause(0.0)
@@ -382,13 +327,13 @@ class Keeper:
             f"{kept} was written {times} times ({why}), and another client reverts it each time: "
             f"its managedFields name the client; next try in {pause:.0f} s"
         )
-        self._metrics.failed("undone")
+        self.metrics.failed("undone")
         _logger.warning("certificates: %s", self._trouble)
         return Pause(pause)
 
     def _failed(self, error: ClusterError) -> Pause:
         kind = kind_of(error)
-        self._metrics.failed(kind)
+        self.metrics.failed(kind)
         if kind == "conflict":
             _logger.debug("certificates: another client wrote first: %s", error)
             return Pause(self._conflicts.next())

@@ -6,7 +6,6 @@ import asyncio
 import ssl
 from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cryptography import x509
@@ -17,7 +16,6 @@ from webhook.controller.certificates.certificate_objects import (
     bundles,
     is_renewal_requested,
 )
-from webhook.errors import ClusterError
 from webhook.kube.watched_objects import NamedObject, data_of
 
 if TYPE_CHECKING:
@@ -89,7 +87,9 @@ class Observer:
         return ObservedCertificates(observed, authority, serving, configurations)
 
     async def _configurations(self) -> tuple[tuple[Place, Mapping[str, Any]], ...]:
-        found = [(place, await self._get(place.path)) for place in self._installation.places]
+        found = [
+            (place, await self._client.find(place.path)) for place in self._installation.places
+        ]
         return tuple((place, each) for place, each in found if each is not None)
 
     async def _replicas(self) -> tuple[int | None, ...]:
@@ -103,15 +103,7 @@ class Observer:
         return await serial_numbers(found, self._ask)
 
     async def _secret(self, name: str) -> Mapping[str, Any] | None:
-        return await self._get(self._installation.secret(name))
-
-    async def _get(self, path: str) -> Mapping[str, Any] | None:
-        try:
-            return await self._client.get(path)
-        except ClusterError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            return None
+        return await self._client.find(self._installation.secret(name))
 
 
 async def serial_number(

@@ -65,7 +65,6 @@ class _Leadership(NamedTuple):
 
 
 def _leadership(pod: JsonObject, world: World) -> _Leadership:
-    """Return what a stored pod says of who leads its run."""
     metadata, sources = pod["metadata"], world.policies.sources
     namespace = metadata["namespace"]
     own = metadata.get("labels") or {}, metadata.get("annotations") or {}

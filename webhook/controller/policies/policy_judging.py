@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from webhook.judgement.reporting.conditions import (
     Acceptance,
@@ -17,14 +18,14 @@ from webhook.judgement.reporting.conditions import (
 from webhook.judgement.set_judgement import Objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import NoReturn
 
     from webhook.controller.policies.status_writer import Stored, StoredObjects
     from webhook.crd.conditions import ConditionUpdate
     from webhook.judgement.set_judgement import SetJudgement
     from webhook.kube.cache import Change
-    from webhook.placement.nodes import Node
+    from webhook.kube.watched_objects import ClusterClasses, NodeView
     from webhook.policy.status_model import Version
 
 # Seconds to wait for related changes: `kubectl apply` writes an object every 10 to 20 ms.
@@ -38,65 +39,39 @@ PERIOD: Final = 0.5
 UNKNOWN: Final = 2.0
 
 
-class Nodes(Protocol):
-    """The required methods of kube.watched_objects.NodeView."""
-
-    def nodes(self) -> Sequence[Node] | None:
-        """Return all nodes; None before they are known. The same object until a change."""
-
-    def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after each change of a node."""
-
-    def trouble(self) -> str:
-        """Return why the nodes are not known; "" if they are."""
-
-
-class Classes(Protocol):
-    """The required methods of kube.watched_objects.ClusterClasses."""
-
-    def by_kind(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the objects by kind and name, as far as they are known."""
-
-    def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after each change."""
-
-
+@dataclass(eq=False, repr=False)
 class Judging:
     """The status of the objects, kept current by `judge` and `survey`.
 
     `news` is called after each change of the result. `clock` is the wall clock, in UTC.
     """
 
-    def __init__(
-        self,
-        objects: StoredObjects,
-        nodes: Nodes,
-        classes: Classes,
-        news: Callable[[], None],
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._objects = objects
-        self._nodes = nodes
-        self._classes = classes
-        self._news = news
-        self._clock = clock
+    objects: StoredObjects
+    nodes: NodeView
+    classes: ClusterClasses
+    news: Callable[[], None]
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    acceptance: Acceptance = field(default_factory=Acceptance, init=False)
+    satisfied: Mapping[str, tuple[Version, ConditionUpdate]] = field(
+        default_factory=dict, init=False
+    )
+
+    def __post_init__(self) -> None:
         self._reader = Objects()
         self._changed = asyncio.Event()
         self._another = asyncio.Event()
-        self.acceptance = Acceptance()
-        self.satisfied: Mapping[str, tuple[Version, ConditionUpdate]] = {}
-        objects.subscribe(self._note_change)
-        nodes.subscribe(self._another.set)
-        classes.subscribe(self._changed.set)
+        self.objects.subscribe(self._note_change)
+        self.nodes.subscribe(self._another.set)
+        self.classes.subscribe(self._changed.set)
 
     async def judge(self) -> NoReturn:
         """Judge until cancelled; start with the state that the existing statuses report."""
-        await self._objects.wait_synced()
-        before = remembered(each.observed for each in self._objects.objects().values())
+        await self.objects.wait_synced()
+        before = remembered(each.observed for each in self.objects.objects().values())
         self.acceptance = before
         while True:
             self._changed.clear()
-            objects = {place: each.observed for place, each in self._objects.objects().items()}
+            objects = {place: each.observed for place, each in self.objects.objects().items()}
             policies = self.acceptance.policies
             began = time.monotonic()
             self.acceptance = await asyncio.to_thread(
@@ -104,7 +79,7 @@ class Judging:
             )
             if self.acceptance.policies is not policies:
                 self._another.set()
-            self._news()
+            self.news()
             # Judging a thousand policies takes seconds; pause as long so that other work proceeds.
             await asyncio.sleep(time.monotonic() - began)
             with suppress(TimeoutError):
@@ -113,16 +88,16 @@ class Judging:
             await asyncio.sleep(SETTLE)
 
     def _judge(self, objects: Mapping[str, bytes]) -> SetJudgement:
-        return self._reader.judge(objects, self._clock(), self._classes.by_kind())
+        return self._reader.judge(objects, self.clock(), self.classes.by_kind())
 
     async def survey(self) -> NoReturn:
         """Match the policies against the nodes until cancelled."""
         while True:
             await self._another.wait()
             await asyncio.sleep(SETTLE)
-            nodes = self._nodes.nodes()
+            nodes = self.nodes.nodes()
             acceptance = self.acceptance
-            if acceptance.policies is None or (nodes is None and not self._nodes.trouble()):
+            if acceptance.policies is None or (nodes is None and not self.nodes.trouble()):
                 # The first list of nodes has not arrived yet.
                 await asyncio.sleep(PERIOD)
                 continue
@@ -136,7 +111,7 @@ class Judging:
                 for place, each in conditions.items()
                 if place in acceptance.in_force
             }
-            self._news()
+            self.news()
             await asyncio.sleep((time.monotonic() - began) * (1 / SHARE - 1))
             if nodes is None:
                 # If the cluster has no node at all, no change of a node triggers the next check.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission.arrival import Cluster
 from webhook.admission.prospects import Prospects
@@ -22,7 +23,6 @@ from webhook.controller.policies.report_documents import (
     differs,
     report,
 )
-from webhook.controller.policies.status_writer import Writes as StatusWrites
 from webhook.errors import ClusterError, NotLeading
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import NoReturn
 
-    from webhook.controller.policies.policy_judging import Nodes
     from webhook.kube.client import Client
+    from webhook.kube.watched_objects import NodeView
+    from webhook.kube.writer import Writes
     from webhook.policy.policy_set import PolicySet
 
     Json = dict[str, Any]
@@ -56,50 +57,27 @@ _NAMESPACES: Final = "/api/v1/namespaces"
 _OWNERS: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
 
-class Writes(StatusWrites, Protocol):
-    """The required methods of kube.writer.Writer, with those that write statuses."""
-
-    async def create(self, path: str, body: Mapping[str, Any], *, query: Any = None) -> Json:
-        """Create an object, as Client.create does."""
-
-    async def replace(self, path: str, body: Mapping[str, Any], *, query: Any = None) -> Json:
-        """Replace an object, as Client.replace does."""
-
-    async def delete(
-        self, path: str, body: Mapping[str, Any] | None = None, *, query: Any = None
-    ) -> Json:
-        """Delete an object, as Client.delete does."""
-
-
+@dataclass(eq=False, repr=False)
 class PodReports:
     """Writes the reports. `policies` returns the set in force, None before it is known.
 
     `interval` is the time between two passes in seconds; `clock` is the wall clock, in UTC.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        writer: Writes,
-        policies: Callable[[], PolicySet | None],
-        nodes: Nodes,
-        *,
-        interval: float = REPORT_INTERVAL,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._client = client
-        self._writer = writer
-        self._policies = policies
-        self._nodes = nodes
-        self._interval = interval
-        self._clock = clock
-        self.trouble = ""
-        self.state = "no policy report written yet"
+    client: Client
+    writer: Writes
+    policies: Callable[[], PolicySet | None]
+    nodes: NodeView
+    _: KW_ONLY
+    interval: float = REPORT_INTERVAL
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    trouble: str = field(default="", init=False)
+    state: str = field(default="no policy report written yet", init=False)
 
     async def run(self) -> NoReturn:
         """Write reports until cancelled. An error ends one pass, and shows in `trouble`."""
         while True:
-            policies = self._policies()
+            policies = self.policies()
             if policies is None or self._waits_for_nodes():
                 await asyncio.sleep(_SOON)
                 continue
@@ -110,14 +88,14 @@ class PodReports:
                 self._note("")
             except ClusterError as error:
                 self._note(str(error))
-            await asyncio.sleep(self._interval)
+            await asyncio.sleep(self.interval)
 
     async def write_all(self, policies: PolicySet) -> None:
         """Judge all pods once, and write each report that differs. Raises ClusterError."""
         stored = await self._stored()
         labels, ending = await self._namespaces()
         owner = await self._owner()
-        cluster, clock = await self._cluster(), self._clock()
+        cluster, clock = await self._cluster(), self.clock()
         world = World(
             policies,
             cluster,
@@ -131,7 +109,7 @@ class PodReports:
             history=None,
         )
         pods = await self._judge_pods(world, self._prospects())
-        now = int(self._clock().timestamp())
+        now = int(self.clock().timestamp())
         written, existing, refused = 0, 0, ""
         for namespace in sorted({*pods, *stored}):
             before = stored.get(namespace)
@@ -163,14 +141,14 @@ class PodReports:
             if wanted is None:
                 if before is not None:
                     uid = before["metadata"]["uid"]
-                    await self._writer.delete(path, {"preconditions": {"uid": uid}})
+                    await self.writer.delete(path, {"preconditions": {"uid": uid}})
                 return before is not None
             if before is None:
-                await self._writer.create(collection(namespace), wanted)
+                await self.writer.create(collection(namespace), wanted)
                 return True
             if not differs(wanted, before):
                 return False
-            await self._writer.replace(path, _onto(wanted, before))
+            await self.writer.replace(path, _onto(wanted, before))
         except ClusterError as error:
             if error.reason == "AlreadyExists":
                 text = f"{RESOURCE}/{NAME} exists, and is not Fairlead's; delete or rename it"
@@ -183,7 +161,7 @@ class PodReports:
 
     async def _stored(self) -> dict[str, Json]:
         try:
-            found = await self._client.list(
+            found = await self.client.list(
                 collection(), lambda each: each, query={"labelSelector": SELECTOR}
             )
         except ClusterError as error:
@@ -205,12 +183,12 @@ class PodReports:
                 ending.add(metadata["name"])
             return metadata["name"], metadata.get("labels") or {}
 
-        return dict((await self._client.list(_NAMESPACES, keep)).items), ending
+        return dict((await self.client.list(_NAMESPACES, keep)).items), ending
 
     async def _owner(self) -> Json | None:
         """Return the reference to the ClusterRole of the component; None if there is none."""
         try:
-            found = await self._client.get(f"{_OWNERS}/{OWNER}")
+            found = await self.client.get(f"{_OWNERS}/{OWNER}")
         except ClusterError as error:
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                 raise
@@ -224,20 +202,20 @@ class PodReports:
 
     async def _cluster(self) -> Cluster:
         """Return the default PriorityClass; an enforced policy may depend on it."""
-        listed = await self._client.list(
+        listed = await self.client.list(
             PATHS["PriorityClass"],
             lambda each: (value_of_default(each), each["metadata"]["name"]),
         )
         # As the Priority plugin does: of several the one with the lowest value.
         defaults = [(value, name) for value, name in listed.items if value is not None]
         default = min(defaults)[1] if defaults else ""
-        return Cluster(default, node=placement_nodes.by_name(self._nodes.nodes()))
+        return Cluster(default, node=placement_nodes.by_name(self.nodes.nodes()))
 
     def _waits_for_nodes(self) -> bool:
-        return self._nodes.nodes() is None and not self._nodes.trouble()
+        return self.nodes.nodes() is None and not self.nodes.trouble()
 
     def _prospects(self) -> Prospects | None:
-        nodes = self._nodes.nodes()
+        nodes = self.nodes.nodes()
         return None if nodes is None else Prospects(NodeGroups(nodes))
 
     async def _judge_pods(
@@ -247,7 +225,7 @@ class PodReports:
         judging = PodJudge(world, prospects)
         query = {"limit": _PAGE}
         while True:
-            page = await self._client.get(_PODS, query=query)
+            page = await self.client.get(_PODS, query=query)
             for pod in await asyncio.to_thread(judging.judge, page.get("items") or ()):
                 found[pod.namespace].append(pod)
             position = (page.get("metadata") or {}).get("continue")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import aiohttp
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import NoReturn
 
-    from webhook.controller.policies.report_writer import Writes
     from webhook.judgement.reporting.decision_counts import Report
     from webhook.kube.client import Client
     from webhook.kube.webhook_replicas import Replica
+    from webhook.kube.writer import Writes
 
 _logger = logging.getLogger(__name__)
 
@@ -57,6 +57,7 @@ _CONFIGURATION: Final = (
 _LONGEST: Final = 64 * 2**20
 
 
+@dataclass(eq=False, repr=False)
 class PolicyReporter:
     """Writes the statuses of policies and capacity classes.
 
@@ -65,23 +66,14 @@ class PolicyReporter:
     seconds, it also writes policy reports. `clock` is the wall clock, in UTC.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        writer: Writes,
-        replicas: Callable[[], Awaitable[Sequence[Replica]]],
-        *,
-        interval: float = INTERVAL,
-        reports: float | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._client = client
-        self._writer = writer
-        self._replicas = replicas
-        self._interval = interval
-        self._reports = reports
-        self._clock = clock
-        self._tenure: _Tenure | None = None
+    client: Client
+    writer: Writes
+    replicas: Callable[[], Awaitable[Sequence[Replica]]]
+    _: KW_ONLY
+    interval: float = INTERVAL
+    reports: float | None = None
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _tenure: _Tenure | None = field(default=None, init=False)
 
     @property
     def reason(self) -> str:
@@ -91,9 +83,7 @@ class PolicyReporter:
     async def lead(self) -> None:
         """Write statuses until cancelled. Errors are logged, so that the controller continues."""
         # A new one each time: counts continue from the values in the statuses.
-        tenure = self._tenure = _Tenure(
-            self._client, self._writer, self._replicas, self._interval, self._clock, self._reports
-        )
+        tenure = self._tenure = _Tenure(self)
         try:
             await tenure.run()
         finally:
@@ -103,36 +93,26 @@ class PolicyReporter:
 class _Tenure:
     """The state from the moment when this process started to lead."""
 
-    def __init__(
-        self,
-        client: Client,
-        writer: Writes,
-        replicas: Callable[[], Awaitable[Sequence[Replica]]],
-        interval: float,
-        clock: Callable[[], datetime],
-        reports: float | None,
-    ) -> None:
-        self._replicas = replicas
-        self._interval = interval
-        self._clock = clock
-        self._objects = StoredObjects(client)
-        self._nodes = NodeView(client)
-        self._classes = ClusterClasses(client)
-        self._statuses = StatusWriter(writer, self._objects, self._due, interval=interval)
+    def __init__(self, of: PolicyReporter) -> None:
+        self._client, self._replicas, self._interval = of.client, of.replicas, of.interval
+        self._clock = of.clock
+        self._objects = StoredObjects(of.client)
+        self._nodes = NodeView(of.client)
+        self._classes = ClusterClasses(of.client)
+        self._statuses = StatusWriter(of.writer, self._objects, self._due, interval=of.interval)
         self._judging = Judging(
-            self._objects, self._nodes, self._classes, self._note_judgement, clock
+            self._objects, self._nodes, self._classes, self._note_judgement, of.clock
         )
         self._reports = None
-        if reports is not None:
+        if of.reports is not None:
             self._reports = PodReports(
-                client,
-                writer,
+                of.client,
+                of.writer,
                 lambda: self._judging.acceptance.policies,
                 self._nodes,
-                interval=reports,
-                clock=clock,
+                interval=of.reports,
+                clock=of.clock,
             )
-        self._client = client
         self._configuration: Mapping[str, Any] | None = None
         self._ledger = Ledger()
         self._served: tuple[Served, ...] | None = None
@@ -224,9 +204,9 @@ class _Tenure:
         if names.RUN_SOURCES not in resources:
             return
         try:
-            self._configuration = await self._client.get(_CONFIGURATION)
-        except ClusterError as error:
-            self._configuration = {} if error.status == HTTPStatus.NOT_FOUND else None
+            self._configuration = await self._client.find(_CONFIGURATION) or {}
+        except ClusterError:
+            self._configuration = None
 
     def _learn(self, polled: ReplicaReports) -> None:
         self._note_objects()

@@ -6,9 +6,10 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from http import HTTPStatus
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from webhook.judgement.reporting.statuses import Due, Urgency
     from webhook.kube.cache import Change
     from webhook.kube.client import Client
+    from webhook.kube.writer import Writes
     from webhook.policy.status_model import ObjectStatus
 
 _logger = logging.getLogger(__name__)
@@ -93,20 +95,7 @@ class StoredObjects(PolicyObjects[Stored]):
         self.caches[resource].offer(new.observed.name, new, new.version)
 
 
-class Writes(Protocol):
-    """The required methods of kube.writer.Writer."""
-
-    async def patch(
-        self,
-        path: str,
-        body: Mapping[str, Any],
-        patch_type: Any,
-        *,
-        query: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """Patch an object, as Client.patch does."""
-
-
+@dataclass(eq=False, repr=False)
 class StatusWriter:
     """Writes the statuses that `due` returns, and again after each wake-up.
 
@@ -114,45 +103,38 @@ class StatusWriter:
     numbers are arguments.
     """
 
-    def __init__(
-        self,
-        writer: Writes,
-        objects: StoredObjects,
-        due: Callable[[], Sequence[Due]],
-        *,
-        interval: float = INTERVAL,
-        clock: Callable[[], float] = time.monotonic,
-        random: Random | None = None,
-    ) -> None:
-        self._writer = writer
-        self._objects = objects
-        self._due = due
-        self._interval = interval
-        self._clock = clock
-        self._backoff = Backoff(random or Random())  # noqa: S311 (spreads load, keeps no secret)
+    writer: Writes
+    objects: StoredObjects
+    due: Callable[[], Sequence[Due]]
+    _: KW_ONLY
+    interval: float = INTERVAL
+    clock: Callable[[], float] = time.monotonic
+    random: Random = field(default_factory=Random)  # It spreads load, and keeps no secret.
+    trouble: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        self._backoff = Backoff(self.random)
         self._wake = asyncio.Event()
         # By uid: the time and the content of the last write of each object.
         self._at: dict[str, float] = {}
         self._as: dict[str, ObjectStatus] = {}
-        self.trouble = ""
-        objects.subscribe(self._changed)
+        self.objects.subscribe(self._changed)
 
     def wake(self) -> None:
         """Request another pass, because the results have changed."""
         self._wake.set()
 
     async def run(self) -> NoReturn:
-        """Write statuses until cancelled."""
         while True:
             self._wake.clear()
-            began = self._clock()
+            began = self.clock()
             rest = await self._write_all(began)
             await self._rested(rest)
-            await asyncio.sleep(max(0.0, began + AFRESH - self._clock()))
+            await asyncio.sleep(max(0.0, began + AFRESH - self.clock()))
 
     async def write_once(self) -> None:
         """Write all differences now, without spacing. Must not be called while `run` is active."""
-        for each in sorted(self._due(), key=self._order):
+        for each in sorted(self.due(), key=self._order):
             trouble = await self._write(each)
             if trouble is not None and not _of_the_object(trouble):
                 return
@@ -160,9 +142,9 @@ class StatusWriter:
     async def _write_all(self, now: float) -> float:
         """Write what is due, unless woken; return the seconds until the next write."""
         ready: list[Due] = []
-        rest = self._interval
-        for each in self._due():
-            wait = self._at.get(each.observed.uid, -self._interval) + self._spacing(each) - now
+        rest = self.interval
+        for each in self.due():
+            wait = self._at.get(each.observed.uid, -self.interval) + self._spacing(each) - now
             if wait <= 0:
                 ready.append(each)
             else:
@@ -175,7 +157,7 @@ class StatusWriter:
                 return self._failed(str(trouble))
             refused = refused or (str(trouble) if trouble else "")
             await asyncio.sleep(1 / PACES[each.urgency])
-            if self._wake.is_set() and self._clock() - now >= AFRESH:
+            if self._wake.is_set() and self.clock() - now >= AFRESH:
                 # A more urgent write may be due.
                 return 0.0
         if refused:
@@ -186,13 +168,13 @@ class StatusWriter:
 
     async def _write(self, due: Due) -> ClusterError | None:
         """Write one status; return an error that must be reported, else None."""
-        stored = self._objects.get(due.observed.resource, due.observed.name)
+        stored = self.objects.get(due.observed.resource, due.observed.name)
         if stored is None or stored.observed != due.observed:
             # The object has changed, and a wake-up follows.
             return None
-        self._at[due.observed.uid], self._as[due.observed.uid] = self._clock(), due.status
+        self._at[due.observed.uid], self._as[due.observed.uid] = self.clock(), due.status
         try:
-            answer = await self._writer.patch(
+            answer = await self.writer.patch(
                 stored.path,
                 _patch(stored, due.status),
                 "merge",
@@ -206,7 +188,7 @@ class StatusWriter:
                 _logger.debug("status of %s: %s", due.observed.place, error)
                 return None
             return error
-        self._objects.offer(due.observed.resource, answer)
+        self.objects.offer(due.observed.resource, answer)
         return None
 
     def _failed(self, words: str) -> float:
@@ -216,13 +198,12 @@ class StatusWriter:
         return self._backoff.next()
 
     async def _rested(self, seconds: float) -> None:
-        """Wait for a wake-up, at most this many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
 
     def _spacing(self, due: Due) -> float:
-        return self._interval if due.urgency == "counts" else min(SPACING, self._interval)
+        return self.interval if due.urgency == "counts" else min(SPACING, self.interval)
 
     def _order(self, due: Due) -> tuple[bool, float, str]:
         """Sort urgent writes first, then the least recently written objects."""

@@ -218,15 +218,12 @@ class Reader:
         return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
 
     async def _files(self) -> dict[str, bytes] | None:
-        """Return the files of the ConfigMap that a webhook reads."""
         found = await self._object(ReadKind.POLICIES, CONFIG_MAP.path)
         return None if found is None else files_of(found)
 
     async def _missing_rights(
         self, deployments: Mapping[str, Json], expected: Mapping[Key, Json]
     ) -> list[tuple[str, Right]]:
-        """Return what the caller lacks, and the programs by the roles that this version gives
-        them."""
         accounts = needed(expected.values()) if names.CONTROLLER in deployments else {}
         limit = asyncio.Semaphore(_AT_ONCE)
         questions = [

@@ -171,7 +171,6 @@ def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
 
 
 def _selectors(found: Json) -> tuple[Json, Json]:
-    """Return the selectors of an entry, or of what a binding of the guard matches."""
     return found.get("namespaceSelector") or {}, found.get("objectSelector") or {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,6 +23,7 @@ from webhook.interception import read_ca_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from cryptography import x509
 
@@ -156,113 +158,136 @@ def _schemas(definition: Mapping[str, Any]) -> dict[str, Any]:
     return {each["name"]: each["schema"] for each in versions}
 
 
-_SECRET: Final = f"Secret {names.NAMESPACE}/{names.SERVING_SECRET}"
+SECRET: Final = f"Secret {names.NAMESPACE}/{names.SERVING_SECRET}"
 # The one name that the API server checks (client-go's webhook resolver).
 SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
 
 
-class _Cures(NamedTuple):
-    """Cures, by what manages the certificates: its name, how to renew, where to read why."""
+# A controller checks once a minute. The rest is time to start one.
+OVERDUE: Final = timedelta(hours=1)
 
-    keeper: str
+
+class Keeper(NamedTuple):
+    """What manages the certificates: how to renew them, and where to read why it does not.
+
+    late: how long after its time a renewal is overdue; None: a tenth of the certificate's life.
+    """
+
+    name: str
     renew: str
     why: str
+    late: timedelta | None = None
 
 
-_OWN: Final = _Cures(
-    "the controller",
-    "fairlead certs rotate",
-    f"kubectl -n {names.NAMESPACE} logs deployment/{names.CONTROLLER} | grep certificate",
-)
-_CERT_MANAGER: Final = _Cures(
-    "cert-manager",
-    f"cmctl -n {names.NAMESPACE} renew {names.WEBHOOK}",
-    f"kubectl -n {names.NAMESPACE} describe certificates,certificaterequests",
-)
-
-
-def _cures(state: ClusterState) -> _Cures:
-    return _CERT_MANAGER if state.by_cert_manager else _OWN
+def keeper_of(*, cert_manager: bool, namespace: str = names.NAMESPACE) -> Keeper:
+    """Return what manages the certificates of an installation in this namespace."""
+    kubectl = f"kubectl -n {namespace}"
+    if cert_manager:
+        renew = f"cmctl -n {namespace} renew {names.WEBHOOK}"
+        why = f"{kubectl} describe certificates,certificaterequests"
+        return Keeper("cert-manager", renew, why)
+    where = "" if namespace == names.NAMESPACE else f" -n {namespace}"
+    why = f"{kubectl} logs deployment/{names.CONTROLLER} | grep certificate"
+    return Keeper("the controller", f"fairlead certs rotate{where}", why, OVERDUE)
 
 
 @check("certificates", needs=ReadKind.SERVING)
 def certificates(state: ClusterState) -> Iterator[Finding]:
     """Check that the serving certificate is readable, and valid for its name and long enough."""
-    if not state.in_cluster:
-        return
-    cures = _cures(state)
-    if state.serving is None:
-        yield error(f"there is no {_SECRET}: the webhook has nothing to serve with", cures.why)
+    if state.in_cluster:
+        keeper = keeper_of(cert_manager=state.by_cert_manager)
+        yield from judge_serving(state.serving, SECRET, SERVER_NAME, keeper, state.now)
+
+
+def judge_serving(
+    serving: Mapping[str, bytes] | None,
+    secret: str,
+    server_name: str,
+    keeper: Keeper,
+    now: datetime,
+) -> Iterator[Finding]:
+    """Yield what is wrong with the content of the serving Secret; None: it does not exist."""
+    if serving is None:
+        yield error(f"there is no {secret}: the webhook has nothing to serve with", keeper.why)
         return
     try:
-        leaf = read_certificate(state.serving.get(CERTIFICATE, b""))
+        leaf = read_certificate(serving.get(CERTIFICATE, b""))
     except CertificateError as problem:
+        namespace, _, name = secret.removeprefix("Secret ").partition("/")
         yield error(
-            f"{_SECRET}: {problem}",
-            f"kubectl -n {names.NAMESPACE} delete secret {names.SERVING_SECRET}: "
-            f"{cures.keeper} creates it again",
+            f"{secret}: {problem}",
+            f"kubectl -n {namespace} delete secret {name}: {keeper.name} creates it again",
         )
         return
-    yield from _life("the serving certificate", leaf, state)
-    if SERVER_NAME not in names_of(leaf):
+    yield from _life("the serving certificate", leaf, keeper, now)
+    if server_name not in names_of(leaf):
         yield error(
-            f"the serving certificate is not for {SERVER_NAME}, which the API server checks",
-            cures.renew,
+            f"the serving certificate is not for {server_name}, which the API server checks",
+            keeper.renew,
         )
-    bundle = read_bundle(state.serving.get(BUNDLE, b""))
+    bundle = read_bundle(serving.get(BUNDLE, b""))
     if bundle and signer(leaf, bundle) is None:
         yield error(
-            "none of the authorities in its Secret signed the serving certificate",
-            cures.renew,
+            "none of the authorities in its Secret signed the serving certificate", keeper.renew
         )
     for authority in bundle:
-        yield from _life(f"the authority {authority.subject.rfc4514_string()}", authority, state)
+        yield from _life(
+            f"the authority {authority.subject.rfc4514_string()}", authority, keeper, now
+        )
 
 
 @check("trust", ReadKind.POD_RULES, ReadKind.JUDGING, ReadKind.SERVING)
 def trust(state: ClusterState) -> Iterator[Finding]:
     """Check that all entries have one caBundle, which verifies the certificate."""
-    cures = _cures(state)
-    entries = [*state.entries, *state.judging_entries]
-    behind = [each for each in entries if "service" in each["clientConfig"]]
-    published: list[Mapping[str, Any]] = []
-    for entry in behind:
-        if not entry["clientConfig"].get("caBundle"):
-            yield error(
-                f"{entry['name']} has no caBundle: the API server cannot verify the webhook",
-                f"{cures.keeper} writes it within seconds: {cures.why}",
-            )
-        else:
-            published.append(entry)
-    if len(set(map(read_ca_bundle, published))) > 1:
+    published = {
+        each["name"]: read_ca_bundle(each)
+        for each in (*state.entries, *state.judging_entries)
+        if "service" in each["clientConfig"]
+    }
+    keeper = keeper_of(cert_manager=state.by_cert_manager)
+    yield from judge_trust(published, state.serving, keeper)
+    if len({bundle for bundle in published.values() if bundle}) > 1:
+        differing = ", ".join(name for name, bundle in published.items() if bundle)
         yield warning(
-            f"the caBundles of {', '.join(each['name'] for each in published)} differ",
-            f"{cures.keeper} writes one to all within seconds: {cures.why}",
+            f"the caBundles of {differing} differ",
+            f"{keeper.name} writes one to all within seconds: {keeper.why}",
         )
+
+
+def judge_trust(
+    published: Mapping[str, bytes], serving: Mapping[str, bytes] | None, keeper: Keeper
+) -> Iterator[Finding]:
+    """Yield the entries whose bundle is empty, or does not verify the serving certificate."""
     try:
-        leaf = read_certificate((state.serving or {}).get(CERTIFICATE, b""))
+        leaf = read_certificate((serving or {}).get(CERTIFICATE, b""))
     except CertificateError:
-        return
-    for entry in published:
-        if signer(leaf, read_bundle(read_ca_bundle(entry))) is None:
+        leaf = None
+    for name, bundle in published.items():
+        if not bundle:
             yield error(
-                f"the caBundle of {entry['name']} does not verify the serving certificate",
-                f"{cures.keeper} writes it again within seconds: {cures.why}",
+                f"{name} has no caBundle: the API server cannot verify the webhook",
+                f"{keeper.name} writes it within seconds: {keeper.why}",
+            )
+        elif leaf and signer(leaf, read_bundle(bundle)) is None:
+            yield error(
+                f"the caBundle of {name} does not verify the serving certificate",
+                f"{keeper.name} writes it again within seconds: {keeper.why}",
             )
 
 
-def _life(what: str, certificate: x509.Certificate, state: ClusterState) -> Iterator[Finding]:
-    cures, end = _cures(state), certificate.not_valid_after_utc
-    begin = certificate.not_valid_before_utc
-    if state.now >= end:
-        yield error(f"{what} expired on {end:%Y-%m-%d %H:%M} UTC", f"{cures.renew}; {cures.why}")
-    elif state.now < begin:
+def _life(
+    what: str, certificate: x509.Certificate, keeper: Keeper, now: datetime
+) -> Iterator[Finding]:
+    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now >= end:
+        yield error(f"{what} expired on {end:%Y-%m-%d %H:%M} UTC", f"{keeper.renew}; {keeper.why}")
+    elif now < begin:
         yield error(
             f"{what} is not valid before {begin:%Y-%m-%d %H:%M} UTC: a clock is wrong",
-            f"check the clocks of the nodes, then {cures.renew}",
+            f"check the clocks of the nodes, then {keeper.renew}",
         )
-    elif state.now > renewal_time(certificate) + (end - begin) / 10:
+    elif now > renewal_time(certificate) + (keeper.late or (end - begin) / 10):
         yield warning(
             f"{what} expires on {end:%Y-%m-%d %H:%M} UTC, and should have been renewed by now",
-            cures.why,
+            keeper.why,
         )

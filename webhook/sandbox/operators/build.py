@@ -132,7 +132,6 @@ def _obtain_source(
 
 
 def _find_source(program: Program, toolchain: Toolchain, environ: Mapping[str, str]) -> Path:
-    """Return the folder of the module's source, which is downloaded if it is missing."""
     done = run_command(
         [str(toolchain.go), "mod", "download", "-json", program.module.path],
         f"{program.module.path} cannot be downloaded",

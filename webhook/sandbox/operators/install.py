@@ -236,7 +236,6 @@ def fill_placeholders(content: Any, values: Mapping[str, str | int]) -> Any:
 
 
 def _kubeconfig(plane: ControlPlane, operator: Operator) -> str:
-    """Of the operator's own ServiceAccount, with the rights that its manifests give it."""
     account = f"/api/v1/namespaces/{operator.namespace}/serviceaccounts/{operator.account}"
     request = {"spec": {"expirationSeconds": _TOKEN_SECONDS}}
     token = plane.api.create(f"{account}/token", request)["status"]["token"]
