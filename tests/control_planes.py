@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class StartControlPlane(Protocol):
-    """What the fixture `start_control_plane` gives."""
+    """What the fixtures `start_control_plane` and `start_module_plane` give."""
 
     def __call__(self, settings: Settings) -> ControlPlane:
-        """Start a control plane that lives until the end of the test."""
+        """Start a control plane that lives until the end of the test, or of the module."""
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -73,18 +73,21 @@ def control_plane(
         yield plane
 
 
-@pytest.fixture
-def start_control_plane(
-    binaries: Mapping[str, Path], tmp_path: Path
+def _starting(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[StartControlPlane]:
-    """For a test that needs a control plane of its own, with other flags or fewer components."""
     with ExitStack() as stack:
 
         def start(settings: Settings) -> ControlPlane:
-            directory = tmp_path / f"control-plane-{uuid.uuid4().hex[:8]}"
+            directory = tmp_path_factory.mktemp("control-plane") / "state"
             return stack.enter_context(ControlPlane(directory, binaries, settings))
 
         yield start
+
+
+# For a test, or a module, that needs a control plane of its own: with other flags, or to break it.
+start_control_plane = pytest.fixture(name="start_control_plane")(_starting)
+start_module_plane = pytest.fixture(name="start_module_plane", scope="module")(_starting)
 
 
 @pytest.fixture(scope="session")

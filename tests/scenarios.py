@@ -28,6 +28,7 @@ class Scenario:
     on_demand:        autoscaled classes that could make a node, if none admits the pod
     evicting:         the nodes that evict the pod, and after how many seconds
     refused:          texts that a refusal names; empty if the API server takes the pod
+    refused_before:   whether the API server refuses the pod without policies, too
     rejected:         texts of the webhook's rejection
     namespace:        the pod's, if its pods are not sent to the webhook; else empty
     applies:          the policies that apply; None if the scenario does not say
@@ -56,6 +57,7 @@ class Scenario:
         self.evicting: dict[str, int] = given.get("evicting", {})
         self.rejected: list[str] = given.get("rejected", [])
         self.refused: list[str] = given.get("refused", self.rejected)
+        self.refused_before: bool = given.get("refusedBefore", False)
         self.applies: list[str] | None = given.get("applies")
         self.objects: list[Json] = given.get("objects", [])
         self.policies: str = given["policies"]

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.cluster.policy_rule_cases import a_class, a_policy, path_of
-from tests.cluster.run_placement_cases import expression, terms
+from tests.cluster.rule_cases import a_class, a_policy, path_of
 from tests.examples import examples
 from tests.fast_yaml import load_all_yaml
+from tests.objects import required_affinity
 from tests.policy.examples import EVERYTHING, GONE, with_changes
 from tests.run.whole_runs import ALL, TENSORFLOW, a_run
 from webhook import names
@@ -176,6 +176,9 @@ def test_both_judge_the_usual_slips_of_a_run_alike(
     assert compare(run_api, a_run(**spec)) is taken
 
 
+_LARGE = {"key": "a", "operator": "Gt", "values": ["9" * 20]}
+
+
 def _beyond(key: str) -> Json:
     return {"tolerations": [{"key": key, "operator": "Exists"}], "labels": {key: "v"}}
 
@@ -186,7 +189,7 @@ def _beyond(key: str) -> Json:
         a_policy(description=None),
         a_policy(defaults={"nodeSelector": {"a": None, "b": "c"}}),
         a_policy(overrides=_beyond(f"{'x' * 254}/a")),
-        a_policy(overrides=terms({"matchExpressions": [expression("Gt", "9" * 20)]})),
+        a_policy(overrides={"affinity": required_affinity({"matchExpressions": [_LARGE]})}),
         a_class(nodes=[{"labels": {"a": "b"}}], complementOf=None),
         a_run(template={"spec": []}),
         a_run(environment={"nodeSelector": {"two words": "x"}}),

@@ -14,7 +14,6 @@ from tests.bench import (
     layers,
     memory,
     nodes_decide,
-    policy_decide,
     policy_memory,
     policy_tables,
     policy_writes,
@@ -34,7 +33,10 @@ if TYPE_CHECKING:
 class Effort(NamedTuple):
     """How much is measured: rounds, calls in process, blocks of creations, seconds, reviews.
 
-    runs: what is measured of Runs; policies: and of policies in the cluster.
+    policies, nodes, writes: how many there are in the cluster, and how often one is written.
+    asked: reviews before a look at the memory. pods, slow: rounds by number of pods of a run, of
+    all arms and of the training operator. runs, events, failures: how many, events in a round.
+    rest: seconds for which a controller at rest is watched.
     """
 
     rounds: int
@@ -42,27 +44,11 @@ class Effort(NamedTuple):
     blocks: int
     seconds: float
     reviews: int
-    runs: Runs
-    policies: Policies
-
-
-class Policies(NamedTuple):
-    """How many policies and nodes there are; how often one is written; reviews before a look."""
-
-    number: int
+    policies: int
     nodes: int
     writes: int
-    reviews: int
-
-
-class Runs(NamedTuple):
-    """Rounds by number of pods of a run; numbers of runs, of events a round, of failures.
-
-    slow: in how many of the rounds the training operator is measured. rest: seconds for which a
-    controller at rest is watched.
-    """
-
-    rounds: Mapping[int, int]
+    asked: int
+    pods: Mapping[int, int]
     slow: Mapping[int, int]
     runs: int
     events: int
@@ -71,30 +57,17 @@ class Runs(NamedTuple):
 
 
 FULL = Effort(
-    rounds=9,
-    calls=1000,
-    blocks=8,
-    seconds=3,
-    reviews=100_000,
-    runs=Runs(
-        {100: 9, 1000: 5, 5000: 3},
-        {100: 5, 1000: 3, 5000: 1},
-        runs=1000,
-        events=200,
-        failures=20,
-        rest=30,
-    ),
-    policies=Policies(number=policy_decide.POLICIES, nodes=5000, writes=250, reviews=4000),
-)
+    rounds=9, calls=1000, blocks=8, seconds=3, reviews=100_000,
+    policies=1000, nodes=5000, writes=250, asked=4000,
+    pods={100: 9, 1000: 5, 5000: 3}, slow={100: 5, 1000: 3, 5000: 1},
+    runs=1000, events=200, failures=20, rest=30,
+)  # fmt: skip
 QUICK = Effort(
-    rounds=2,
-    calls=200,
-    blocks=2,
-    seconds=1,
-    reviews=4_000,
-    runs=Runs({50: 2, 200: 2}, {50: 2, 200: 1}, runs=50, events=40, failures=4, rest=3),
-    policies=Policies(number=100, nodes=100, writes=5, reviews=400),
-)
+    rounds=2, calls=200, blocks=2, seconds=1, reviews=4_000,
+    policies=100, nodes=100, writes=5, asked=400,
+    pods={50: 2, 200: 2}, slow={50: 2, 200: 1},
+    runs=50, events=40, failures=4, rest=3,
+)  # fmt: skip
 
 _lines = Lines(sys.stderr)
 
@@ -124,48 +97,39 @@ def _memory(effort: Effort) -> dict[str, str]:
 
 
 def _runs(effort: Effort) -> dict[str, str]:
-    runs = effort.runs
     with runs_arena.runs_arena(_lines) as place:
         _say("creation of a run's pods")
-        created = run_creation.measure(place, runs.rounds, runs.slow, _say)
+        created = run_creation.measure(place, effort.pods, effort.slow, _say)
     return {"runs": run_tables.creation(created)}
 
 
 def _run_costs(effort: Effort) -> dict[str, str]:
-    runs = effort.runs
     with runs_arena.runs_arena(_lines) as place:
         _say("failures of pods")
-        beyond = run_replacement.measure(place, runs.failures, _say)
+        beyond = run_replacement.measure(place, effort.failures, _say)
         _say("the controller's costs")
         rounds = min(effort.rounds, 5)
-        cost = run_costs.measure(place, runs.runs, rounds, runs.events, runs.rest, _say)
+        cost = run_costs.measure(place, effort.runs, rounds, effort.events, effort.rest, _say)
     return {
         "run-costs": run_tables.costs(cost),
         "run-replacement": run_tables.replacement(beyond),
     }
 
 
-def _policies(effort: Effort) -> dict[str, str]:
-    count = effort.policies.number
-    result = policy_decide.measure(count, effort.rounds, effort.calls, _lines)
-    return {"policies": policy_tables.decide(result, count)}
-
-
 def _nodes(effort: Effort) -> dict[str, str]:
     with _lines.step("deciding beside nodes"):
-        done = nodes_decide.measure(effort.policies.nodes, effort.rounds, effort.calls // 25)
+        done = nodes_decide.measure(effort.nodes, effort.rounds, effort.calls // 25)
     return {"nodes": policy_tables.nodes(done)}
 
 
 def _policy_writes(effort: Effort) -> dict[str, str]:
-    done = policy_writes.measure(effort.policies.number, effort.policies.writes, _lines, _say)
+    done = policy_writes.measure(effort.policies, effort.writes, _lines, _say)
     return {"policy-writes": policy_tables.writes(done)}
 
 
 def _policy_memory(effort: Effort) -> dict[str, str]:
-    count, nodes, writes, asked = effort.policies
-    held = policy_memory.measure(count, nodes, asked, writes, _lines, _say)
-    return {"policy-memory": policy_tables.memory(held)}
+    counts = (effort.policies, effort.nodes, effort.asked, effort.writes)
+    return {"policy-memory": policy_tables.memory(policy_memory.measure(*counts, _lines, _say))}
 
 
 TABLES = (
@@ -173,7 +137,6 @@ TABLES = (
     "layers",
     "cluster",
     "memory",
-    "policies",
     "policy-writes",
     "policy-memory",
     "nodes",
@@ -181,12 +144,11 @@ TABLES = (
     "run-costs",
     "run-replacement",
 )
-_IN_ROUNDS = ("engine", "cluster", "memory", "policies", "nodes")
+_IN_ROUNDS = ("engine", "cluster", "memory", "nodes")
 PARTS: dict[str, Callable[[Effort], dict[str, str]]] = {
     "engine": _engine,
     "cluster": _cluster,
     "memory": _memory,
-    "policies": _policies,
     "policy-writes": _policy_writes,
     "policy-memory": _policy_memory,
     "nodes": _nodes,

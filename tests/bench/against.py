@@ -12,24 +12,32 @@ import random
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-_HERE: Final = Path(__file__).parents[2]
+HERE: Final = Path(__file__).parents[2]
 _MEASURE: Final = """
 import json, sys
 from tests.bench import engine
 rounds = engine.measure(1, int(sys.argv[1])).rounds
 print(json.dumps([[*cell, found[0]] for cell, found in rounds.items()]))
 """
-Cell = tuple[int, int]
 
 
-def measured(checkout: Path, calls: int) -> dict[Cell, float]:
-    """Microseconds a review, by number of policies and size of the pod."""
-    command = [sys.executable, "-c", _MEASURE, str(calls)]
-    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
-    return {(count, size): figure for count, size, figure in json.loads(done.stdout)}
+def in_turns(other: Path, rounds: int, script: str, argument: str) -> Iterator[dict[Path, Any]]:
+    """Run the script in this checkout and the other; yield the JSON that both print, by checkout.
+
+    The order within a round is random.
+    """
+    for at in range(rounds):
+        found = {}
+        for arm in random.sample([HERE, other], 2):
+            command = [sys.executable, "-c", script, argument]
+            done = subprocess.run(command, cwd=arm, capture_output=True, text=True, check=True)
+            found[arm] = json.loads(done.stdout)
+        print(f"round {at + 1} of {rounds}", file=sys.stderr)
+        yield found
 
 
 def main() -> None:
@@ -39,13 +47,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--calls", type=int, default=300)
     options = parser.parse_args()
-    ratios: dict[Cell, list[float]] = {}
-    for at in range(options.rounds):
-        arms = [_HERE, options.checkout]
-        found = {arm: measured(arm, options.calls) for arm in random.sample(arms, 2)}
-        for cell, figure in found[_HERE].items():
-            ratios.setdefault(cell, []).append(figure / found[options.checkout][cell])
-        print(f"round {at + 1} of {options.rounds}", file=sys.stderr)
+    ratios: dict[tuple[int, int], list[float]] = {}
+    for found in in_turns(options.checkout, options.rounds, _MEASURE, str(options.calls)):
+        for mine, theirs in zip(found[HERE], found[options.checkout], strict=True):
+            ratios.setdefault(tuple(mine[:2]), []).append(mine[2] / theirs[2])
     for (count, size), some in sorted(ratios.items()):
         spread = f"{min(some):.2f}–{max(some):.2f}"
         print(f"{count:5} policies, {size:6} bytes: {statistics.median(some):.2f} ({spread})")

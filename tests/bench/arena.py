@@ -19,7 +19,6 @@ from tests.bench import fixed_webhook, mutating_policy, pods, reviews
 from tests.bench.client import Connection, post
 from tests.bench.policies import files
 from webhook import names
-from webhook.errors import SandboxError
 from webhook.sandbox.api import wait_until
 from webhook.sandbox.binaries import obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -124,11 +123,12 @@ def serving(
 @contextlib.contextmanager
 def arena(progress: Progress) -> Iterator[Arena]:
     """Set everything up, and prove that all arms but NONE make the same pod of the same pod."""
-    fixed = fixed_webhook.obtain(progress)
+    fixed = fixed_webhook.obtain()
     with serving(_COMPONENTS, progress) as (plane, webhook):
         sent = reviews.review(reviews.as_sent(pods.manifest(SIZES[0])), _REVIEW_UID)
         with to_webhook(port_of(webhook.url), webhook.authority) as connection:
-            patch = _patch_of(connection.ask(post("/mutate", sent, AGENT)))
+            answer = orjson.loads(connection.must(post("/mutate", sent, AGENT)))["response"]
+        patch: list[Any] = orjson.loads(base64.b64decode(answer["patch"]))
         port = fixed_webhook.start(plane, fixed, patch)
         configuration = mutating_webhook_configuration(
             f"https://127.0.0.1:{port}/mutate",
@@ -154,16 +154,6 @@ def arena(progress: Progress) -> Iterator[Arena]:
             for size in SIZES
         }
         yield Arena(plane, webhook, port, requests, post("/mutate?timeout=3s", sent, AGENT))
-
-
-def _patch_of(answer: tuple[int, bytes]) -> list[Any]:
-    status, body = answer
-    if status != 200:
-        raise SandboxError(f"the webhook answered {status}: {body.decode(errors='replace')}")
-    patch: list[Any] = orjson.loads(
-        base64.b64decode(orjson.loads(body)["response"].get("patch", ""))
-    )
-    return patch
 
 
 def _path(arm: str) -> str:

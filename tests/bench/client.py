@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import socket
 import ssl
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 _END_OF_HEADERS: Final = b"\r\n\r\n"
 _LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
 _LENGTH: Final = b"\r\ncontent-length: "
 _PATIENCE: Final = 60
+AT_ONCE: Final = 8
 
 
 class Connection:
@@ -56,6 +60,13 @@ class Connection:
                 received = self._more(received)
         return status, received[body_at:]
 
+    def must(self, request: bytes, wanted: int = 200) -> bytes:
+        """Ask, and return the body. Raises RuntimeError for another status."""
+        status, body = self.ask(request)
+        if status != wanted:
+            raise RuntimeError(f"answered {status}: {body[:1000].decode(errors='replace')}")
+        return body
+
     def _more(self, received: bytes) -> bytes:
         part = self._socket.recv(65536)
         if not part:
@@ -83,6 +94,20 @@ def _request(method: str, path: str, content_type: str, body: bytes, agent: str)
         f"Content-Length: {len(body)}",
     )
     return "\r\n".join(lines).encode() + _END_OF_HEADERS + body
+
+
+def ask_all(
+    connect: Callable[[], Connection], requests: Sequence[bytes], count: int = 0, wanted: int = 200
+) -> None:
+    """Send each request, or `count` in turn, over AT_ONCE connections. Raises RuntimeError."""
+
+    def part(first: int) -> None:
+        with connect() as connection:
+            for request in islice(cycle(requests), first, count or len(requests), AT_ONCE):
+                connection.must(request, wanted)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(part, range(AT_ONCE)))
 
 
 def listens(port: int, authority: Path) -> bool:

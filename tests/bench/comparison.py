@@ -23,6 +23,7 @@ import orjson
 from tests.bench import pods
 from tests.bench.policies import files
 from tests.bench.reviews import NAMESPACE
+from tests.objects import an_object
 from webhook import names
 
 Json = dict[str, Any]
@@ -62,10 +63,10 @@ def manifests(count: int, kinds: int, by: str = "placement") -> list[Json]:
 def nodes(count: int) -> list[Json]:
     """Nodes of some pools, half of them spot."""
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {
+        an_object(
+            "v1",
+            "Node",
+            {
                 "name": f"n-{at}",
                 "labels": {
                     "pool": _POOLS[at % len(_POOLS)],
@@ -73,7 +74,7 @@ def nodes(count: int) -> list[Json]:
                     "example.com/capacity": "spot" if at % 2 else "on-demand",
                 },
             },
-        }
+        )
         for at in range(count)
     ]
 

@@ -9,36 +9,24 @@ watches. Prints Markdown; the figures of a machine that does something else are 
 from __future__ import annotations
 
 import argparse
-import random
 import re
 import statistics
 import sys
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPSConnection
-from typing import Any, Final
+from typing import Final
 
-import orjson
-
-from tests.bench import gangs, training_operator
-from tests.bench.arena import AGENT, administrator
-from tests.bench.client import post
-from tests.bench.pod_watch import PodWatch
-from tests.bench.process import cpu_ms, resident_mib
-from tests.bench.reviews import NAMESPACE
+from tests.bench import gangs, run_creation, training_operator
+from tests.bench.arena import administrator
+from tests.bench.gangs import DELEGATED, TITLES
+from tests.bench.process import resident_mib
 from tests.bench.runs_arena import CONTROLLER, RunsArena, runs_arena, until
+from tests.bench.spread import spread
 from webhook.run.backends.engines import ENGINES
 from webhook.sandbox.progress import Lines
 
-DELEGATED: Final = "delegated"
 ARMS: Final = (gangs.RUN, DELEGATED, gangs.PYTORCH_JOB)
-TITLES: Final = {
-    gangs.RUN: "native Run",
-    DELEGATED: "Run with `backend: kubeflow`",
-    gangs.PYTORCH_JOB: "PyTorchJob alone",
-}
-_WARM: Final = 4
 _LABEL: Final = "many"
 _WATCHES: Final = re.compile(
     r'^apiserver_longrunning_requests\{[^}]*resource="(?P<kind>[a-z]+)"[^}]*verb="WATCH"[^}]*\} '
@@ -47,55 +35,15 @@ _WATCHES: Final = re.compile(
 )
 
 
-def manifest(arm: str, name: str, count: int, label: str = "") -> Mapping[str, Any]:
-    """The object of an arm, of one master and `count` - 1 workers."""
-    if arm == gangs.PYTORCH_JOB:
-        return gangs.manifest(arm, name, count)
-    roles = {"master": 1, "worker": count - 1} if count > 1 else {"master": 1}
-    run = gangs.run(name, roles, label)
-    if arm == DELEGATED:
-        run["spec"]["backend"] = "kubeflow"
-    return run
-
-
-def last_pod(arena: RunsArena, arm: str, name: str, count: int) -> tuple[float, float]:
-    """Seconds until the last pod is created, and the controller's processor time in ms a pod."""
-    path = gangs.collection(gangs.RUN if arm == DELEGATED else arm)
-    arena.settle()
-    pid = arena.plane.pids[CONTROLLER]
-    with (
-        PodWatch(arena.plane, NAMESPACE, f"{gangs.LABEL}={name}") as watch,
-        arena.connect() as connection,
-    ):
-        spent, began = cpu_ms(pid), time.perf_counter()
-        request = post(path, orjson.dumps(manifest(arm, name, count)), AGENT)
-        status, body = connection.ask(request)
-        if status != 201:
-            raise RuntimeError(f"answered {status}: {body[:1000]!r}")
-        last = watch.created(count)[-1].at - began
-        spent = (cpu_ms(pid) - spent) / count
-    arena.clear(gangs.RUN if arm == DELEGATED else arm, name)
-    return last, spent
-
-
 def creation(arena: RunsArena, count: int, rounds: int) -> Iterator[str]:
-    """The table of seconds by arm; each arm once in each round."""
-    found: dict[str, list[tuple[float, float]]] = {arm: [] for arm in ARMS}
+    """The table of seconds until the last pod, and of the controller's processor time."""
+    times = {count: rounds}
+    found = run_creation.measure(arena, times, times, say, ARMS, warm=4, beside=True)
+    yield f"| {count} pods, {rounds} rounds | last pod, s | controller, ms a pod |"
+    yield "|---|---|---|"
     for arm in ARMS:
-        last_pod(arena, arm, f"warm-{arm}", _WARM)
-    for at in range(rounds):
-        for arm in random.sample(ARMS, len(ARMS)):
-            found[arm].append(last_pod(arena, arm, f"{arm}-{at}", count))
-            say(f"{TITLES[arm]}: {found[arm][-1][0]:.2f} s")
-    what = f"{count} pods, {rounds} rounds"
-    yield f"| {what} | last pod, s | lowest to highest | controller, ms a pod |"
-    yield "|---|---|---|---|"
-    for arm, figures in found.items():
-        seconds = [one for one, _ in figures]
-        spent = statistics.median(one for _, one in figures)
-        middle = statistics.median(seconds)
-        least, most = min(seconds), max(seconds)
-        yield f"| {TITLES[arm]} | {middle:.2f} | {least:.2f} to {most:.2f} | {spent:.2f} |"
+        spent = statistics.median(found.cpu[CONTROLLER, arm, count])
+        yield f"| {TITLES[arm]} | {spread(found.last[arm, count]).text(2)} | {spent:.2f} |"
 
 
 def memory(arena: RunsArena, runs: int) -> Iterator[str]:
@@ -107,7 +55,7 @@ def memory(arena: RunsArena, runs: int) -> Iterator[str]:
         arena.settle()
         before = resident_mib(arena.plane.pids[CONTROLLER])
         each = [f"{arm}-many-{number}" for number in range(runs)]
-        arena.create_runs([manifest(arm, name, 1, _LABEL) for name in each], _LABEL, runs)
+        arena.create_runs([gangs.manifest(arm, name, 1, _LABEL) for name in each], _LABEL, runs)
         arena.settle()
         after = resident_mib(arena.plane.pids[CONTROLLER])
         arena.clear_runs(each, _LABEL)
@@ -135,7 +83,7 @@ def informers(arena: RunsArena) -> Iterator[str]:
     yield f"| no delegated Run | {', '.join(watches(arena)) or 'none'} |"
     api = arena.plane.api
     path = gangs.collection(gangs.RUN)
-    api.create(path, manifest(DELEGATED, "only", 1))
+    api.create(path, gangs.manifest(DELEGATED, "only", 1))
     until("a kind to be watched", lambda: bool(watches(arena)))
     yield f"| one of PyTorch | {', '.join(watches(arena))} |"
     api.call("DELETE", f"{path}/only", {"propagationPolicy": "Background"})

@@ -13,7 +13,15 @@ Json = dict[str, Any]
 RUN: Final = "run"
 JOB: Final = "job"
 PYTORCH_JOB: Final = "pytorchjob"
+# A Run that the training operator carries out.
+DELEGATED: Final = "delegated"
 ARMS: Final = (RUN, JOB, PYTORCH_JOB)
+TITLES: Final = {
+    RUN: "Run",
+    JOB: "Indexed Job",
+    PYTORCH_JOB: "PyTorchJob",
+    DELEGATED: "Run with `backend: kubeflow`",
+}
 
 # The label by which the pods of one object are found, whoever makes them; or those of several.
 LABEL: Final = "bench"
@@ -21,6 +29,7 @@ LABEL: Final = "bench"
 _COLLECTIONS: Final = {
     RUN: f"/apis/{names.API_VERSION}/namespaces/{NAMESPACE}/{names.RUNS}",
     JOB: f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs",
+    DELEGATED: f"/apis/{names.API_VERSION}/namespaces/{NAMESPACE}/{names.RUNS}",
     PYTORCH_JOB: f"/apis/kubeflow.org/v1/namespaces/{NAMESPACE}/pytorchjobs",
 }
 
@@ -30,13 +39,14 @@ def collection(arm: str) -> str:
     return _COLLECTIONS[arm]
 
 
-def manifest(arm: str, name: str, count: int) -> Json:
+def manifest(arm: str, name: str, count: int, label: str = "") -> Json:
     """The object whose controller makes `count` pods, from a template that is the same for all.
 
     A Run and a PyTorchJob are one master and `count` - 1 workers.
     """
-    if arm == RUN:
-        return run(name, {"master": 1, "worker": count - 1})
+    if arm in (RUN, DELEGATED):
+        made = run(name, {"master": 1, "worker": count - 1} if count > 1 else {"master": 1}, label)
+        return made if arm == RUN else {**made, "spec": {**made["spec"], "backend": "kubeflow"}}
     if arm == JOB:
         spec: Json = {
             "completionMode": "Indexed",

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import datetime
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import orjson
 
 from tests.bench.arena import AGENT
-from tests.bench.client import Connection, patch
+from tests.bench.client import Connection, ask_all, patch
 from tests.bench.reviews import NAMESPACE
 
 Json = dict[str, Any]
 
-_AT_ONCE: Final = 8
 _CONTAINER: Final = "pytorch"
 
 
@@ -33,31 +31,16 @@ def ended(code: int) -> bytes:
 
 def say(connection: Connection, pod: str, status: bytes) -> None:
     """Give the pod this status. Raises RuntimeError if the API server refuses."""
-    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/status"
-    code, body = connection.ask(patch(path, status, AGENT))
-    if code != 200:
-        raise RuntimeError(f"{pod}: answered {code}: {body[:500].decode(errors='replace')}")
+    connection.must(_request(pod, status))
 
 
 def say_to_all(connect: Callable[[], Connection], pods: Sequence[str], status: bytes) -> None:
     """Give all these pods this status, eight at a time."""
-    failed: list[Exception] = []
+    ask_all(connect, [_request(pod, status) for pod in pods])
 
-    def part(first: int) -> None:
-        try:
-            with connect() as connection:
-                for pod in pods[first::_AT_ONCE]:
-                    say(connection, pod, status)
-        except (OSError, RuntimeError) as error:
-            failed.append(error)
 
-    threads = [threading.Thread(target=part, args=(first,)) for first in range(_AT_ONCE)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise failed[0]
+def _request(pod: str, status: bytes) -> bytes:
+    return patch(f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/status", status, AGENT)
 
 
 def _status(phase: str, state: Json, *, ready: bool) -> bytes:

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import statistics
-import subprocess
-import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
 from tests.bench import pods, reviews
+from tests.bench.against import HERE, in_turns
 from tests.bench.policies import files
 from tests.objects import required_affinity
 
 Json = dict[str, Any]
 
-_HERE: Final = Path(__file__).parents[2]
 # Runs in either checkout: prints [milliseconds, whether the pod is rejected] for each set of
 # policies and each review of the file.
 _MEASURE: Final = """
@@ -50,17 +46,6 @@ for text in asked["reviews"]:
         found.append([min(times), rejected])
 print(json.dumps(found))
 """
-
-
-class Figure(NamedTuple):
-    """The time of one review in ms, and whether its pod is rejected."""
-
-    milliseconds: float
-    rejected: bool
-
-    def __str__(self) -> str:
-        shown = f"{self.milliseconds:.1f}" if self.milliseconds < 1 else f"{self.milliseconds:.0f}"
-        return f"rejected: {shown}" if self.rejected else shown
 
 
 def large_pods() -> dict[str, Json]:
@@ -127,20 +112,11 @@ def _with_variables(count: int) -> Json:
     return pod
 
 
-def measure(checkout: Path, asked: Path) -> list[Figure]:
-    """The figures of one checkout, each review with each set of policies in turn."""
-    done = subprocess.run(
-        [sys.executable, "-c", _MEASURE, str(asked)],
-        cwd=checkout,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [Figure(*each) for each in json.loads(done.stdout)]
-
-
-def _median(figures: Sequence[Figure]) -> Figure:
-    return Figure(statistics.median(each.milliseconds for each in figures), figures[0].rejected)
+def _cell(found: Sequence[list[Any]]) -> str:
+    """The median time in ms of all rounds, and whether the pod is rejected."""
+    middle = statistics.median(milliseconds for milliseconds, _ in found)
+    shown = f"{middle:.1f}" if middle < 1 else f"{middle:.0f}"
+    return f"rejected: {shown}" if found[0][1] else shown
 
 
 def main() -> None:
@@ -151,18 +127,14 @@ def main() -> None:
     options = parser.parse_args()
     found = large_pods()
     bodies = [reviews.review(reviews.as_sent(pod), "one").decode() for pod in found.values()]
-    rounds: dict[Path, list[list[Figure]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         asked = Path(folder, "asked.json")
         asked.write_text(json.dumps({"sets": policy_sets(), "reviews": bodies}))
-        for at in range(options.rounds):
-            for arm in random.sample([_HERE, options.checkout], 2):
-                rounds[arm].append(measure(arm, asked))
-            print(f"round {at + 1} of {options.rounds}", file=sys.stderr)
+        rounds = [*in_turns(options.checkout, options.rounds, _MEASURE, str(asked))]
     print("| pod | before, ms | now, ms |\n|---|---|---|")
     columns = [
-        [_median(some) for some in zip(*rounds[arm], strict=True)]
-        for arm in (options.checkout, _HERE)
+        [_cell(some) for some in zip(*(each[arm] for each in rounds), strict=True)]
+        for arm in (options.checkout, HERE)
     ]
     for at, name in enumerate(found):
         cells = [f"{column[2 * at]} ({column[2 * at + 1]})" for column in columns]

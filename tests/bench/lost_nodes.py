@@ -36,11 +36,6 @@ from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.progress import Lines
 from webhook.sandbox.simulated_nodes import Pool, node_manifests
 
-TITLES: Final = {
-    gangs.RUN: "Run",
-    gangs.JOB: "Indexed Job",
-    gangs.PYTORCH_JOB: "PyTorchJob",
-}
 _FREE: Final = ("--no-leader-election", "--no-policy-status")
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _MARK: Final = "bench-of"
@@ -174,7 +169,7 @@ def running(plane: ControlPlane, label: str) -> int:
 
 def one_by_one(plane: ControlPlane, rounds: int) -> Iterator[str]:
     """The table of seconds by kind of loss and arm."""
-    arms = " | ".join(TITLES[arm] for arm in gangs.ARMS)
+    arms = " | ".join(gangs.TITLES[arm] for arm in gangs.ARMS)
     yield f"| loss | {arms} | Run / Job | Run / PyTorchJob |"
     yield "|---|---|---|---|---|---|"
     for way in WAYS:
@@ -228,7 +223,7 @@ def many(
     calls = (requests(controller) - before) / len(gone) if arm == gangs.RUN else None
     print(f"{arm}: {len(gone)} pods lost, whole after {seconds:.0f} s", file=sys.stderr)
     told = "–" if calls is None else f"{calls:.1f}"
-    return f"| {TITLES[arm]} | {len(gone)} | {seconds:.0f} | {told} | {memory:.0f} |"
+    return f"| {gangs.TITLES[arm]} | {len(gone)} | {seconds:.0f} | {told} | {memory:.0f} |"
 
 
 def requests(controller: SandboxController) -> float:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import cycle, islice
+from functools import partial
+from itertools import cycle
 from typing import Final
 
 from tests.bench import arena, pods, reviews
-from tests.bench.client import post
+from tests.bench.client import ask_all, post
 from tests.bench.process import resident_mib
-from webhook.sandbox.fairlead import Webhook
 from webhook.sandbox.progress import Progress
 
-CONNECTIONS: Final = 8
 _SIZES: Final = (2_000, 4_000, 6_000, 10_000)
 _DIFFERENT: Final = 400
 
@@ -33,12 +31,12 @@ def measure(checkpoints: list[int], progress: Progress, say: Callable[[str], Non
     requests = _requests()
     with arena.serving(("etcd", "kube-apiserver"), progress) as (plane, webhook):
         pid = plane.pids[webhook.name]
-        port = arena.port_of(webhook.url)
+        connect = partial(arena.to_webhook, arena.port_of(webhook.url), webhook.authority)
         resident = {0: resident_mib(pid)}
         done, took = 0, 0.0
         for checkpoint in checkpoints:
             began = time.perf_counter()
-            _post(requests, checkpoint - done, port, webhook)
+            ask_all(connect, requests, checkpoint - done)
             took += time.perf_counter() - began
             done = checkpoint
             resident[done] = resident_mib(pid)
@@ -61,23 +59,3 @@ def _requests() -> list[bytes]:
         uid = f"0df28fbd-5f0a-4c3c-9d43-{number:012}"
         requests.append(post("/mutate?timeout=3s", reviews.review(pod, uid), arena.AGENT))
     return requests
-
-
-def _post(requests: list[bytes], count: int, port: int, webhook: Webhook) -> None:
-    failed: list[str] = []
-
-    def post_part(first: int) -> None:
-        with arena.to_webhook(port, webhook.authority) as connection:
-            for request in islice(cycle(requests), first, count, CONNECTIONS):
-                status, body = connection.ask(request)
-                if status != 200:
-                    failed.append(f"{status}: {body[:500].decode(errors='replace')}")
-                    return
-
-    threads = [threading.Thread(target=post_part, args=(at,)) for at in range(CONNECTIONS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise RuntimeError(f"the webhook answered {failed[0]}")

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from tests.bench.reviews import NAMESPACE
+from tests.objects import an_object
 from webhook import names
 
 Json = dict[str, Any]
@@ -115,10 +116,10 @@ def files(count: int, matching: int) -> dict[str, bytes]:
 def _document(kind: str, content: Json) -> bytes:
     # JSON is YAML.
     return orjson.dumps(
-        {
-            "apiVersion": names.API_VERSION,
-            "kind": kind,
-            "metadata": {"name": content["name"]},
-            "spec": {key: value for key, value in content.items() if key != "name"},
-        }
+        an_object(
+            names.API_VERSION,
+            kind,
+            content["name"],
+            {key: value for key, value in content.items() if key != "name"},
+        )
     )

@@ -19,7 +19,6 @@ from tests.bench import arena, pods, reviews
 from tests.bench.client import Connection, post
 from tests.bench.policies import files
 from webhook import names
-from webhook.errors import SandboxError
 from webhook.interception import PATH
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.sandbox.api import install_definitions, wait_until
@@ -92,12 +91,9 @@ def api_server(progress: Progress) -> Iterator[ControlPlane]:
 
 
 def create(connection: Connection, path: str, objects: Sequence[Json]) -> None:
-    """Create the objects, one after the other. Raises SandboxError if one is refused."""
+    """Create the objects, one after the other. Raises RuntimeError if one is refused."""
     for each in objects:
-        status, body = connection.ask(post(path, orjson.dumps(each), arena.AGENT))
-        if status != HTTPStatus.CREATED:
-            name = each["metadata"]["name"]
-            raise SandboxError(f"POST {path} {name}: {status}: {body[:500].decode()}")
+        connection.must(post(path, orjson.dumps(each), arena.AGENT), HTTPStatus.CREATED)
 
 
 def store(plane: ControlPlane, count: int) -> None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from http import HTTPStatus
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import orjson
 
 from tests.bench import arena, policy_arena
-from tests.bench.client import patch
+from tests.bench.client import ask_all, patch, post
 from tests.bench.policies import files
 from tests.bench.policy_writes import serves, written
 from tests.bench.process import highest_mib, resident_mib
+from tests.objects import an_object
 from webhook import names
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 FEW: Final = 20
 _SIZES: Final = (2_000, 10_000)
-_CONNECTIONS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,9 @@ def measure(
                 serves(connection, policy_arena.review(_SIZES[0]), f"w{writes}")
             note(REWRITTEN, _held(seen))
         with progress.step(f"{nodes} nodes", about=nodes // 200):
-            _create_nodes(plane, nodes)
+            made = (orjson.dumps(node(at)) for at in range(nodes))
+            requests = [post("/api/v1/nodes", each, arena.AGENT) for each in made]
+            ask_all(partial(arena.to_api_server, plane), requests, wanted=201)
         with _asked(plane, None, reviews) as seen:
             note(BESIDE_NODES, _held(seen))
         with _asked(plane, None, reviews, "--nodes") as seen:
@@ -113,18 +113,8 @@ def _asked(
 ) -> Iterator[policy_arena.Replica]:
     """A serving process that has answered so many reviews over several connections."""
     replica = policy_arena.replica(plane, "replica", folder, *options)
-    requests = [policy_arena.review(size) for size in _SIZES]
-
-    def ask(times: int) -> None:
-        with replica.connect() as connection:
-            for request in itertools.islice(itertools.cycle(requests), times):
-                status, body = connection.ask(request)
-                if status != HTTPStatus.OK:
-                    raise RuntimeError(f"{status}: {body[:500].decode(errors='replace')}")
-
     try:
-        with ThreadPoolExecutor(_CONNECTIONS) as pool:
-            list(pool.map(ask, [count // _CONNECTIONS] * _CONNECTIONS))
+        ask_all(replica.connect, [policy_arena.review(size) for size in _SIZES], count)
         yield replica
     finally:
         plane.stop_component("replica")
@@ -135,10 +125,7 @@ def _write(plane: ControlPlane, writes: int) -> None:
     path = f"{policy_arena.collection(names.POLICY_KIND)}/written"
     with arena.to_api_server(plane) as connection:
         for at in range(1, writes + 1):
-            body = orjson.dumps(written(f"w{at}"))
-            status, answer = connection.ask(patch(path, body, arena.AGENT))
-            if status != HTTPStatus.OK:
-                raise RuntimeError(f"write {at}: {status}: {answer[:500].decode()}")
+            connection.must(patch(path, orjson.dumps(written(f"w{at}")), arena.AGENT))
 
 
 def node(number: int) -> policy_arena.Json:
@@ -156,21 +143,21 @@ def node(number: int) -> policy_arena.Json:
         "example.com/capacity": "spot" if number % 4 == 0 else "reserved",
         **{f"cloud.example.com/feature-{at}": f"value-{at}" for at in range(22)},
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
+    return an_object(
+        "v1",
+        "Node",
+        {
             "name": name,
             "labels": labels,
             "annotations": {f"cloud.example.com/note-{at}": "x" * 80 for at in range(10)},
         },
-        "spec": {
+        {
             "providerID": f"example://research/europe-west4/{name}",
             "taints": [{"key": "example.com/capacity", "value": "spot", "effect": "NoSchedule"}]
             if number % 4 == 0
             else [],
         },
-        "status": {
+        status={
             "capacity": {**allocatable, "pods": "110"},
             "allocatable": {**allocatable, "pods": "110"},
             "images": [
@@ -181,14 +168,4 @@ def node(number: int) -> policy_arena.Json:
                 for at in range(40)
             ],
         },
-    }
-
-
-def _create_nodes(plane: ControlPlane, count: int) -> None:
-    def part(first: int) -> None:
-        with arena.to_api_server(plane) as connection:
-            numbers = range(first, count, _CONNECTIONS)
-            policy_arena.create(connection, "/api/v1/nodes", [node(at) for at in numbers])
-
-    with ThreadPoolExecutor(_CONNECTIONS) as pool:
-        list(pool.map(part, range(_CONNECTIONS)))
+    )

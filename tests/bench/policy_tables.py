@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tests.bench import nodes_decide, policy_decide, policy_memory
+from tests.bench import nodes_decide, policy_memory
 from tests.bench.spread import ratio, spread
-from tests.bench.tables import table, verdict
+from tests.bench.tables import page, table, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.bench.nodes_decide import NodesDecide
-    from tests.bench.policy_decide import DecideResult
     from tests.bench.policy_memory import PolicyMemory
     from tests.bench.policy_writes import WritesResult
 
@@ -25,43 +24,6 @@ def percentile(values: Sequence[float], share: float) -> float:
     """The least of the values that at least this share of them, from 0 to 1, do not exceed."""
     figures = sorted(values)
     return figures[max(0, math.ceil(share * len(figures)) - 1)]
-
-
-def decide(result: DecideResult, policies: int) -> str:
-    """Deciding: the cluster's policies beside those of files, and beside few."""
-    titles = {
-        policy_decide.CLUSTER: f"{policies:,}, from the cluster",
-        policy_decide.FILES: f"{policies:,}, from files",
-        policy_decide.TEN: "10, from files",
-    }
-    mine = result.rounds[policy_decide.CLUSTER]
-    rows = [
-        [
-            titles[arm],
-            spread(figures).text(0),
-            "" if arm == policy_decide.CLUSTER else ratio(mine, figures).text(2),
-        ]
-        for arm, figures in result.rounds.items()
-    ]
-    same = ratio(mine, result.rounds[policy_decide.FILES])
-    few = ratio(mine, result.rounds[policy_decide.TEN])
-    return "\n\n".join(
-        [
-            table(["policies", "µs a review, 10 KB pod", "the cluster's, times this"], rows),
-            "\n".join(
-                [
-                    verdict(
-                        "no dearer than the same policies from files (at most 1.05 times)",
-                        same.text(2),
-                        reached=same.median <= 1.05,
-                    ),
-                    verdict(
-                        "at most 1.5 times 10 policies", few.text(2), reached=few.median <= 1.5
-                    ),
-                ]
-            ),
-        ]
-    )
 
 
 def nodes(result: NodesDecide) -> str:
@@ -94,12 +56,10 @@ def writes(result: WritesResult) -> str:
         f"Milliseconds from the moment before one of {result.policies:,} policies is written, "
         f"{len(result.every)} writes:"
     )
-    return "\n\n".join(
-        [
-            what,
-            table(["until", "p50", "p99", "most"], rows),
-            verdict("every replica, p99 under 1 s", f"{worst / 1000:.2f} s", reached=worst < 1000),
-        ]
+    return page(
+        what,
+        table(["until", "p50", "p99", "most"], rows),
+        verdicts(("every replica, p99 under 1 s", f"{worst / 1000:.2f} s", worst < 1000)),
     )
 
 
@@ -127,14 +87,9 @@ def memory(result: PolicyMemory) -> str:
         f"After {result.reviews:,} reviews each. The view of the nodes: {view:+.0f} MiB, "
         f"{view * 1024 / result.nodes:.1f} KiB a node."
     )
-    return "\n\n".join(
-        [
-            table(["a serving process", "MiB resident", "at most until then"], rows),
-            seen,
-            verdict(
-                f"below the limit of the manifests, {_LIMIT_MIB} MiB",
-                f"{most:.0f} MiB at most",
-                reached=most < _LIMIT_MIB,
-            ),
-        ]
+    limit = f"below the limit of the manifests, {_LIMIT_MIB} MiB"
+    return page(
+        table(["a serving process", "MiB resident", "at most until then"], rows),
+        seen,
+        verdicts((limit, f"{most:.0f} MiB at most", most < _LIMIT_MIB)),
     )

@@ -16,6 +16,7 @@ import orjson
 
 from tests.bench import arena, policy_arena, reviews
 from tests.bench.client import Connection, patch
+from tests.objects import an_object
 from webhook import names, validating
 from webhook.sandbox.api import wait_until
 
@@ -77,10 +78,8 @@ def measure(
             change = patch(f"{path}/written", body, arena.AGENT)
             began = time.perf_counter()
             waits = [pool.submit(serves, each, review, value) for each in connections]
-            status, answer = administrator.ask(change)
+            administrator.must(change)
             answered = time.perf_counter()
-            if status != HTTPStatus.OK:
-                raise RuntimeError(f"write {at}: {status}: {answer[:500].decode()}")
             seen = [wait.result() for wait in waits]
             result.answered.append((answered - began) * 1000)
             result.first.append((min(seen) - began) * 1000)
@@ -92,15 +91,15 @@ def measure(
 
 def written(value: str) -> policy_arena.Json:
     """The policy that is written: the pods of reviews get this value."""
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.POLICY_KIND,
-        "metadata": {"name": "written"},
-        "spec": {
+    return an_object(
+        names.API_VERSION,
+        names.POLICY_KIND,
+        "written",
+        {
             "match": {"namespaces": [reviews.NAMESPACE]},
             "overrides": {"annotations": {_KEY: value}},
         },
-    }
+    )
 
 
 def value_in(answer: bytes) -> str:

@@ -44,20 +44,24 @@ def measure(
     slow: Mapping[int, int],
     say: Callable[[str], None],
     arms: Sequence[str] = ARMS,
+    *,
+    warm: int = _WARM,
+    beside: bool = False,
 ) -> RunCreationResult:
     """Each arm once in each round, in random order; `rounds` are how many, by number of pods.
 
     In the first `slow` of them the PyTorchJob is there too: it takes minutes, and always the same.
+    `beside`: the training operator runs already, beside all arms.
     """
     result = RunCreationResult()
     # Connections open, caches fill.
     for arm in arms:
-        _one(arena, arm, f"warm-{arm}", _WARM)
+        _one(arena, arm, f"warm-{arm}", warm, beside)
     for count, times in rounds.items():
         for at in range(times):
             now = [arm for arm in arms if arm != PYTORCH_JOB or at < slow[count]]
             for arm in random.sample(now, len(now)):
-                one = _one(arena, arm, f"{arm}-{count}-{at}", count)
+                one = _one(arena, arm, f"{arm}-{count}-{at}", count, beside)
                 result.first.setdefault((arm, count), []).append(one.first)
                 result.last.setdefault((arm, count), []).append(one.last)
                 for who, spent in one.cpu.items():
@@ -84,11 +88,11 @@ class _One(NamedTuple):
         return f"first after {self.first:.2f} s, last after {self.last:.2f} s; CPU ms a pod {spent}"
 
 
-def _one(arena: RunsArena, arm: str, name: str, count: int) -> _One:
+def _one(arena: RunsArena, arm: str, name: str, count: int, beside: bool) -> _One:
     """Create the object, wait for its pods, and clear all of it away."""
     plane = arena.plane
     with ExitStack() as stack:
-        if arm == PYTORCH_JOB:
+        if arm == PYTORCH_JOB and not beside:
             # Only now: it watches every pod that there is, those of the other arms too.
             stack.enter_context(training_operator.running(plane, arena.operator))
         arena.settle()
@@ -98,9 +102,7 @@ def _one(arena: RunsArena, arm: str, name: str, count: int) -> _One:
         connection = stack.enter_context(arena.connect())
         before = {who: cpu_ms(pid) for who, pid in watched.items()}
         began = time.perf_counter()
-        status, body = connection.ask(request)
-        if status != 201:
-            raise RuntimeError(f"answered {status}: {body[:1000].decode(errors='replace')}")
+        connection.must(request, 201)
         times = [one.at - began for one in watch.created(count)]
         cpu = {who: (cpu_ms(pid) - before[who]) / count for who, pid in watched.items()}
         resident = resident_mib(watched[CONTROLLER])

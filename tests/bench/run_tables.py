@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tests.bench import training_operator
-from tests.bench.gangs import ARMS, JOB, PYTORCH_JOB, RUN
+from tests.bench.gangs import ARMS, JOB, PYTORCH_JOB, RUN, TITLES
 from tests.bench.run_costs import EMPTY, FEW, FINISHED, LIVE, PODS_A_RUN, RunCostsResult
 from tests.bench.run_creation import RunCreationResult
 from tests.bench.runs_arena import CONTROLLER
 from tests.bench.spread import Spread, ratio, spread
-from tests.bench.tables import table, verdict
+from tests.bench.tables import page, table, verdicts
 
-TITLES: Final = {
-    RUN: "Run",
-    JOB: "Indexed Job",
-    PYTORCH_JOB: "PyTorchJob",
-}
 # Processes, as the columns call them.
 _PROCESSES: Final = {
     "etcd": "etcd",
@@ -41,14 +36,12 @@ _BEYOND_MS: Final = 200
 def creation(result: RunCreationResult) -> str:
     """From an object's creation to its last pod's."""
     counts = sorted({count for _, count in result.last})
-    return "\n\n".join(
-        [
-            "Seconds until the last pod is there, median (lowest–highest round):",
-            _times(result, counts),
-            "\n".join(_verdicts(result, counts)),
-            f"Milliseconds of processor time a pod, at {counts[-1]:,} pods:",
-            _processor_time(result, counts[-1]),
-        ]
+    return page(
+        "Seconds until the last pod is there, median (lowest–highest round):",
+        _times(result, counts),
+        verdicts(*_verdicts(result, counts)),
+        f"Milliseconds of processor time a pod, at {counts[-1]:,} pods:",
+        _processor_time(result, counts[-1]),
     )
 
 
@@ -74,30 +67,22 @@ def _times(result: RunCreationResult, counts: Sequence[int]) -> str:
     return table(head, rows)
 
 
-def _verdicts(result: RunCreationResult, counts: Sequence[int]) -> list[str]:
-    lines = []
+def _verdicts(result: RunCreationResult, counts: Sequence[int]) -> Iterator[tuple[str, str, bool]]:
     for other, most, digits in ((JOB, _RUN_TO_JOB, 2), (PYTORCH_JOB, _RUN_TO_PYTORCH_JOB, 3)):
         for count in counts:
-            if (other, count) not in result.last:
-                continue
-            seen = _ratio(result, other, count)
-            what = f"{count:,} pods, at most {most} times the {TITLES[other]}'s time"
-            lines.append(verdict(what, seen.text(digits), reached=seen.median <= most))
+            if (other, count) in result.last:
+                seen = _ratio(result, other, count)
+                what = f"{count:,} pods, at most {most} times the {TITLES[other]}'s time"
+                yield what, seen.text(digits), seen.median <= most
     middle, large = counts[-2:]
     growth = {arm: _each(result, arm, large) / _each(result, arm, middle) for arm in (RUN, JOB)}
-    lines.append(
-        verdict(
-            f"in proportion: a pod of {large:,} takes at most {_PROPORTION} times as long as one of"
-            f" {middle:,}",
-            f"{growth[RUN]:.2f}; the Job's {growth[JOB]:.2f}",
-            reached=growth[RUN] <= _PROPORTION,
-        )
-    )
+    what = f"a pod of {large:,} takes at most {_PROPORTION} times as long as one of {middle:,}"
+    seen_growth = f"{growth[RUN]:.2f}; the Job's {growth[JOB]:.2f}"
+    yield f"in proportion: {what}", seen_growth, growth[RUN] <= _PROPORTION
     if large in result.resident:
         mib = max(result.resident[large])
         what = f"the controller's memory with {large:,} pods of one run, at most {_MIB} MiB"
-        lines.append(verdict(what, f"{mib:.0f} MiB", reached=mib <= _MIB))
-    return lines
+        yield what, f"{mib:.0f} MiB", mib <= _MIB
 
 
 def _ratio(result: RunCreationResult, other: str, count: int) -> Spread:
@@ -140,31 +125,22 @@ def costs(result: RunCostsResult) -> str:
     ]
     few, many = result.event[FEW], result.event[result.runs]
     growth = ratio(many, few)
-    head = ["", "MiB resident", "CPU ms a second, at rest"]
-    return "\n\n".join(
-        [
-            table(head, rows),
-            "One pod becomes ready, or is so no more, and the run's status says so:",
-            table(
-                ["runs", "CPU ms an event"],
-                [[f"{FEW}", spread(few).text(2)], [f"{result.runs:,}", spread(many).text(2)]],
+    growing, held = "an event's work does not grow with the number of runs", result.resident[LIVE]
+    return page(
+        table(["", "MiB resident", "CPU ms a second, at rest"], rows),
+        "One pod becomes ready, or is so no more, and the run's status says so:",
+        table(
+            ["runs", "CPU ms an event"],
+            [[f"{FEW}", spread(few).text(2)], [f"{result.runs:,}", spread(many).text(2)]],
+        ),
+        verdicts(
+            (
+                f"at most {_MIB} MiB with {live:,} live pods",
+                f"{held:.0f} MiB",
+                held <= _MIB,
             ),
-            "\n".join(
-                [
-                    verdict(
-                        f"at most {_MIB} MiB with {live:,} live pods",
-                        f"{result.resident[LIVE]:.0f} MiB",
-                        reached=result.resident[LIVE] <= _MIB,
-                    ),
-                    verdict(
-                        "an event's work does not grow with the number of runs: at most "
-                        f"{_GROWTH} times",
-                        growth.text(2),
-                        reached=growth.median <= _GROWTH,
-                    ),
-                ]
-            ),
-        ]
+            (f"{growing}: at most {_GROWTH} times", growth.text(2), growth.median <= _GROWTH),
+        ),
     )
 
 
@@ -172,13 +148,8 @@ def replacement(beyond: Sequence[float]) -> str:
     """From a failure to the new pod."""
     seen = spread(beyond)
     figures = f"median (lowest–highest) of {len(beyond)}: {seen.text(0)}"
-    return "\n\n".join(
-        [
-            f"Milliseconds beyond the backoff of 10 s, {figures}",
-            verdict(
-                f"at rest, under {_BEYOND_MS} ms beyond the backoff",
-                f"{seen.high:.0f} ms at most",
-                reached=seen.high < _BEYOND_MS,
-            ),
-        ]
+    what = f"at rest, under {_BEYOND_MS} ms beyond the backoff"
+    return page(
+        f"Milliseconds beyond the backoff of 10 s, {figures}",
+        verdicts((what, f"{seen.high:.0f} ms at most", seen.high < _BEYOND_MS)),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,10 +84,7 @@ class RunsArena:
             self.connect() as connection,
         ):
             for manifest in manifests:
-                request = post(collection(RUN), orjson.dumps(manifest), AGENT)
-                status, answer = connection.ask(request)
-                if status != http.HTTPStatus.CREATED:
-                    raise RuntimeError(f"answered {status}: {answer[:1000]!r}")
+                connection.must(post(collection(RUN), orjson.dumps(manifest), AGENT), 201)
             watch.created(pods)
 
     def until_all(self, runs: Collection[str], phase: str) -> None:

@@ -33,9 +33,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def verdict(what: str, seen: str, *, reached: bool) -> str:
-    """A list item that says what was to be reached, and whether it was."""
-    return f"- {what}: {seen}, **{'reached' if reached else 'not reached'}**"
+def page(*parts: str) -> str:
+    """Paragraphs, tables and lists below each other."""
+    return "\n\n".join(parts)
+
+
+def verdicts(*rows: tuple[str, str, bool]) -> str:
+    """A list of what was to be reached, what was seen, and whether it was reached."""
+    words = {True: "reached", False: "not reached"}
+    return "\n".join(f"- {what}: {seen}, **{words[reached]}**" for what, seen, reached in rows)
 
 
 def engine(result: EngineResult) -> str:
@@ -46,26 +52,14 @@ def engine(result: EngineResult) -> str:
         for count in POLICIES
     ]
     ten = result.rounds[10, 10_000]
-    growth = ratio(result.rounds[1000, 10_000], ten)
-    return "\n\n".join(
-        [
-            "Microseconds a review, median (lowest–highest round):",
-            table(head, rows),
-            "\n".join(
-                [
-                    verdict(
-                        "10 KB pod, 10 policies, at most 150 µs",
-                        f"{spread(ten).median:.0f} µs",
-                        reached=spread(ten).median <= 150,
-                    ),
-                    verdict(
-                        "1,000 policies, at most 1.5 times that",
-                        growth.text(2),
-                        reached=growth.median <= 1.5,
-                    ),
-                ]
-            ),
-        ]
+    middle, growth = spread(ten).median, ratio(result.rounds[1000, 10_000], ten)
+    return page(
+        "Microseconds a review, median (lowest–highest round):",
+        table(head, rows),
+        verdicts(
+            ("10 KB pod, 10 policies, at most 150 µs", f"{middle:.0f} µs", middle <= 150),
+            ("1,000 policies, at most 1.5 times that", growth.text(2), growth.median <= 1.5),
+        ),
     )
 
 
@@ -77,13 +71,8 @@ def layers(result: Mapping[str, list[float]]) -> str:
 
 def creation(result: CreationResult) -> str:
     """Pod creation through the API server."""
-    return "\n\n".join(
-        [
-            *(_latency(result, size) for size in SIZES),
-            _throughput(result),
-            _direct(result),
-        ]
-    )
+    parts = (_latency(result, size) for size in SIZES)
+    return page(*parts, _throughput(result), _direct(result))
 
 
 def added(result: CreationResult, arm: str, size: int) -> list[float]:
@@ -108,23 +97,15 @@ def _latency(result: CreationResult, size: int) -> str:
     ]
     if size == SIZES[0]:
         floor, policy = ratios[FLOOR], ratios[POLICY]
+        added_by_go = "what Fairlead adds, at most 1.3 times what the Go webhook adds"
+        added_by_policy = "no more than what the equivalent MutatingAdmissionPolicy adds"
         parts.append(
-            "\n".join(
-                [
-                    verdict(
-                        "what Fairlead adds, at most 1.3 times what the Go webhook adds",
-                        floor.text(2),
-                        reached=floor.median <= 1.3,
-                    ),
-                    verdict(
-                        "no more than what the equivalent MutatingAdmissionPolicy adds",
-                        policy.text(2),
-                        reached=policy.median <= 1.0,
-                    ),
-                ]
+            verdicts(
+                (added_by_go, floor.text(2), floor.median <= 1.3),
+                (added_by_policy, policy.text(2), policy.median <= 1.0),
             )
         )
-    return "\n\n".join(parts)
+    return page(*parts)
 
 
 def _throughput(result: CreationResult) -> str:
@@ -141,26 +122,18 @@ def _throughput(result: CreationResult) -> str:
         ]
         for arm in ARMS
     ]
-    head = [
-        "",
-        "creations a second",
-        "Fairlead's, times this",
-        "CPU ms, API server",
-        "CPU ms, webhook",
-    ]
-    return "\n\n".join(
-        [
-            "Eight at a time, 10 KB pod:",
-            table(head, rows),
-            "\n".join(
-                verdict(
-                    f"throughput no lower than with the {TITLES[arm]}",
-                    ratio(mine, result.throughput[arm]).text(2),
-                    reached=ratio(mine, result.throughput[arm]).median >= 1.0,
-                )
-                for arm in (FLOOR, POLICY)
-            ),
-        ]
+    head = ["", "creations a second", "Fairlead's, times this"]
+    head += ["CPU ms, API server", "CPU ms, webhook"]
+    ratios = {arm: ratio(mine, result.throughput[arm]) for arm in (FLOOR, POLICY)}
+    return page(
+        "Eight at a time, 10 KB pod:",
+        table(head, rows),
+        verdicts(
+            *(
+                (f"throughput no lower than with the {TITLES[arm]}", each.text(2), each.median >= 1)
+                for arm, each in ratios.items()
+            )
+        ),
     )
 
 
@@ -176,20 +149,12 @@ def memory(result: MemoryResult) -> str:
     last = max(result.resident)
     quarter = min(count for count in result.resident if count * 4 >= last)
     highest, grown = max(result.resident.values()), result.resident[last] - result.resident[quarter]
-    return "\n\n".join(
-        [
-            table(["reviews answered", "MiB resident"], rows),
-            f"At {result.rate:,.0f} reviews a second, client and server on the same cores.",
-            "\n".join(
-                [
-                    verdict("at most 120 MiB", f"{highest:.0f} MiB", reached=highest <= 120),
-                    verdict(
-                        f"flat: at most {_FLAT_MIB:.0f} MiB more after {last:,} reviews than "
-                        f"after {quarter:,}",
-                        f"{grown:+.1f} MiB",
-                        reached=grown <= _FLAT_MIB,
-                    ),
-                ]
-            ),
-        ]
+    flat = f"flat: at most {_FLAT_MIB:.0f} MiB more after {last:,} reviews than after {quarter:,}"
+    return page(
+        table(["reviews answered", "MiB resident"], rows),
+        f"At {result.rate:,.0f} reviews a second, client and server on the same cores.",
+        verdicts(
+            ("at most 120 MiB", f"{highest:.0f} MiB", highest <= 120),
+            (flat, f"{grown:+.1f} MiB", grown <= _FLAT_MIB),
+        ),
     )

@@ -6,14 +6,11 @@ import base64
 
 import orjson
 
-from tests.bench import nodes_decide, policy_arena, policy_decide, policy_memory, policy_tables
+from tests.bench import policy_arena, policy_tables
 from tests.bench.__main__ import TABLES
 from tests.bench.document import check
-from tests.bench.nodes_decide import NodesDecide
-from tests.bench.policy_decide import DecideResult
-from tests.bench.policy_memory import Held, PolicyMemory, node
+from tests.bench.policy_memory import node
 from tests.bench.policy_writes import WritesResult, value_in, written
-from tests.wording import Wording, mentions
 from webhook import names
 from webhook.policy.load import load
 
@@ -32,47 +29,6 @@ def test_the_slowest_replica_decides_whether_a_write_was_in_time() -> None:
         text = policy_tables.writes(WritesResult(1000, 3, [20.0] * 100, [200.0] * 100, every))
         assert "1,000 policies is written, 100 writes" in text
         assert text.endswith(word)
-
-
-def test_deciding_is_compared_within_each_round() -> None:
-    """The machine was twice as slow in the second: the ratios do not tell."""
-    rounds = {
-        policy_decide.CLUSTER: [150.0, 300.0],
-        policy_decide.FILES: [150.0, 300.0],
-        policy_decide.TEN: [100.0, 200.0],
-    }
-    text = policy_tables.decide(DecideResult(rounds), 1000)
-    assert "| 10, from files | 150 (100–200) | 1.50 (1.50–1.50) |" in text
-    assert text.count("**reached**") == 2
-
-
-def test_a_look_at_the_nodes_is_compared_within_each_round() -> None:
-    """Pod by pod; the change of a node stands by itself."""
-    without = {arm: [100.0, 300.0, 200.0] for arm in nodes_decide.ARMS}
-    looking = {arm: [110.0, 330.0, 240.0] for arm in nodes_decide.ARMS}
-    text = policy_tables.nodes(NodesDecide(5000, without, looking, [90.0, 120.0, 100.0]))
-    assert text.startswith("| 10 KB pod, 100 policies, 5,000 nodes |")
-    for arm in nodes_decide.ARMS:
-        assert f"| {arm} | 1.10 (1.10–1.20) |" in text
-    assert text.endswith("The change of a node: 100 (90–120) µs.")
-
-
-def test_the_view_of_the_nodes_is_what_a_process_holds_more(wording: Wording) -> None:
-    """Than one beside the same nodes that does not look at them."""
-    held = dict.fromkeys(
-        (
-            policy_memory.FROM_FEW,
-            policy_memory.FROM_FILES,
-            policy_memory.FROM_CLUSTER,
-            policy_memory.REWRITTEN,
-            policy_memory.BESIDE_NODES,
-        ),
-        Held(100, 110),
-    )
-    held[policy_memory.WITH_NODES] = Held(150, 600)
-    text = policy_tables.memory(PolicyMemory(1000, 5000, 4000, 250, held))
-    mentions(text, "nodes: +50 MiB, 10.2 KiB", "600 MiB at most, **not reached**")
-    wording(text)
 
 
 def test_the_measured_settings_are_the_documented_ones() -> None:

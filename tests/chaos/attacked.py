@@ -16,10 +16,10 @@ from typing import Any, Final
 from tests.bench import pods, reviews
 from tests.chaos.arena import served
 from tests.chaos.connection import post
-from tests.chaos.ledger import DISAGREEMENTS, FAILED, REFUSED_OTHERS, UNPLACED, Ledger
-from tests.chaos.overload import DEAD, PEAK, memory_limit, watched
+from tests.chaos.ledger import FAILED, NEVER, Ledger
+from tests.chaos.overload import DEAD, PEAK, too_much_memory, watched
 from tests.chaos.replica import HEALTH_PORT, Replica
-from tests.chaos.stage import Scenario, Stage, Tally, meanwhile, none_of
+from tests.chaos.stage import Scenario, Stage, Tally, meanwhile
 from tests.chaos.wire import PORT
 from tests.objects import required_affinity
 from tests.server.hostile import REQUESTS
@@ -288,15 +288,6 @@ def _probed(replica: Replica, tally: Tally) -> Iterator[None]:
     tally.count(NOT_READY, seen.count(False))
 
 
-def broken(tally: Tally) -> list[str]:
-    """Honest pods are created, it is ready, as it is in truth, and stays within its limit."""
-    found = none_of(tally, FAILED, UNPLACED, REFUSED_OTHERS, DISAGREEMENTS, DEAD, NOT_READY)
-    peak, most = max(tally.measures[PEAK]), memory_limit()
-    if peak > most:
-        found.append(f"{PEAK}: {peak:.0f}, and its limit is {most:.0f}")
-    return found
-
-
 SCENARIO: Final = Scenario(
     name="attacked",
     does="strangers attack one replica, for ten minutes",
@@ -304,5 +295,6 @@ SCENARIO: Final = Scenario(
     long=(600,),
     short=33,
     play=play,
-    broken=broken,
+    none=(FAILED, *NEVER, DEAD, NOT_READY),
+    more=too_much_memory,
 )

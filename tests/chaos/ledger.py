@@ -22,6 +22,8 @@ UNPLACED: Final = "matched pods unplaced"
 REFUSED_OTHERS: Final = "unmatched pods refused"
 BEHIND: Final = "seconds that the load itself was behind"
 DISAGREEMENTS: Final = "disagreements of the witnesses"
+# Whatever goes wrong: no pod of a run as it came, no other pod refused, and the witnesses agree.
+NEVER: Final = (UNPLACED, REFUSED_OTHERS, DISAGREEMENTS)
 
 _SWEEP_SECONDS: Final = 5.0
 

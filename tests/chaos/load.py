@@ -11,6 +11,7 @@ from typing import Final, Self
 import orjson
 
 from tests.chaos.connection import Answer, Pool, post
+from tests.objects import an_object
 from webhook import names
 
 MATCHED: Final = "matched-"
@@ -123,11 +124,11 @@ def manifest(name: str, *, matched: bool) -> bytes:
     if matched:
         labels |= {names.RUN: "chaos", names.KIND: "experiment", names.ROLE: "worker"}
     return orjson.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "labels": labels},
-            "spec": {
+        an_object(
+            "v1",
+            "Pod",
+            {"name": name, "labels": labels},
+            {
                 "restartPolicy": "Never",
                 "containers": [
                     {
@@ -138,7 +139,7 @@ def manifest(name: str, *, matched: bool) -> bytes:
                     }
                 ],
             },
-        }
+        )
     )
 
 

@@ -11,9 +11,9 @@ import time
 from typing import Final
 
 from tests.chaos.arena import Arena
-from tests.chaos.ledger import DISAGREEMENTS, FAILED, REFUSED_OTHERS, UNPLACED, Ledger
+from tests.chaos.ledger import FAILED, NEVER, Ledger
 from tests.chaos.replica import Replica
-from tests.chaos.stage import Tally, none_of
+from tests.chaos.stage import Tally
 from tests.chaos.wire import open_connections
 
 STANDING: Final = "connections that stood to it"
@@ -23,6 +23,7 @@ REFUSED: Final = "failed because the dead address refused"
 BROKEN_OFF: Final = "failed because a connection broke"
 TIMED_OUT: Final = "failed because no answer came in time"
 UNEXPLAINED: Final = "failed for another reason"
+NONE: Final = (*NEVER, UNEXPLAINED)
 
 _REASONS: Final = (
     (REFUSED, re.compile(r"dial tcp 198\.18\.\d+\.\d+:8443: connect: connection refused")),
@@ -76,13 +77,9 @@ def reason(message: str) -> str:
     return next(found, UNEXPLAINED)
 
 
-def broken(tally: Tally) -> list[str]:
-    """No pod is created as it came, and no creation fails that was not sent to the dead.
-
-    More failed creations than calls that could have gone there are others', or ours.
-    """
-    found = none_of(tally, UNPLACED, REFUSED_OTHERS, DISAGREEMENTS, UNEXPLAINED)
+def unrouted(tally: Tally) -> list[str]:
+    """More failed creations than calls that could have gone to the dead: others', or ours."""
     most = tally[STANDING] + tally[ATTEMPTS]
-    if tally[FAILED] > most:
-        found.append(f"{FAILED}: {tally[FAILED]}, of at most {most} that were routed to it")
-    return found
+    if tally[FAILED] <= most:
+        return []
+    return [f"{FAILED}: {tally[FAILED]}, of at most {most} that were routed to it"]

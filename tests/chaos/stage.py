@@ -101,8 +101,8 @@ class Scenario:
     """Something that goes wrong under load, and what must hold nevertheless.
 
     does: one sentence. unit: what a round is. long: rounds of each part of the long form, after
-    each of which it can be resumed. short: rounds of the short form. broken: what a tally shows
-    that must not be; empty if all is well.
+    each of which it can be resumed. short: rounds of the short form. none: what may never be
+    counted. more: what else a tally shows that must not be.
     """
 
     name: str
@@ -111,7 +111,12 @@ class Scenario:
     long: Sequence[int]
     short: int
     play: Callable[[Stage], Tally]
-    broken: Callable[[Tally], list[str]]
+    none: Sequence[str]
+    more: Callable[[Tally], list[str]] = lambda _tally: []
+
+    def broken(self, tally: Tally) -> list[str]:
+        """What must not be; empty if all is well."""
+        return [*none_of(tally, *self.none), *self.more(tally)]
 
 
 def none_of(tally: Tally, *whats: str) -> list[str]:

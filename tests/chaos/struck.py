@@ -74,7 +74,8 @@ KILL: Final = Scenario(
     long=(20,) * 10,
     short=3,
     play=partial(_play, KILLS, _kill),
-    broken=routed.broken,
+    none=routed.NONE,
+    more=routed.unrouted,
 )
 STOP: Final = Scenario(
     name="stop",
@@ -83,5 +84,6 @@ STOP: Final = Scenario(
     long=(10,) * 5,
     short=2,
     play=partial(_play, STOPS, _stop),
-    broken=routed.broken,
+    none=routed.NONE,
+    more=routed.unrouted,
 )

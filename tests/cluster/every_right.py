@@ -28,7 +28,7 @@ def training(space: Space) -> None:
 
 def message_passing(space: Space) -> None:
     """An MPI run waits for two names that are taken, and has its keys, hostfile and Service."""
-    space.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gang-rendezvous"}})
+    space.create(an_object("v1", "ConfigMap", "gang-rendezvous"))
     space.create(
         an_object("v1", "Service", "gang", {"clusterIP": "None", "selector": {"app": "gang"}})
     )
@@ -107,7 +107,7 @@ def statuses(space: Space) -> None:
         },
     }
     for kind, spec in specs.items():
-        head = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": space.name}}
+        head = an_object(names.API_VERSION, kind, space.name)
         space.create({**head, "spec": spec})
         told = f"{kind.lower()}/{space.name}"
         space.kubectl("wait", "--for=condition=Accepted", told, "--timeout=120s")

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tests.cluster.accounts import account
 from tests.cluster.spaces import Space
-from tests.fast_yaml import load_yaml
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
@@ -37,14 +35,8 @@ class Installed:
 
     def account(self, name: str) -> Path:
         """A kubeconfig with a token of one of the ServiceAccounts, in their namespace."""
-        token = self.kubectl("create", "token", name).strip()
-        config = load_yaml(self.plane.kubeconfig.read_text())
-        config["users"][0]["user"] = {"token": token}
-        config["contexts"][0]["context"]["namespace"] = names.NAMESPACE
-        # Within the control plane's folder, as a process beside it wants it.
-        path = self.plane.layout.directory / f"{name}.account"
-        path.write_text(yaml.safe_dump(config))
-        return path
+        file = self.plane.layout.directory / f"{name}.account"
+        return account(self.kubectl, name, file)
 
     def arguments(self, name: str) -> list[str]:
         """The Deployment's arguments, as the API server has them."""

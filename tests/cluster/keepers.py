@@ -18,6 +18,7 @@ from certs.kept import Authority, Serving
 from certs.rotation import Terms
 from tests.cluster.spaces import Json
 from tests.eventually import eventually_async
+from tests.objects import an_object
 from webhook import names
 from webhook.controller.certificates.certificate_metrics import CertificateMetrics
 from webhook.controller.certificates.certificate_objects import (
@@ -102,12 +103,12 @@ class Site:
             "name": self.installation.service,
             "path": "/mutate",
         }
-        return {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": self.place.kind,
-            "metadata": {"name": self.place.name},
-            "webhooks": [entry(name, {"service": service}) for name in entries or ENTRIES],
-        }
+        return an_object(
+            "admissionregistration.k8s.io/v1",
+            self.place.kind,
+            self.place.name,
+            webhooks=[entry(name, {"service": service}) for name in entries or ENTRIES],
+        )
 
     def unconfigure(self) -> None:
         """Delete the configuration."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.objects import required_affinity
+from tests.objects import an_object, required_affinity
 from webhook import names
 
 Json = dict[str, Any]
@@ -64,16 +64,16 @@ def pod(
     **fields: object,
 ) -> Json:
     """A pod of a run, unless told otherwise by its labels."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
+    return an_object(
+        "v1",
+        "Pod",
+        {
             "name": name,
             "labels": {names.RUN: "r"} if labels is None else dict(labels),
             "annotations": dict(annotations or {}),
         },
-        "spec": spec(**fields),
-    }
+        spec(**fields),
+    )
 
 
 def template(*, labels: Mapping[str, str] | None = None, **fields: object) -> Json:
@@ -86,16 +86,16 @@ def template(*, labels: Mapping[str, str] | None = None, **fields: object) -> Js
 
 def workload(kind: str, name: str, pods: Json | None = None, **fields: object) -> Json:
     """A Deployment, StatefulSet or DaemonSet."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {
+    return an_object(
+        "apps/v1",
+        kind,
+        name,
+        {
             "selector": {"matchLabels": {"app": "app"}},
             "template": pods or template(),
             **fields,
         },
-    }
+    )
 
 
 def job_spec() -> Json:
@@ -118,3 +118,18 @@ def required_terms(seen: Json) -> list[list[Json]]:
     required = seen["spec"]["affinity"]["nodeAffinity"]
     found = required["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     return [term["matchExpressions"] for term in found]
+
+
+def open_definition(group: str, kind: str, version: str = "v1") -> Json:
+    """A definition that takes any object of a kind."""
+    plural = f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {"name": version, "served": True, "storage": True}
+    spec = {
+        "group": group,
+        "scope": "Namespaced",
+        "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+        "versions": [{**served, "schema": {"openAPIV3Schema": schema}}],
+    }
+    head = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+    return an_object(*head, f"{plural}.{group}", spec)

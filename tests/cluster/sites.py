@@ -45,7 +45,6 @@ class Site:
 
     plane: ControlPlane
     kubectl: Kubectl
-    folder: Path
     port: int
     health_port: int
 
@@ -164,20 +163,20 @@ class Site:
 
 
 def _pod(name: str, labels: Mapping[str, str]) -> Json:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
+    return an_object(
+        "v1",
+        "Pod",
+        {
             "name": name,
             "labels": {f"fairlead.dev/{key}": value for key, value in labels.items()},
         },
-        "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
-    }
+        {"containers": [{"name": "main", "image": "example.invalid/none"}]},
+    )
 
 
-def build(plane: ControlPlane, kubectl: Kubectl, folder: Path) -> Site:
+def build(plane: ControlPlane, kubectl: Kubectl) -> Site:
     """The cluster with such a webhook, which runs."""
     ports = free_ports(["https", "health"])
-    made = Site(plane, kubectl, folder, ports["https"], ports["health"])
+    made = Site(plane, kubectl, ports["https"], ports["health"])
     made.start_webhook()
     return made

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from click.testing import CliRunner, Result
+
 from tests.cluster.paths import home, path
 from tests.eventually import eventually
 from tests.server.serving import get, readiness
 from webhook import names
+from webhook.cli import fairlead
 from webhook.errors import SandboxError
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
@@ -132,6 +135,12 @@ class Space:
 
         eventually(f"{count} pods are bound in {self.name}", bound, explain=self.pods, period=LOOK)
         return found
+
+    def ask(self, *words: object, kubeconfig: Path | None = None) -> Result:
+        """Call `fairlead` with these words, for this namespace unless they name others."""
+        where = ["--kubeconfig", str(kubeconfig or self.plane.kubeconfig)]
+        namespace = [] if {"-n", "-A"} & set(words) else ["-n", self.name]
+        return CliRunner().invoke(fairlead, [*map(str, words), *where, *namespace])
 
     def audited(self, pod: str) -> list[Json]:
         """What the API server's audit log holds of creations of this pod: the annotations."""

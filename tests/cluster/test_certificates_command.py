@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cluster.accounts import account, grant, grant_everywhere
 from tests.cluster.keepers import ENTRIES, REPLICAS, Site
 from tests.cluster.spaces import Json
 from tests.wording import line_with, mentions
@@ -21,6 +22,10 @@ from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 
 Certs = Callable[..., Result]
+CONFIGURATIONS: Json = {
+    "apiGroups": ["admissionregistration.k8s.io"],
+    "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+}
 
 
 @pytest.fixture
@@ -53,20 +58,11 @@ def reader(kubectl: Kubectl, tmp_path: Path) -> Callable[..., Path]:
     """A kubeconfig of somebody who may do this with these Secrets, and see configurations."""
 
     def make(*names: str, verbs: str = "get") -> Path:
-        named = [f"--resource-name={each}" for each in names]
-        kubectl("create", "serviceaccount", "reader")
-        kubectl("create", "role", "reader", f"--verb={verbs}", "--resource=secrets", *named)
-        account = f"--serviceaccount={kubectl.namespace}:reader"
-        kubectl("create", "rolebinding", "reader", "--role=reader", account)
-        configurations = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
-        everywhere = f"reader-{kubectl.namespace}"
-        kubectl("create", "clusterrole", everywhere, "--verb=get", f"--resource={configurations}")
-        kubectl("create", "clusterrolebinding", everywhere, f"--clusterrole={everywhere}", account)
-        config = kubectl.json("config", "view", "--raw", "--minify")
-        config["users"][0]["user"] = {"token": kubectl("create", "token", "reader").strip()}
-        kubeconfig = tmp_path / "reader.kubeconfig"
-        kubeconfig.write_text(json.dumps(config))
-        return kubeconfig
+        secrets = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": list(names)}
+        grant(kubectl, "reader", "reader", {**secrets, "verbs": [verbs]})
+        see = {**CONFIGURATIONS, "verbs": ["get"]}
+        grant_everywhere(kubectl, "reader", f"reader-{kubectl.namespace}", see)
+        return account(kubectl, "reader", tmp_path / "reader.kubeconfig")
 
     return make
 

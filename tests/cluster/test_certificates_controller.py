@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.cluster.accounts import account, grant, grant_everywhere
 from tests.cluster.keepers import Site
 from tests.cluster.spaces import Json, metric
 from tests.eventually import eventually
@@ -22,6 +22,7 @@ from webhook.sandbox.kubectl import Kubectl
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
 ACCOUNT: Final = "fairlead-controller"
+WATCH: Final = ["get", "list", "watch"]
 SECRETS: Final = [names.AUTHORITY_SECRET, names.SERVING_SECRET]
 
 
@@ -39,14 +40,8 @@ def launch(site: Site, kubectl: Kubectl, tmp_path: Path) -> Iterator[Callable[..
     """Runs controllers for the site, as an account without rights or as the administrator."""
     started: list[str] = []
 
-    def begin(name: str = "keeper", *options: str, account: bool = False) -> SandboxController:
-        kubeconfig = tmp_path / "account.kubeconfig" if account else None
-        if kubeconfig:
-            kubectl("create", "serviceaccount", ACCOUNT)
-            config = kubectl.json("config", "view", "--raw", "--minify")
-            token = kubectl("create", "token", ACCOUNT).strip()
-            config["users"][0]["user"] = {"token": token}
-            kubeconfig.write_text(json.dumps(config))
+    def begin(name: str = "keeper", *options: str, alone: bool = False) -> SandboxController:
+        kubeconfig = account(kubectl, ACCOUNT, tmp_path / "account") if alone else None
         ours = (
             *("--namespace", site.installation.namespace),
             *("--webhook-configuration", site.place.name),
@@ -120,7 +115,7 @@ def test_without_rights_it_says_which_is_missing(
     site: Site, kubectl: Kubectl, launch: Callable[..., SandboxController]
 ) -> None:
     """One after the other, as it comes to need them; granted later, they are enough."""
-    controller = launch("keeper", "--no-leader-election", account=True)
+    controller = launch("keeper", "--no-leader-election", alone=True)
 
     def lacks(verb: str, resource: str) -> None:
         def tells() -> bool:
@@ -136,20 +131,21 @@ def test_without_rights_it_says_which_is_missing(
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
         "resourceNames": [site.place.name],
     }
-    grant_cluster(site, {**configurations, "verbs": ["get", "list", "watch"]}, "see")
+    grant_everywhere(kubectl, ACCOUNT, f"see-{site.place.name}", {**configurations, "verbs": WATCH})
     lacks("list", "endpointslices")
     slices = {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"]}
-    grant(kubectl, "slices", {**slices, "verbs": ["list"]})
+    grant(kubectl, ACCOUNT, "slices", {**slices, "verbs": ["list"]})
     lacks("get", "secrets")
     secrets: Json = {"apiGroups": [""], "resources": ["secrets"]}
     named = {**secrets, "resourceNames": SECRETS}
-    grant(kubectl, "secrets", {**named, "verbs": ["get", "list", "watch"]})
+    grant(kubectl, ACCOUNT, "secrets", {**named, "verbs": WATCH})
     lacks("create", "secrets")
-    grant(kubectl, "makes", {**secrets, "verbs": ["create"]})
+    grant(kubectl, ACCOUNT, "makes", {**secrets, "verbs": ["create"]})
     lacks("patch", "mutatingwebhookconfigurations")
-    grant_cluster(site, {**configurations, "verbs": ["patch"]}, "publish")
+    publish = {**configurations, "verbs": ["patch"]}
+    grant_everywhere(kubectl, ACCOUNT, f"publish-{site.place.name}", publish)
     lacks("update", "secrets")
-    grant(kubectl, "writes", {**named, "verbs": ["update"]})
+    grant(kubectl, ACCOUNT, "writes", {**named, "verbs": ["update"]})
     eventually("certificates are there", lambda: is_steady(controller))
     site.is_sound()
     assert said(controller)["ready"]
@@ -182,28 +178,3 @@ def pairs(site: Site) -> list[Any]:
     assert authority
     assert serving
     return [authority.signing, serving.leaf]
-
-
-def grant(kubectl: Kubectl, name: str, rule: Json) -> None:
-    """Give the account this right in the namespace."""
-    kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}
-    kubectl.create({**kind, "metadata": {"name": name}, "rules": [rule]})
-    account = f"{kubectl.namespace}:{ACCOUNT}"
-    kubectl("create", "rolebinding", name, f"--role={name}", f"--serviceaccount={account}")
-
-
-def grant_cluster(site: Site, rule: Json, name: str) -> None:
-    """Give it a right to what has no namespace; its name is the test's own."""
-    path = "/apis/rbac.authorization.k8s.io/v1"
-    full = f"{name}-{site.installation.namespace}"
-    site.plane.api.create(f"{path}/clusterroles", {"metadata": {"name": full}, "rules": [rule]})
-    account = {
-        "kind": "ServiceAccount",
-        "name": ACCOUNT,
-        "namespace": site.installation.namespace,
-    }
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": full}
-    site.plane.api.create(
-        f"{path}/clusterrolebindings",
-        {"metadata": {"name": full}, "roleRef": role, "subjects": [account]},
-    )

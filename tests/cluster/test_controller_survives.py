@@ -7,15 +7,15 @@ import os
 import signal
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from tests.cluster.etcd import KEEP_HISTORY, compact, pods_created, revision
 from tests.cluster.live_runs import ALONE, SOON, TEMPLATE, LiveRun, StartInSpace, create_run
 from tests.cluster.spaces import Json, Space, metric
+from tests.control_planes import StartControlPlane
 from webhook import names
 from webhook.sandbox.api import definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -77,15 +77,12 @@ def bereft(run_api: ControlPlane, module_space: Space) -> Iterator[Bereft]:
 
 
 @pytest.fixture(scope="module")
-def own_plane(
-    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
+def own_plane(start_module_plane: StartControlPlane) -> ControlPlane:
     """A control plane of the module's own, whose API server and history tests may break."""
     settings = Settings(
         pools=read_pools(SHIPPED_NODES), extra_arguments=KEEP_HISTORY, definitions=definitions()
     )
-    with ControlPlane(tmp_path_factory.mktemp("own") / "state", binaries, settings) as plane:
-        yield plane
+    return start_module_plane(settings)
 
 
 @pytest.fixture

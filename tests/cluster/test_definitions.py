@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.policy_rule_cases import a_class, a_policy, path_of
+from tests.cluster.rule_cases import a_class, a_policy, path_of
 from tests.cluster.spaces import forget_applied
 from tests.cluster.tables import columns
 from tests.crd.schemas import nodes

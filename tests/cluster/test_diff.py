@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import SPOT_CLASS, pod, policy_text, template, workload
 from tests.cluster.spaces import NewNamespace, Space, is_stamped
+from tests.objects import an_object
 from webhook import names
-from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
 
 pytest_plugins = [
@@ -57,15 +56,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def diff(space: Space, *arguments: str | Path) -> Result:
-    """Call the command for the test's namespace."""
-    where = ("--kubeconfig", space.plane.kubeconfig, "-n", space.name)
-    return CliRunner().invoke(fairlead, ["diff", *map(str, (*arguments, *where))])
-
-
 def told(space: Space, *arguments: str | Path) -> Any:
     """What it says to programs."""
-    done = diff(space, *arguments, "-o", "json")
+    done = space.ask("diff", *arguments, "-o", "json")
     assert done.exit_code == 1, done.output
     return json.loads(done.stdout)
 
@@ -89,11 +82,11 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(space: Space, fo
     """Moved, rejected, without a node; a workload's pods by its template, once."""
     space.create(workload("Deployment", "train", template(labels=of("training")), replicas=2))
     space.create(
-        {
-            "apiVersion": "fairlead.dev/v1alpha1",
-            "kind": "Run",
-            "metadata": {"name": "mnist"},
-            "spec": {
+        an_object(
+            "fairlead.dev/v1alpha1",
+            "Run",
+            "mnist",
+            {
                 "kind": "experiment",
                 "framework": "tensorflow",
                 "template": {
@@ -102,7 +95,7 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(space: Space, fo
                 },
                 "replicas": {"worker": {"count": 3}},
             },
-        }
+        )
     )
     space.create(pod("solo", labels=of("alone")))
     space.create(pod("stubborn", labels=of("strict"), nodeSelector={POOL: "on-demand"}))

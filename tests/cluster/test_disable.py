@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -16,13 +15,13 @@ from tests.cluster.manifests import pod
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, Site, build
 from tests.cluster.spaces import is_stamped, metric
+from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.wording import mentions
-from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation.choices import Choices, adapted
 from webhook.sandbox.api import definitions
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 
@@ -33,22 +32,17 @@ COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager")
 
 
 @pytest.fixture(scope="module")
-def site(
-    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Site:
     """A cluster without nodes, with a webhook and a controller that leads."""
-    folder = tmp_path_factory.mktemp("disable")
     settings = Settings(components=COMPONENTS, definitions=definitions())
-    with ControlPlane(folder / "cluster", binaries, settings) as plane:
-        plane.create_namespace(NAMESPACE)
-        site = build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)
-        lease = ("--lease-namespace", NAMESPACE)
-        begun = start_controller(plane, options=(*lease, "--webhook-configuration", "fairlead"))
-        # It is ready before it leads.
-        eventually(
-            "the controller leads", lambda: metric(begun.health_port, "fairlead_leader") == 1
-        )
-        yield site
+    plane = start_module_plane(settings)
+    plane.create_namespace(NAMESPACE)
+    site = build(plane, Kubectl(kubectl_path, plane.kubeconfig))
+    lease = ("--lease-namespace", NAMESPACE)
+    begun = start_controller(plane, options=(*lease, "--webhook-configuration", "fairlead"))
+    # It is ready before it leads.
+    eventually("the controller leads", lambda: metric(begun.health_port, "fairlead_leader") == 1)
+    return site
 
 
 @pytest.fixture
@@ -121,26 +115,6 @@ def test_the_controller_puts_the_rules_back_when_the_time_is_over(enabled: Site)
     eventually("nothing is disabled", lambda: said(enabled) == {})
     assert enabled.configuration()["webhooks"] == before
     eventually("pods are placed", lambda: placed(enabled))
-
-
-def test_a_garbled_time_is_over_and_lost_rules_come_back(enabled: Site) -> None:
-    """Whoever edits the annotations by hand leaves nothing open for ever."""
-    before = enabled.configuration()["webhooks"]
-    disabled(enabled, "15m")
-    garbled = (f"{names.DISABLED_UNTIL}=soon", f"{names.DISABLED_RULES}=[]")
-    enabled.kubectl("annotate", *CONFIGURATION, "--overwrite", *garbled)
-    eventually("nothing is disabled", lambda: said(enabled) == {})
-    assert enabled.configuration()["webhooks"] == before
-
-
-def test_who_applies_the_manifests_enables_it(enabled: Site) -> None:
-    """The rules are back with `kubectl apply`, and the controller takes the annotations away."""
-    before = enabled.configuration()["webhooks"]
-    disabled(enabled, "15m")
-    apply(enabled, "default")
-    assert all(rules(enabled))
-    eventually("nothing is disabled", lambda: said(enabled) == {})
-    assert enabled.configuration()["webhooks"] == before
 
 
 def test_the_guard_stands_back_meanwhile(enabled: Site) -> None:

@@ -13,52 +13,50 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
+from tests.cluster.accounts import account
 from tests.cluster.installed import PAGE, ROOT, commands, files, run
-from tests.cluster.manifests import SPOT, pod
+from tests.cluster.manifests import SPOT, open_definition, pod
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
+from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
-from tests.fast_yaml import load_yaml
+from tests.objects import an_object
 from tests.server.serving import get
 from tests.wording import line_with, mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.api import install_definitions
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
-SETTING: Json = {
-    "apiVersion": names.API_VERSION,
-    "kind": names.POLICY_KIND,
-    "metadata": {"name": "setting"},
-    "spec": {"overrides": {"capacity": [{"class": "none", "mode": "Constrain"}]}},
-}
+SETTING: Json = an_object(
+    names.API_VERSION,
+    names.POLICY_KIND,
+    "setting",
+    {"overrides": {"capacity": [{"class": "none", "mode": "Constrain"}]}},
+)
 SERVER_NAME = "fairlead-webhook.fairlead-system.svc"
 LEASE = ("--lease-namespace", NAMESPACE)
 
 
 @pytest.fixture(scope="module")
-def site(
-    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Site:
     """A cluster with Fairlead, a webhook that answers and a controller that leads."""
-    folder = tmp_path_factory.mktemp("doctor")
     settings = Settings(pools=read_pools(SHIPPED_NODES))
-    with ControlPlane(folder / "cluster", binaries, settings) as plane:
-        site = build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)
-        found = site.run("doctor")
-        assert found.exit_code == 1
-        line_with(found.stdout, "installation:", "not in this cluster")
-        site.install()
-        start_controller(plane, options=LEASE)
-        yield site
+    plane = start_module_plane(settings)
+    site = build(plane, Kubectl(kubectl_path, plane.kubeconfig))
+    found = site.run("doctor")
+    assert found.exit_code == 1
+    line_with(found.stdout, "installation:", "not in this cluster")
+    site.install()
+    start_controller(plane, options=LEASE)
+    return site
 
 
 @pytest.fixture
@@ -188,37 +186,13 @@ def test_removed_or_narrowed_objects_are_reported(well: Site) -> None:
     assert problems(site) == []
 
 
-def test_programs_that_do_not_run_are_reported_with_the_reason(well: Site) -> None:
-    """And versions that differ."""
-    site = well
-    deployment = ("deployment", "fairlead-webhook", "-n", NAMESPACE)
-    site.kubectl("set", "image", *deployment, "webhook=example.invalid/fairlead:9.9.9")
-    found = problems(site)
-    line_with(found, "different versions")
-    mentions("\n".join(found), "fairlead-webhook is of version 9.9.9")
-    nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"pool": "nowhere"}}}}}
-    site.kubectl("patch", *deployment, "-p", json.dumps(nowhere))
-    eventually(
-        "the scheduler has looked",
-        lambda: "waits for a node: 0/" in " ".join(problems(site, "--check", "programs")),
-    )
-    site.kubectl("delete", *deployment)
-    site.kubectl("delete", "deployment", "fairlead-controller", "-n", NAMESPACE)
-    found = problems(site, "--check", "programs")
-    line_with(found, "error programs:", f"no Deployment {NAMESPACE}/fairlead-controller")
-
-
 def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     """Those of the programs, and those of whoever asks."""
     site = well
     site.change("clusterroles", "fairlead-webhook", {"op": "remove", "path": "/rules/0"})
     (missing,) = problems(site, "--check", "permissions")
     mentions(missing, "error permissions:", f"ServiceAccount {NAMESPACE}/fairlead-webhook may not")
-    token = site.kubectl("create", "token", "default", "-n", "default").strip()
-    config = load_yaml(site.plane.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": token}
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(config))
+    kubeconfig = account(site.kubectl.within("default"), "default", tmp_path / "kubeconfig")
     found = problems(site, "--kubeconfig", str(kubeconfig))
     assert any(
         each.startswith("warning permissions:") and "may not patch" in each for each in found
@@ -231,11 +205,7 @@ def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
 
 def head() -> Json:
     """What the webhook configuration is."""
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": "fairlead"},
-    }
+    return an_object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "fairlead")
 
 
 def told(site: Site, check: str) -> list[str]:
@@ -283,29 +253,11 @@ def goes_to_spot(site: Site, namespace: str, **labels: str) -> bool:
     return SPOT in {each.get("key") for each in found["spec"].get("tolerations", ())}
 
 
-def prometheus_kind(kind: str) -> Json:
-    """A definition that takes any object of a kind of the Prometheus operator."""
-    group, plural = "monitoring.coreos.com", f"{kind.lower()}s"
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "versions": [version],
-        },
-    }
-
-
 @pytest.fixture
 def desk(well: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder in which an admin types, beside the checkout's; afterwards no policy is left."""
     for kind in ("PrometheusRule", "ServiceMonitor"):
-        install_definitions(well.plane.api, [prometheus_kind(kind)])
+        install_definitions(well.plane.api, [open_definition("monitoring.coreos.com", kind)])
     for name in ("manifests", "policies"):
         (tmp_path / name).symlink_to(ROOT / name)
     well.plane.create_namespace("research")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +35,17 @@ TEMPLATE: Json = {
     },
 }
 JOB: Json = an_object("batch/v1", "Job", "train", {"template": TEMPLATE})
-RUN: Json = {
-    "apiVersion": "fairlead.dev/v1alpha1",
-    "kind": "Run",
-    "metadata": {"name": "train"},
-    "spec": {
+RUN: Json = an_object(
+    "fairlead.dev/v1alpha1",
+    "Run",
+    "train",
+    {
         "kind": "experiment",
         "framework": "pytorch",
         "template": {"spec": {"containers": TEMPLATE["spec"]["containers"]}},
         "replicas": {"worker": {"count": 2}},
     },
-}
+)
 
 
 @pytest.fixture
@@ -53,14 +54,17 @@ def strict(new_namespace: NewNamespace) -> Space:
     return new_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
 
 
-def call(space: Space, folder: Path, *words: str, policies: str = POLICIES) -> Result:
-    """Call a command; the words DIR/… are files of the folder."""
+def files(folder: Path, words: Iterable[str], policies: str = POLICIES) -> list[str]:
+    """The words, of which DIR/… are files of the folder."""
     (folder / "policies.yaml").write_text(policies)
     (folder / "job.yaml").write_text(json.dumps(JOB))
     (folder / "run.yaml").write_text(json.dumps(RUN))
-    files = [word.replace("DIR", str(folder)) for word in words]
-    where = ["--dry-run=server", "--kubeconfig", str(space.plane.kubeconfig), "-n", space.name]
-    return CliRunner().invoke(fairlead, [*files, *where])
+    return [word.replace("DIR", str(folder)) for word in words]
+
+
+def call(space: Space, folder: Path, *words: str, policies: str = POLICIES) -> Result:
+    """Call a command with --dry-run=server."""
+    return space.ask(*files(folder, words, policies), "--dry-run=server")
 
 
 ASKING = [
@@ -118,14 +122,9 @@ def test_a_quota_refuses_the_pod_without_policies_too(strict: Space, tmp_path: P
 
 def test_what_the_api_server_does_not_say_is_unknown(strict: Space, tmp_path: Path) -> None:
     """A namespace that is not there; it is no refusal, and no consent."""
-    words = ["mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"]
-    words += ["-n", "nowhere"]
+    words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-n", "nowhere")
     for more, code in ((), 0), (("--fail-on", "unknown"), 1):
-        (tmp_path / "policies.yaml").write_text(POLICIES)
-        (tmp_path / "job.yaml").write_text(json.dumps(JOB))
-        files = [word.replace("DIR", str(tmp_path)) for word in (*words, *more)]
-        where = ["--dry-run=server", "--kubeconfig", str(strict.plane.kubeconfig)]
-        found = CliRunner().invoke(fairlead, [*files, *where])
+        found = call(strict, tmp_path, *words, *more)
         assert found.exit_code == code, found.output
         mentions(found.output, "unknown whether the API server", "nowhere")
 
@@ -134,8 +133,5 @@ def test_without_an_api_server_there_is_no_answer(tmp_path: Path) -> None:
     """It is usage that fails, not a pod."""
     (tmp_path / "kubeconfig").write_text("{}")
     words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
-    (tmp_path / "policies.yaml").write_text(POLICIES)
-    (tmp_path / "job.yaml").write_text(json.dumps(JOB))
-    files = [word.replace("DIR", str(tmp_path)) for word in words]
-    where = ["--dry-run=server", "--kubeconfig", str(tmp_path / "kubeconfig")]
-    assert CliRunner().invoke(fairlead, [*files, *where]).exit_code == 2
+    where = ("--dry-run=server", "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert CliRunner().invoke(fairlead, [*files(tmp_path, words), *where]).exit_code == 2

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import Json, pod
-from tests.cluster.policy_rule_cases import an_exception, an_object, path_of
+from tests.cluster.rule_cases import an_exception, mine, path_of
 from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped, stamp
 from tests.cluster.tables import columns
+from tests.cluster.webhooks import serving_objects
 from tests.control_planes import clear_namespace
 from tests.eventually import eventually
 from tests.wording import line_with, mentions
@@ -22,7 +22,6 @@ from webhook import names
 from webhook.cli import fairlead
 from webhook.policy.crd.definitions import RESOURCES
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.times import to_second
 
 pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.webhook_fixtures"]
@@ -32,28 +31,16 @@ ARM = {"nodeSelector": {"kubernetes.io/arch": "arm64"}}
 REASON = "Anna looks for a leak."
 
 
-def erase(plane: ControlPlane) -> None:
-    """Delete all exceptions, policies and classes."""
-    for kind in (names.EXCEPTION_KIND, names.POLICY_KIND, names.CLASS_KIND):
-        for each in plane.api.get(path_of(kind))["items"]:
-            plane.api.call("DELETE", f"{path_of(kind)}/{each['metadata']['name']}")
-
-
 @pytest.fixture(scope="module")
 def watching(policy_api: ControlPlane) -> Iterator[Running]:
     """The webhook over the cluster's policies: runs of namespaces that are tested need amd64."""
-    erase(policy_api)
-    webhook = start_webhook(policy_api, None, options=("--log-level", "debug"))
     policy = {
         "match": {"namespaceSelector": {"matchLabels": {"test": "exceptions"}}},
         "requirements": {"nodeSelector": {"kubernetes.io/arch": "amd64"}},
     }
-    policy_api.api.create(path_of(names.POLICY_KIND), an_object(names.POLICY_KIND, policy))
-    try:
-        yield Running(webhook, Path())
-    finally:
-        stop_webhook(policy_api, webhook)
-        erase(policy_api)
+    with serving_objects(policy_api, "--log-level", "debug") as running:
+        policy_api.api.create(path_of(names.POLICY_KIND), mine(names.POLICY_KIND, policy))
+        yield running
 
 
 @pytest.fixture
@@ -163,7 +150,7 @@ def test_writes_of_exceptions_are_judged_with_the_whole_set(space: Space) -> Non
     done = space.kubectl.run("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(slip))
     line_with(done.stderr, "Warning:", "no policy 'main'")
     line_with(done.stderr, "Warning:", "spec.until: has ended")
-    writing = an_object(names.POLICY_KIND, {"overrides": {"labels": {"debug": "anna"}}})
+    writing = mine(names.POLICY_KIND, {"overrides": {"labels": {"debug": "anna"}}})
     writing["metadata"]["name"] = "writing"
     done = space.kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(writing))
     mentions(done.stderr, "exception mine (spec.match.podSelector)")

@@ -7,26 +7,21 @@ field, and explained at once by the set that placed it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from tests.cluster.every_kind import EVERY_KIND, LABELS, made_of, of_apps
 from tests.cluster.live_runs import ALONE, SOON, run_manifest
-from tests.cluster.manifests import (
-    LABELLED_SPOT,
-    SPOT,
-    Json,
-    pod,
-    policy_text,
-    within,
-    workload,
-)
+from tests.cluster.manifests import Json, pod, workload
+from tests.cluster.manifests import spec as few_fields
 from tests.cluster.spaces import LOOK, Space, is_stamped
+from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
-from tests.objects import an_object
+from tests.fast_yaml import load_yaml
 from webhook import names
 from webhook.cli import fairlead
 from webhook.run.crd import custom_resource_definition
@@ -44,185 +39,17 @@ HOSTNAME, ZONE, OS = (
     "topology.kubernetes.io/zone",
     "kubernetes.io/os",
 )
-POOLS = ("on-demand", "spot", "gpu", "gpu-spot")
-ANY_POOL = {"key": "cloud.google.com/gke-nodepool", "operator": "In", "values": list(POOLS)}
-KEYED = "labelSelector: {matchLabels: {app: app}}, matchLabelKeys: [KEY]"
-TERM = f"topologyKey: {ZONE}, {KEYED.replace('KEY', names.RUN)}"
-OFF = (
-    f"topologyKey: {HOSTNAME}, labelSelector: {{matchLabels: {{app: app}}}}, "
-    f"mismatchLabelKeys: [{names.RUN}]"
-)
-
-GIVEN = f"""overrides:
-    nodeSelector: {{{OS}: linux}}
-    tolerations:
-      - {{key: given, operator: Exists}}
-      - {{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute,
-          tolerationSeconds: 30}}
-    affinity:
-      nodeAffinity:
-        requiredDuringSchedulingIgnoredDuringExecution:
-          nodeSelectorTerms: [{{matchExpressions: [{{key: {HOSTNAME}, operator: Exists}}]}}]
-        preferredDuringSchedulingIgnoredDuringExecution:
-          - {{weight: 3, preference: {{matchExpressions: [{{key: {OS}, operator: Exists}}]}}}}
-      podAffinity:
-        preferredDuringSchedulingIgnoredDuringExecution:
-          - {{weight: 5, podAffinityTerm: {{{TERM}}}}}
-      podAntiAffinity:
-        requiredDuringSchedulingIgnoredDuringExecution: [{{{OFF}}}]
-        preferredDuringSchedulingIgnoredDuringExecution:
-          - {{weight: 7, podAffinityTerm: {{{OFF}}}}}
-    topologySpreadConstraints:
-      - {{topologyKey: {ZONE}, maxSkew: 5, whenUnsatisfiable: ScheduleAnyway, {KEYED}}}
-    priorityClassName: urgent
-    runtimeClassName: sandboxed
-    terminationGracePeriodSeconds: 20
-    annotations: {{given: annotation}}
-    labels: {{given: label}}
-    securityContext: {{fsGroup: 7, runAsUser: 1000}}
-    capacity: [{{class: spot, mode: Prefer, weight: 4}}]
-""".replace("KEY", "given")
-
-POLICIES = (
-    LABELLED_SPOT.strip()
-    + "\n---"
-    + policy_text("every", "match: {namespaceSelector: {matchLabels: {test: given}}}", GIVEN)
-    + policy_text(
-        "required",
-        "match: {namespaceSelector: {matchLabels: {test: given}}}",
-        f"requirements: {{nodeSelector: {{{OS}: linux}}, affinity: {{nodeAffinity: "
-        "{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
-        f"[{{matchExpressions: [{json.dumps(ANY_POOL)}]}}]}}}}}}, "
-        "terminationGracePeriodSeconds: 60}",
-    )
-    + policy_text(
-        "few",
-        "match: {namespaceSelector: {matchLabels: {test: few}}}",
-        "defaults: {labels: {given: label}, tolerations: [{key: few, operator: Exists}], "
-        "terminationGracePeriodSeconds: 10}",
-    )
-    + policy_text(
-        "to-spot",
-        "match: {namespaceSelector: {matchLabels: {test: moved}}}",
-        "overrides: {nodeSelector: {cloud.google.com/gke-nodepool: spot}, "
-        f"tolerations: [{{key: {SPOT}, operator: Exists}}]}}",
-    )
-)
+FILES = Path(__file__).parent / "files"
+POLICIES = (FILES / "every-field-policies.yaml").read_text()
 
 
 def every_field() -> Json:
     """A pod's spec with every placement field, as its author would write it."""
-
-    def near(key: str, **more: object) -> Json:
-        return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "app"}}, **more}
-
-    apart = near(HOSTNAME, mismatchLabelKeys=["app"], namespaceSelector={})
-    return {
-        "nodeSelector": {"kubernetes.io/arch": "amd64"},
-        "tolerations": [
-            {"key": "own", "value": "x", "effect": "NoSchedule"},
-            {"key": "node.kubernetes.io/unreachable", "operator": "Exists"},
-            {"key": "narrow", "operator": "Equal", "value": "y"},
-        ],
-        "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [
-                        {"matchExpressions": [{"key": OS, "operator": "In", "values": ["linux"]}]},
-                        {"matchFields": [within("metadata.name", "no-such-node")]},
-                    ]
-                },
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {
-                        "weight": 1,
-                        "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
-                    }
-                ],
-            },
-            "podAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": [
-                    near(ZONE, matchLabelKeys=["team", "absent"], namespaces=[])
-                ],
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {"weight": 2, "podAffinityTerm": near(ZONE, matchLabelKeys=["team"])}
-                ],
-            },
-            "podAntiAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": [apart],
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {"weight": 9, "podAffinityTerm": near(ZONE, mismatchLabelKeys=["team"])}
-                ],
-            },
-        },
-        "topologySpreadConstraints": [
-            near(
-                HOSTNAME,
-                maxSkew=9,
-                minDomains=1,
-                whenUnsatisfiable="DoNotSchedule",
-                nodeAffinityPolicy="Honor",
-                nodeTaintsPolicy="Ignore",
-                matchLabelKeys=["team"],
-            ),
-            near(ZONE, maxSkew=9, whenUnsatisfiable="ScheduleAnyway", matchLabelKeys=["team"]),
-        ],
-        "priorityClassName": "own",
-        "schedulerName": "default-scheduler",
-        "terminationGracePeriodSeconds": 45,
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [
-            {
-                "name": "main",
-                "image": "example.invalid/none",
-                "resources": {"limits": {"cpu": "1m", "example.com/device": "0"}},
-            }
-        ],
-    }
+    spec: Json = load_yaml((FILES / "every-field-pod.yaml").read_text())
+    return spec
 
 
-def few_fields() -> Json:
-    """A pod's spec with what the API server fills in whole."""
-    return {"containers": [{"name": "main", "image": "example.invalid/none"}]}
-
-
-LABELS = {names.RUN: "r", "team": "a", "app": "app"}
 SPECS: Mapping[str, Callable[[], Json]] = {"every": every_field, "few": few_fields}
-
-
-def of_template(kind: str, labels: Mapping[str, str], spec: Json, **fields: object) -> Json:
-    """A workload with that template."""
-    return workload(kind, kind.lower(), {"metadata": {"labels": labels}, "spec": spec}, **fields)
-
-
-def job(spec: Json) -> Json:
-    """An Indexed Job."""
-    pods = {"metadata": {"labels": LABELS}, "spec": {**spec, "restartPolicy": "Never"}}
-    fields = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": pods}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": fields}
-
-
-def cron_job(spec: Json) -> Json:
-    """A CronJob of Jobs that are not Indexed, one at a time."""
-    jobs = {
-        "template": {"metadata": {"labels": LABELS}, "spec": {**spec, "restartPolicy": "Never"}}
-    }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "metadata": {"name": "nightly"},
-        "spec": {
-            "schedule": "@every 1s",
-            "concurrencyPolicy": "Forbid",
-            "jobTemplate": {"spec": jobs},
-        },
-    }
-
-
-def controlled(spec: Json) -> Json:
-    """A ReplicationController."""
-    pods = {"metadata": {"labels": LABELS}, "spec": spec}
-    fields = {"selector": {"app": "app"}, "replicas": 1, "template": pods}
-    return an_object("v1", "ReplicationController", "controlled", fields)
 
 
 def run(spec: Json) -> Json:
@@ -248,50 +75,38 @@ def notebook(spec: Json) -> Json:
 
 
 WORKLOADS: Mapping[str, Callable[[Json], Json]] = {
-    "pod": lambda spec: pod("solo", labels=LABELS, **spec),
-    "job": job,
-    "cronjob": cron_job,
-    "deployment": lambda spec: of_template("Deployment", LABELS, spec, replicas=2),
-    "replicaset": lambda spec: of_template("ReplicaSet", LABELS, spec),
-    "statefulset": lambda spec: of_template("StatefulSet", LABELS, spec, serviceName="s"),
-    "daemonset": lambda spec: of_template("DaemonSet", LABELS, spec),
-    "daemonset-of-the-host": lambda spec: of_template(
-        "DaemonSet", LABELS, {**spec, "hostNetwork": True}
-    ),
-    "replicationcontroller": controlled,
+    **EVERY_KIND,
+    "daemonset-of-the-host": lambda spec: EVERY_KIND["daemonset"]({**spec, "hostNetwork": True}),
     "run": run,
     "notebook": notebook,
 }
 
 
 @pytest.fixture(scope="module")
-def plane(
-    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory, policy_folder: Path
-) -> Iterator[ControlPlane]:
+def plane(start_module_plane: StartControlPlane, policy_folder: Path) -> ControlPlane:
     """One with more admission plugins, a webhook that knows the nodes, and a controller."""
     settings = Settings(
         pools=read_pools(SHIPPED_NODES),
         definitions=[custom_resource_definition()],
         extra_arguments={"kube-apiserver": [f"--enable-admission-plugins={PLUGINS}"]},
     )
-    directory = tmp_path_factory.mktemp("every-field") / "state"
-    with ControlPlane(directory, binaries, settings) as plane:
-        for name, value in (("usual", 1), ("own", 5), ("urgent", 10)):
-            body = {"metadata": {"name": name}, "value": value, "globalDefault": name == "usual"}
-            plane.api.create("/apis/scheduling.k8s.io/v1/priorityclasses", body)
-        runtime = {
-            "metadata": {"name": "sandboxed"},
-            "handler": "none",
-            "overhead": {"podFixed": {"cpu": "1m"}},
-            "scheduling": {
-                "nodeSelector": {OS: "linux"},
-                "tolerations": [{"key": "sandboxed", "operator": "Exists"}],
-            },
-        }
-        plane.api.create("/apis/node.k8s.io/v1/runtimeclasses", runtime)
-        start_webhook(plane, policy_folder, options=["--nodes"])
-        start_controller(plane, options=(*ALONE, *SOON))
-        yield plane
+    plane = start_module_plane(settings)
+    for name, value in (("usual", 1), ("own", 5), ("urgent", 10)):
+        body = {"metadata": {"name": name}, "value": value, "globalDefault": name == "usual"}
+        plane.api.create("/apis/scheduling.k8s.io/v1/priorityclasses", body)
+    runtime = {
+        "metadata": {"name": "sandboxed"},
+        "handler": "none",
+        "overhead": {"podFixed": {"cpu": "1m"}},
+        "scheduling": {
+            "nodeSelector": {OS: "linux"},
+            "tolerations": [{"key": "sandboxed", "operator": "Exists"}],
+        },
+    }
+    plane.api.create("/apis/node.k8s.io/v1/runtimeclasses", runtime)
+    start_webhook(plane, policy_folder, options=["--nodes"])
+    start_controller(plane, options=(*ALONE, *SOON))
+    return plane
 
 
 @pytest.fixture(scope="module")
@@ -324,9 +139,8 @@ def new_space(plane: ControlPlane, kubectl_path: Path) -> Callable[..., Space]:
 
 def explained(space: Space, policies: Path, *words: str) -> Any:
     """What explain says to programs of the one object, with its exit code."""
-    where = ("--kubeconfig", str(space.plane.kubeconfig), "-n", space.name, "-o", "json")
-    known = ("--policies", str(policies), "--nodes", "cluster")
-    done = CliRunner().invoke(fairlead, ["explain", *words, *known, *where])
+    known = ("--policies", policies, "--nodes", "cluster", "-o", "json")
+    done = space.ask("explain", *words, *known)
     assert done.exit_code in (0, 1), done.output
     (found,) = json.loads(done.stdout)["objects"]
     return found
@@ -443,7 +257,8 @@ def test_agents_that_only_their_namespace_marks_are_as_they_would_be(
     """They are left alone, and stay so."""
     space = new_space("agents", test="given", **{names.PLACE: names.PLACE_ALL})
     spec = every_field()
-    space.create(of_template("DaemonSet", {"app": "app", "team": "a"}, spec))
+    agents = made_of(spec, {"app": "app", "team": "a"})
+    space.create(workload("DaemonSet", "agents", agents))
     for each in wait_for_bound(space):
         found = explained(space, policy_folder, "pod", each["metadata"]["name"])
         assert (found["today"]["result"], differences(found)) == ("left-alone", [])
@@ -496,7 +311,7 @@ def test_what_is_really_otherwise_is_still_reported(
 ) -> None:
     """Another value of each field that the policy gives is a difference, and nothing else is."""
     space = new_space("otherwise", test="given")
-    space.create(of_template("Deployment", LABELS, few_fields(), replicas=1))
+    space.create(of_apps("Deployment", replicas=1)(few_fields()))
     wait_for_bound(space)
     later = tmp_path / "later"
     later.mkdir()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.manifests import SPOT_CLASS, Json, pod, spec, template, workload
+from tests.cluster.every_kind import EVERY_KIND, a_job
+from tests.cluster.manifests import SPOT_CLASS, Json, spec, template, workload
 from tests.cluster.spaces import NewNamespace, Space
 from tests.eventually import eventually
 from webhook import names
@@ -56,48 +57,13 @@ spec:
   defaults: {labels: {from: job}}
 """
 )
-_SIDE = {"metadata": {"name": "w"}}
+VOLUMES = [{"name": "a"}, {"name": "b", "emptyDir": None}]
 WORKLOADS = {
-    "pod": pod("w"),
-    "deployment": workload("Deployment", "w", replicas=2),
-    "replica-set": workload("ReplicaSet", "w", replicas=2),
-    "stateful-set": workload("StatefulSet", "w", replicas=2, serviceName="w"),
-    "replication-controller": {
-        "apiVersion": "v1",
-        "kind": "ReplicationController",
-        **_SIDE,
-        "spec": {"replicas": 2, "selector": {"app": "app"}, "template": template()},
-    },
-    "job": {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        **_SIDE,
-        "spec": {"template": template(restartPolicy="Never")},
-    },
-    "indexed-job": {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        **_SIDE,
-        "spec": {
-            "completionMode": "Indexed",
-            "completions": 3,
-            "parallelism": 3,
-            "template": template(restartPolicy="Never"),
-        },
-    },
-    "job-with-own-selector": {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        **_SIDE,
-        "spec": {
-            "manualSelector": True,
-            "selector": {"matchLabels": {"app": "app"}},
-            "template": template(
-                restartPolicy="Never", volumes=[{"name": "a"}, {"name": "b", "emptyDir": None}]
-            ),
-        },
-    },
-    "daemon-set": workload("DaemonSet", "w", template(nodeSelector={"none": "none"})),
+    **{kind: make(spec()) for kind, make in EVERY_KIND.items() if kind != "cronjob"},
+    "job-not-indexed": a_job(spec()),
+    "job-with-own-selector": a_job(
+        spec(volumes=VOLUMES), manualSelector=True, selector={"matchLabels": {"app": "app"}}
+    ),
 }
 
 

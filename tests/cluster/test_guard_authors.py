@@ -11,6 +11,7 @@ import pytest
 from tests.cluster.guards import guarded, type_warnings
 from tests.cluster.live_runs import create_run, run_manifest
 from tests.cluster.spaces import Space
+from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
 from webhook.guards import run_author_guard
@@ -91,12 +92,7 @@ def test_an_author_of_a_delegated_run_must_be_allowed_to_create_its_object(space
     )
     # The API server does not serve the kind, so kubectl refuses to make a role for it.
     rule = {"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": ["create"]}
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": {"name": "engine"},
-        "rules": [rule],
-    }
+    role = an_object("rbac.authorization.k8s.io/v1", "Role", "engine", rules=[rule])
     space.create(role)
     space.kubectl("create", "rolebinding", "engine", "--role=engine", f"--user={RUNS_ONLY}")
     made = as_user(RUNS_ONLY, space, *create, stdin=manifest)
@@ -122,10 +118,10 @@ def test_writes_that_create_no_pods_are_allowed(space: Space) -> None:
     label = as_user(RUNS_ONLY, space, "label", "run", "mine", "team=a")
     assert (label.returncode, label.stderr) == (0, "")
     space.create(
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {
+        an_object(
+            "v1",
+            "ConfigMap",
+            {
                 "name": "owned",
                 "ownerReferences": [
                     {
@@ -137,7 +133,7 @@ def test_writes_that_create_no_pods_are_allowed(space: Space) -> None:
                     }
                 ],
             },
-        }
+        )
     )
     cascade = ("--cascade=foreground", "--wait=false")
     assert as_user(RUNS_ONLY, space, "delete", "run", "mine", *cascade).returncode == 0

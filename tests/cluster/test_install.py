@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,9 @@ from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
 from tests.cluster.spaces import is_stamped
+from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.server.serving import running
 from tests.wording import line_with, mentions
 from webhook import names, validating
@@ -28,7 +30,7 @@ from webhook.installation.manifests import INTERCEPTION, every_key
 from webhook.installation.policy_plan import SHIPPED, marked
 from webhook.installation.webhook_configuration import intercept
 from webhook.kube.client import connect
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
@@ -54,14 +56,11 @@ PATCHED = json.dumps({"spec": {"defaults": {"nodeSelector": {"pool": "theirs"}}}
 
 
 @pytest.fixture(scope="module")
-def site(
-    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Site:
     """A cluster for this module's tests, with a webhook that nobody has registered."""
-    folder = tmp_path_factory.mktemp("install")
     settings = Settings(pools=read_pools(SHIPPED_NODES))
-    with ControlPlane(folder / "control-plane", binaries, settings) as plane:
-        yield build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)
+    plane = start_module_plane(settings)
+    return build(plane, Kubectl(kubectl_path, plane.kubeconfig))
 
 
 @pytest.fixture
@@ -155,12 +154,12 @@ def test_sources_are_added_and_taken_away(installed: Site) -> None:
     added = {"op": "add", "path": "/webhooks/-", "value": own}
     site.change("mutatingwebhookconfigurations", "fairlead", added)
     site.install("--source", "mlrun", "--source", "spark")
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "mlrun", "labels": {"mlrun/class": "job"}},
-        "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
-    }
+    pod = an_object(
+        "v1",
+        "Pod",
+        {"name": "mlrun", "labels": {"mlrun/class": "job"}},
+        {"containers": [{"name": "main", "image": "example.invalid/none"}]},
+    )
     dry_run = f"{path('pods', namespace='default')}?dryRun=All"
     assert is_stamped(site.plane.api.create(dry_run, pod))
     site.install()
@@ -319,7 +318,7 @@ def test_policies_stay_writable(installed: Site) -> None:
     # As an older version has left it.
     old = {"nodes": [{"labels": {"of": "old"}}]}
     current = site.kubectl.json("get", "capacityclass", "spot")["spec"]
-    head = {"apiVersion": names.API_VERSION, "kind": names.CLASS_KIND, "metadata": {"name": "spot"}}
+    head = an_object(names.API_VERSION, names.CLASS_KIND, "spot")
     outdated = json.dumps(marked({**head, "spec": old}, SHIPPED))
     site.kubectl("replace", "-f", "-", stdin=outdated)
     site.plane.stop_component(WEBHOOK)
@@ -488,12 +487,12 @@ def test_entries_wait_for_their_authority_before_they_have_rules(site: Site) -> 
 
     def publish(*entries: str) -> None:
         bundle = base64.b64encode(site.authority.read_bytes()).decode()
-        applied = {
-            "apiVersion": wanted["apiVersion"],
-            "kind": wanted["kind"],
-            "metadata": {"name": "fairlead"},
-            "webhooks": [{"name": name, "clientConfig": {"caBundle": bundle}} for name in entries],
-        }
+        applied = an_object(
+            wanted["apiVersion"],
+            wanted["kind"],
+            "fairlead",
+            webhooks=[{"name": name, "clientConfig": {"caBundle": bundle}} for name in entries],
+        )
         site.kubectl(
             "apply", "--server-side", "--field-manager=fairlead-certificates", "-f", "-",
             stdin=json.dumps(applied),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cluster.sites import NAMESPACE, Site
+from tests.control_planes import StartControlPlane
 from webhook import names, validating
 from webhook.installation.apply import Patience
 from webhook.installation.choices import Choices, adapted
@@ -21,7 +21,7 @@ from webhook.installation.webhook_configuration import intercept
 from webhook.kube.client import connect
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 
@@ -30,20 +30,17 @@ COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager")
 
 
 @pytest.fixture(scope="module")
-def site(
-    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Site:
     """A cluster with a controller that keeps certificates, and no webhook: nobody is ever called.
 
     (There is not even a Service that the API server could call.)
     """
-    folder = tmp_path_factory.mktemp("trust")
-    with ControlPlane(folder / "cluster", binaries, Settings(components=COMPONENTS)) as plane:
-        plane.create_namespace(NAMESPACE)
-        install_definitions(plane.api, [custom_resource_definition()])
-        settle = ("--certificates", "--certificate-settle", "0.5")
-        start_controller(plane, options=("--lease-namespace", NAMESPACE, *settle))
-        yield Site(plane, Kubectl(kubectl_path, plane.kubeconfig), folder, 0, 0)
+    plane = start_module_plane(Settings(components=COMPONENTS))
+    plane.create_namespace(NAMESPACE)
+    install_definitions(plane.api, [custom_resource_definition()])
+    settle = ("--certificates", "--certificate-settle", "0.5")
+    start_controller(plane, options=("--lease-namespace", NAMESPACE, *settle))
+    return Site(plane, Kubectl(kubectl_path, plane.kubeconfig), 0, 0)
 
 
 def have(site: Site, *sources: str, kind: str = CONFIGURATION) -> list[Json]:

@@ -35,6 +35,7 @@ from tests.cluster.spaces import LOOK
 from tests.eventually import eventually
 from tests.manifests.kustomize import overlay
 from tests.manifests.monitoring import expressions, missing
+from tests.objects import an_object
 from tests.server.serving import get, readiness
 from tests.wording import mentions
 from webhook import names
@@ -257,12 +258,12 @@ def rights(quiet: Installed, webhook: Served) -> Rights:
         mentions(answer.decode(), "labels alone", "PaddleJob p cannot be read")
         for kind in ("ClusterTrainingRuntime", "TrainingRuntime"):
             review = created_in(NOWHERE)
-            review["request"]["object"] = {
-                "apiVersion": "trainer.kubeflow.org/v1alpha1",
-                "kind": "TrainJob",
-                "metadata": {"name": "t", "namespace": NOWHERE},
-                "spec": {"runtimeRef": {"kind": kind, "name": "torch"}},
-            }
+            review["request"]["object"] = an_object(
+                "trainer.kubeflow.org/v1alpha1",
+                "TrainJob",
+                {"name": "t", "namespace": NOWHERE},
+                {"runtimeRef": {"kind": kind, "name": "torch"}},
+            )
             _, answer = ask(client, review, path=WORKLOADS_PATH)
             mentions(answer.decode(), "TrainJob t", "not checked", "torch")
     wanted = granted(quiet, names.WEBHOOK)

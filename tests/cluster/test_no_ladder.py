@@ -13,6 +13,7 @@ import pytest
 from tests.cluster.live_runs import CONTAINER, create_run
 from tests.cluster.manifests import pod
 from tests.cluster.spaces import Json, NewNamespace, Space
+from tests.objects import controlled_by
 from tests.wording import mentions
 from webhook import names
 
@@ -101,21 +102,10 @@ def test_a_forged_replica_in_another_namespace_counts_for_nothing(
         run_space, "real", framework="jax", suspend=True, replicas={"worker": {"count": 1}}
     )
     live.until_phase("Suspended")
-    uid = live.run()["metadata"]["uid"]
-    forged = pod(
-        "real-worker-0",
-        labels={names.RUN: "real", names.RUN_UID: uid, names.MANAGED_BY: names.MANAGER},
-        schedulerName="nobody",
-    )
-    forged["metadata"]["ownerReferences"] = [
-        {
-            "apiVersion": names.API_VERSION,
-            "kind": names.RUN_KIND,
-            "name": "real",
-            "uid": uid,
-            "controller": True,
-        }
-    ]
+    run = live.run()
+    marks = {names.RUN_UID: run["metadata"]["uid"], names.MANAGED_BY: names.MANAGER}
+    forged = pod("real-worker-0", labels={names.RUN: "real", **marks}, schedulerName="nobody")
+    forged["metadata"]["ownerReferences"] = controlled_by(run)
     other.create(forged)
     live.set(suspend=False)
     (seen,) = live.until_running("worker-0").values()

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.accounts import account
 from tests.cluster.live_runs import CONTAINER, SOON, create_run
 from tests.cluster.manifests import Json, pod
 from tests.cluster.spaces import Space
 from tests.control_planes import clear_namespace
+from tests.fast_yaml import load_yaml
 from tests.server.serving import get
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
@@ -55,7 +57,7 @@ def said(
     space = Space(plane, cluster_kubectl.within(name), name)
     folder = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(POLICIES)
-    kubeconfig, token = account(space, tmp_path_factory.mktemp("account"))
+    kubeconfig, token = administrator(space, tmp_path_factory.mktemp("account"))
     debug = ("--log-level", "debug")
     webhook = start_webhook(plane, folder, name="talking-webhook", namespaces=[name], options=debug)
     controller = start_controller(
@@ -132,18 +134,14 @@ def is_key(text: str) -> bool:
     return b"PRIVATE KEY" in base64.b64decode(text)
 
 
-def account(space: Space, folder: Path) -> tuple[Path, str]:
+def administrator(space: Space, folder: Path) -> tuple[Path, str]:
     """A kubeconfig with a service account's token, and the token."""
-    space.kubectl("create", "serviceaccount", ACCOUNT)
+    kubeconfig = account(space.kubectl, ACCOUNT, folder / "kubeconfig")
     space.kubectl(
         *("create", "clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin"),
         f"--serviceaccount={space.name}:{ACCOUNT}",
     )
-    config = space.kubectl.json("config", "view", "--raw", "--minify")
-    token = space.kubectl("create", "token", ACCOUNT).strip()
-    config["users"][0]["user"] = {"token": token}
-    kubeconfig = folder / "kubeconfig"
-    kubeconfig.write_text(json.dumps(config))
+    token: str = load_yaml(kubeconfig.read_text())["users"][0]["user"]["token"]
     return kubeconfig, token
 
 

@@ -9,16 +9,14 @@ from tests.cluster.manifests import (
     SPOT_CLASS,
     SPOT_TAINT,
     Json,
-    job_spec,
     pod,
     required_terms,
     template,
-    terms,
     within,
     workload,
 )
-from tests.cluster.spaces import LOOK, NewNamespace, Running, Space, is_stamped, stamp
-from tests.eventually import eventually
+from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped, stamp
+from tests.objects import controlled_by
 from webhook import names
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
@@ -87,27 +85,6 @@ def test_a_pod_by_generate_name(space: Space) -> None:
         assert_on_spot(seen)
 
 
-def test_a_cron_job(space: Space) -> None:
-    """The pods of the Jobs that its controller makes are placed."""
-    space.create(
-        {
-            "apiVersion": "batch/v1",
-            "kind": "CronJob",
-            "metadata": {"name": "c"},
-            "spec": {"schedule": "@every 1s", "jobTemplate": {"spec": job_spec()}},
-        }
-    )
-
-    def bound() -> list[Json]:
-        return [seen for seen in space.pods() if "nodeName" in seen["spec"]]
-
-    found = eventually("a pod of the CronJob is bound", bound, period=LOOK)
-    space.delete("cronjobs", "c")
-    for seen in found:
-        assert seen["metadata"]["ownerReferences"][0]["kind"] == "Job"
-        assert_on_spot(seen)
-
-
 def test_a_daemon_set_is_left_alone_but_stamped(space: Space) -> None:
     """Its controller reads its own template, so each node keeps its pod; the stamp says why."""
     space.create(workload("DaemonSet", "agent"))
@@ -127,44 +104,12 @@ def test_a_forged_owner_reference_to_a_daemon_set_does_not_help(space: Space) ->
     """The request's user tells that its controller did not make the pod: it is placed."""
     agent = space.create(workload("DaemonSet", "agent", template(nodeSelector={"no": "where"})))
     forged = pod("forged")
-    forged["metadata"]["ownerReferences"] = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "name": "agent",
-            "uid": agent["metadata"]["uid"],
-            "controller": True,
-        }
-    ]
+    forged["metadata"]["ownerReferences"] = controlled_by(agent)
     created = space.create(forged)
     assert created["metadata"]["ownerReferences"]
     assert required_terms(created) == [[ON_SPOT]]
     (seen,) = space.wait_for_pods(1)
     assert_on_spot(seen)
-
-
-def test_each_of_a_pod_s_own_terms_is_narrowed(space: Space) -> None:
-    """Terms are alternatives: one that were left as it is would let the pod go elsewhere."""
-    own = [
-        within("topology.kubernetes.io/zone", "europe-west4-a"),
-        within("cloud.google.com/gke-nodepool", "on-demand", "gpu-spot"),
-        {"key": "nobody", "operator": "Exists"},
-    ]
-    created = space.create(pod("terms", affinity=terms(*own)))
-    assert required_terms(created) == [[one, ON_SPOT] for one in own]
-    (seen,) = space.wait_for_pods(1)
-    assert_on_spot(seen)
-
-
-def test_a_server_side_dry_run(space: Space) -> None:
-    """It shows the pod as it would be, and nothing comes of it."""
-    shown = space.create(pod("dry"), dry_run=True)
-    assert required_terms(shown) == [[ON_SPOT]]
-    assert is_stamped(shown)
-    assert space.pods() == []
-    # Fairlead is asked for dry runs too, and does the same.
-    (annotations,) = space.audited("dry")
-    assert annotations["pods-0.fairlead.dev/result"] == "placed"
 
 
 def test_labels_from_a_policy_make_no_runaway(new_namespace: NewNamespace) -> None:

@@ -1,4 +1,4 @@
-"""What the person at kubectl is told: rejections, warnings, and nothing that is not true."""
+"""What a policy under Audit leaves, and what the person at kubectl is told of the next apply."""
 
 from __future__ import annotations
 
@@ -16,32 +16,6 @@ pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")
 
 POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: keep-to-zone-b}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: override}}}
-  overrides:
-    affinity:
-      nodeAffinity:
-        requiredDuringSchedulingIgnoredDuringExecution:
-          nodeSelectorTerms:
-            - matchExpressions:
-                - {key: topology.kubernetes.io/zone, operator: In, values: [europe-west4-b]}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: rather-zone-b}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: default}}}
-  defaults:
-    affinity:
-      nodeAffinity:
-        requiredDuringSchedulingIgnoredDuringExecution:
-          nodeSelectorTerms:
-            - matchExpressions:
-                - {key: topology.kubernetes.io/zone, operator: In, values: [europe-west4-b]}
----
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
 metadata: {name: later-zone-b}
@@ -66,41 +40,12 @@ spec:
 """
 ZONE = "topology.kubernetes.io/zone"
 IN_A = {ZONE: "europe-west4-a"}
-PREFIX = 'admission webhook "pods-0.fairlead.dev" denied the request: fairlead: '
 
 
 def create(space: Space, sent: Json) -> tuple[int, str]:
     """`kubectl create` the pod; the exit code, and what is on stderr."""
     done = space.kubectl.run("create", "-f", "-", stdin=json.dumps(sent))
     return done.returncode, done.stderr
-
-
-def test_a_job_s_rejected_pod_is_reported_in_its_events(new_namespace: NewNamespace) -> None:
-    """Where nobody is at kubectl, the controller says it."""
-    space = new_namespace({"test": "override"})
-    own = {"template": {**pod("", nodeSelector=IN_A, restartPolicy="Never"), "kind": "Pod"}}
-    own["template"].pop("apiVersion")
-    own["template"].pop("kind")
-    own["template"]["metadata"].pop("name")
-    space.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": own})
-    while "keep-to-zone-b" not in space.kubectl("get", "events", "-o", "yaml"):
-        pass
-    assert space.pods() == []
-
-
-def test_a_pod_that_contradicts_a_default_is_admitted_with_a_warning(
-    new_namespace: NewNamespace,
-) -> None:
-    """The default stands back, and kubectl prints the warning."""
-    space = new_namespace({"test": "default"})
-    code, said = create(space, pod("p", nodeSelector=IN_A))
-    assert code == 0
-    (warning,) = [line for line in said.splitlines() if line.startswith("Warning: ")]
-    assert warning.startswith("Warning: fairlead: ")
-    assert "rather-zone-b" in warning
-    (seen,) = space.wait_for_pods(1)
-    assert "affinity" not in seen["spec"]
-    assert seen["spec"]["nodeSelector"] == IN_A
 
 
 def test_a_policy_under_audit_changes_nothing_and_is_recorded(

@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from click.testing import CliRunner, Result
 
+from tests.cluster.accounts import account, grant
 from tests.cluster.manifests import pod, policy_text, template, workload
 from tests.cluster.spaces import LOOK, Space
+from tests.cluster.webhooks import serving
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
-from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import start_webhook, stop_webhook
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 
@@ -53,8 +51,7 @@ def now(
     space.create(pod("forged", labels=WORKER, annotations={names.PLACEMENT: FORGED}))
     folder = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(NOW)
-    webhook = start_webhook(control_plane, folder, name="fairlead-pods", namespaces=[space.name])
-    try:
+    with serving(control_plane, folder, name="fairlead-pods", namespaces=[space.name]):
         space.create(
             workload("Deployment", "web", template(labels=WORKER, tolerations=[GPU]), replicas=2)
         )
@@ -64,8 +61,6 @@ def now(
         for name in bound(space, 4):
             assert name in ("early", "forged") or name.startswith("web-")
         yield folder
-    finally:
-        stop_webhook(control_plane, webhook)
 
 
 def bound(space: Space, count: int) -> list[str]:
@@ -80,29 +75,16 @@ def bound(space: Space, count: int) -> list[str]:
     return found
 
 
-def call(space: Space, *arguments: str | Path, kubeconfig: Path | None = None) -> Result:
-    """Call the command for the test's namespace."""
-    where = ("--kubeconfig", kubeconfig or space.plane.kubeconfig)
-    namespace = () if "-A" in arguments or "-n" in arguments else ("-n", space.name)
-    return CliRunner().invoke(fairlead, [*map(str, ("pods", *arguments, *where, *namespace))])
-
-
 def limited(space: Space, folder: Path) -> Path:
     """The kubeconfig of an account that may list the pods of the namespace, and nothing else."""
-    space.kubectl("create", "serviceaccount", "reader")
-    space.kubectl("create", "role", "reader", "--verb=list", "--resource=pods")
-    subject = f"--serviceaccount={space.name}:reader"
-    space.kubectl("create", "rolebinding", "reader", "--role=reader", subject)
-    config = yaml.safe_load(space.plane.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": space.kubectl("create", "token", "reader").strip()}
-    file = folder / "kubeconfig"
-    file.write_text(yaml.safe_dump(config))
-    return file
+    pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
+    grant(space.kubectl, "reader", "reader", pods)
+    return account(space.kubectl, "reader", folder / "kubeconfig")
 
 
 def found(space: Space, *arguments: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:
     """The exit code, and of each pod the finding and its owner's kind and name."""
-    done = call(space, *arguments, "-o", "json")
+    done = space.ask("pods", *arguments, "-o", "json")
     answer: Any = json.loads(done.stdout)
     return done.exit_code, {
         each["name"].rpartition("-")[0] or each["name"]: (
@@ -123,9 +105,10 @@ def test_a_pod_that_today_s_policies_place_otherwise_has_its_top_owner(
     assert code == 1
     web = {name: pods.pop(name) for name in list(pods) if name.startswith("web")}
     assert set(web.values()) == {("otherwise", "Deployment/web")}
-    done = call(module_space, "--otherwise", "--policies", later, "-o", "owners")
+    done = module_space.ask("pods", "--otherwise", "--policies", later, "-o", "owners")
     assert f"{module_space.name} deployment.apps/web" in done.stdout.splitlines()
-    text = " ".join(call(module_space, "--otherwise", "--policies", later).stdout.split())
+    done = module_space.ask("pods", "--otherwise", "--policies", later)
+    text = " ".join(done.stdout.split())
     mentions(text, "deployment.apps/web", *replicas, f"nodeSelector[{POOL}]", "gpu", "on-demand")
     _, before = found(module_space, "--otherwise", "--policies", now)
     assert not any(name.startswith("web") for name in before)
@@ -143,7 +126,9 @@ def test_a_pod_of_a_run_without_a_stamp_is_listed_with_the_reason(
     """A pod without a run is not, and neither is one whose stamp is forged."""
     code, pods = found(module_space, "--unplaced", "--policies", now)
     assert (code, pods) == (1, {"early": ("unplaced", "Pod/early")})
-    mentions(call(module_space, "--unplaced", "--policies", now).stdout, "early", "1 pod without")
+    mentions(
+        module_space.ask("pods", "--unplaced", "--policies", now).stdout, "early", "1 pod without"
+    )
 
 
 def test_a_pod_without_a_node_is_listed_as_the_scheduler_says(
@@ -156,7 +141,7 @@ def test_a_pod_without_a_node_is_listed_as_the_scheduler_says(
     assert unbound == {"typo", "foreign"}
     code, pods = found(module_space, "--no-node", "--policies", now)
     assert (code, pods) == (1, {"typo": ("no-node", "Pod/typo")})
-    text = " ".join(call(module_space, "--no-node", "--policies", now).stdout.split())
+    text = " ".join(module_space.ask("pods", "--no-node", "--policies", now).stdout.split())
     mentions(text, f"{POOL}=typo matches none", "1 pod that no node admits")
 
 
@@ -164,9 +149,9 @@ def test_nothing_found_and_everything_read_is_exit_code_0(
     module_space: Space, now: Path, namespace: str
 ) -> None:
     """In a namespace without pods; a namespace that does not exist is unknown."""
-    done = call(module_space, "--policies", now, "-n", namespace)
+    done = module_space.ask("pods", "--policies", now, "-n", namespace)
     assert (done.exit_code, done.stdout.count("0 pods")) == (0, 3), done.output
-    missing = call(module_space, "--policies", now, "-n", "no-such-namespace")
+    missing = module_space.ask("pods", "--policies", now, "-n", "no-such-namespace")
     assert missing.exit_code == 2
     mentions(missing.stderr, "no-such-namespace")
 
@@ -177,10 +162,10 @@ def test_what_may_not_be_read_is_unknown_and_not_well(
     """A user who may list pods only: exit code 2 without a finding, and stderr names each right."""
     space = module_space
     config = limited(space, tmp_path)
-    done = call(space, "--otherwise", "--no-node", "--policies", now, kubeconfig=config)
+    done = space.ask("pods", "--otherwise", "--no-node", "--policies", now, kubeconfig=config)
     mentions(done.stderr, "list nodes", "list ReplicaSet objects", "namespaces")
     mentions(done.stdout, "cannot be judged" if done.exit_code == 2 else "forged")
     assert "no node admits" not in done.stdout
-    every = call(space, "-A", "--policies", now, kubeconfig=config)
+    every = space.ask("pods", "-A", "--policies", now, kubeconfig=config)
     assert every.exit_code == 2
     mentions(every.stderr, "-n NAME")

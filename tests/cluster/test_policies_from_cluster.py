@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import signal
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from tests.admission.reviews import review
-from tests.admission.test_policy_handler import forged
 from tests.cli.served import Served, ask, pool_in, pool_policy, served
+from tests.cluster.accounts import account
 from tests.cluster.manifests import LABELLED_SPOT
-from tests.cluster.relays import Relay
 from tests.cluster.spaces import metric
+from tests.control_planes import StartControlPlane
 from tests.eventually import BUDGET, eventually
-from tests.fast_yaml import load_yaml
 from tests.manifests.generated import MANIFESTS
 from tests.policy.examples import EVERYTHING
 from webhook import names
-from webhook.admission.policy_handler import READ_PAUSE
-from webhook.kube.reflector import SILENCE
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.policy.load import load
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.validating import POLICIES_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from webhook.sandbox.kubectl import Kubectl
@@ -50,13 +43,9 @@ spec: {overrides: {capacity: [{class: spot, mode: Constrain}]}}
 
 
 @pytest.fixture(scope="module")
-def plane(
-    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
+def plane(start_module_plane: StartControlPlane) -> ControlPlane:
     """An API server of the module's own, with the definitions; the shared one has more kinds."""
-    directory = tmp_path_factory.mktemp("policies") / "state"
-    with ControlPlane(directory, binaries, SMALL) as started:
-        yield started
+    return start_module_plane(SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -67,20 +56,6 @@ def defined(plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl])
     return kubectl_for(plane)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def unheard(
-    plane: ControlPlane, defined: Kubectl, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Served]:
-    """A webhook whose watches bring nothing any more, from before the module's first test on."""
-    folder = tmp_path_factory.mktemp("unheard")
-    with Relay(plane) as relay, serving(plane, folder, relay.kubeconfig(folder)) as server:
-        server.wait_ready()
-        defined("apply", "-f", "-", stdin=pool_policy("early"))
-        wait_for_set(server, pool_policy("early"))
-        relay.freeze()
-        yield server
-
-
 @pytest.fixture
 def kubectl(defined: Kubectl) -> Kubectl:
     """kubectl for a cluster that has the definitions, and no policies."""
@@ -89,14 +64,13 @@ def kubectl(defined: Kubectl) -> Kubectl:
 
 
 @pytest.fixture
-def empty(binaries: Mapping[str, Path], tmp_path: Path) -> Iterator[ControlPlane]:
+def empty(start_control_plane: StartControlPlane) -> ControlPlane:
     """An API server of one test's own, for who restarts it or takes the definitions away.
 
     One that lost its definitions, or has just started, may take minutes until it lets go of the
     next ones: in CI `kubectl delete crd` once waited for more than three.
     """
-    with ControlPlane(tmp_path / "own", binaries, SMALL) as started:
-        yield started
+    return start_control_plane(SMALL)
 
 
 def define(kubectl: Kubectl, definitions: Sequence[str] = DEFINITIONS) -> None:
@@ -118,18 +92,12 @@ def serving(
     )
 
 
-def account(kubectl: Kubectl) -> Path:
+def webhook_account(kubectl: Kubectl) -> Path:
     """A kubeconfig of the webhook's own account, with the rights that the manifests give it."""
     kubectl("create", "namespace", names.NAMESPACE)
-    kubectl("create", "serviceaccount", names.WEBHOOK, "-n", names.NAMESPACE)
     kubectl("apply", "-f", "manifests/base/webhook-rights.yaml")
-    token = kubectl("create", "token", names.WEBHOOK, "-n", names.NAMESPACE).strip()
-    config = load_yaml(kubectl.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": token}
-    # Beside the administrator's, for the authority's certificate is named from there.
-    path = kubectl.kubeconfig.with_name("webhook.account")
-    path.write_text(yaml.safe_dump(config))
-    return path
+    file = kubectl.kubeconfig.with_name("webhook.account")
+    return account(kubectl.within(names.NAMESPACE), names.WEBHOOK, file)
 
 
 def wait_for_set(server: Served, *texts: str, budget: float = BUDGET) -> None:
@@ -208,39 +176,6 @@ def test_every_field_has_the_hash_of_its_file(
     assert not any("Traceback" in message for message in messages)
 
 
-def lists(kubectl: Kubectl) -> float:
-    """How many times the API server was asked for all policies."""
-    found = (
-        line
-        for line in kubectl("get", "--raw", "/metrics").splitlines()
-        if line.startswith("apiserver_request_total{")
-        and f'resource="{names.PLACEMENT_POLICIES}"' in line
-        and 'verb="LIST"' in line
-    )
-    return sum(float(line.rpartition(" ")[2]) for line in found)
-
-
-def test_forged_reviews_of_policies_cost_the_api_server_few_reads(
-    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
-) -> None:
-    """One a second at most, whoever posts however many; each would else be one by itself."""
-    with serving(plane, tmp_path) as server:
-        server.wait_ready()
-        before, began = lists(kubectl), time.monotonic()
-
-        def post(number: int) -> int:
-            connection = server.connect()
-            headers = {"Content-Type": "application/json"}
-            connection.request("POST", POLICIES_PATH, forged(number), headers)
-            return connection.getresponse().status
-
-        with ThreadPoolExecutor(20) as posting:
-            statuses = set(posting.map(post, range(100)))
-        seconds = time.monotonic() - began
-        assert statuses <= {200, 503}
-        assert lists(kubectl) - before <= 2 + seconds / READ_PAUSE
-
-
 def test_a_cluster_without_the_definitions_is_waited_for_and_their_loss_is_survived(
     empty: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl], tmp_path: Path
 ) -> None:
@@ -276,7 +211,7 @@ def test_the_manifests_rights_are_enough_and_each_is_needed(
 ) -> None:
     """Without them it is not ready, and says which; with list alone it hears of no change."""
     rights = RIGHTS.read_text()
-    with serving(plane, tmp_path, account(kubectl)) as server:
+    with serving(plane, tmp_path, webhook_account(kubectl)) as server:
         for resource in RESOURCES:
             wait_for_reason(server, "not listed yet", f'cannot list resource "{resource}"')
         wait_for_reason(server, "list and watch of placementpolicies")
@@ -289,18 +224,3 @@ def test_the_manifests_rights_are_enough_and_each_is_needed(
         wait_for_set(server, pool_policy("a"))
         kubectl("delete", "pp", "pool")
         wait_for_set(server)
-
-
-@pytest.mark.last
-def test_a_watch_that_brings_nothing_is_given_up_and_its_collection_is_listed(
-    unheard: Served, kubectl: Kubectl
-) -> None:
-    """After 75 s. The set of before serves until then, and the webhook stays ready."""
-    kubectl("apply", "-f", "-", stdin=pool_policy("late"))
-    assert unheard.readiness()[0] == 200
-    wait_for_set(unheard, pool_policy("late"), budget=SILENCE + BUDGET)
-    assert pool(unheard) == "late"
-    unheard.process.terminate()
-    _, messages = unheard.end()
-    given_up = f"{names.PLACEMENT_POLICIES}: the API server did not answer in time; list in"
-    assert any(given_up in each for each in messages)

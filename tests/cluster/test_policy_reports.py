@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +14,7 @@ import yaml
 
 from tests.cluster.manifests import pod, template
 from tests.cluster.paths import home
-from tests.cluster.policy_rule_cases import path_of
+from tests.cluster.rule_cases import path_of
 from tests.cluster.spaces import Json, Space
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
@@ -104,10 +104,8 @@ def policy_report_definition() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def site(
-    binaries: Mapping[str, Path],
-    kubectl_for: Callable[[ControlPlane], Kubectl],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Site]:
+    start_module_plane: StartControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+) -> Site:
     """A control plane of the module's own, because the reports are about all namespaces."""
     definitions = [
         *custom_resource_definitions().values(),
@@ -115,30 +113,25 @@ def site(
         policy_report_definition(),
     ]
     settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=definitions)
-    directory = tmp_path_factory.mktemp("reports") / "state"
-    with ControlPlane(directory, binaries, settings) as plane:
-        plane.create_namespace(names.NAMESPACE)
-        plane.create_namespace("bypassed")
-        # Before there is a webhook.
-        early = pod("early", labels=WORKER, nodeSelector={POOL: "on-demand"})
-        plane.api.create("/api/v1/namespaces/bypassed/pods", early)
-        install_rights(plane)
-        for name, spec in POLICIES.items():
-            create(plane, names.POLICY_KIND, name, spec)
-        until = to_second(datetime.now(UTC) + timedelta(hours=1))
-        create(
-            plane,
-            names.EXCEPTION_KIND,
-            "anna",
-            {
-                "policies": ["pool"],
-                "match": {"podSelector": {"matchLabels": {"want": "free"}}},
-                "until": until,
-                "reason": "Anna looks for a leak.",
-            },
-        )
-        start_webhook(plane, None)
-        yield Site(plane, begin(plane), kubectl_for(plane))
+    plane = start_module_plane(settings)
+    plane.create_namespace(names.NAMESPACE)
+    install_rights(plane)
+    for name, spec in POLICIES.items():
+        create(plane, names.POLICY_KIND, name, spec)
+    until = to_second(datetime.now(UTC) + timedelta(hours=1))
+    create(
+        plane,
+        names.EXCEPTION_KIND,
+        "anna",
+        {
+            "policies": ["pool"],
+            "match": {"podSelector": {"matchLabels": {"want": "free"}}},
+            "until": until,
+            "reason": "Anna looks for a leak.",
+        },
+    )
+    start_webhook(plane, None)
+    return Site(plane, begin(plane), kubectl_for(plane))
 
 
 def install_rights(plane: ControlPlane) -> None:
@@ -228,30 +221,6 @@ def test_the_audit_command_says_the_same_of_pods_now(site: Site) -> None:
     assert tier[:5] == ("audited", "tier", "changes", 3, "Job/train")
 
 
-def test_a_pod_that_came_through_unplaced_is_a_failure(site: Site) -> None:
-    """With the command that gives the reason."""
-    report = site.until("bypassed", fail=1, pass_=0)
-    assert rows(report) == {("fairlead.dev/unplaced", "stamp", "fail", "early")}
-    mentions(report["results"][0]["message"], "no stamp", "fairlead pods --unplaced")
-
-
-def test_a_report_that_is_up_to_date_is_not_written_again(site: Site) -> None:
-    """Several passes later it has the same version; a new result keeps the older timestamps."""
-    space = site.space("quiet")
-    space.create(pod("lost-a", labels=WORKER, nodeSelector={"pool": "typo"}))
-    before = site.until("quiet", fail=1)
-    site.space("later").create(pod("lost", labels=WORKER, nodeSelector={"pool": "typo"}))
-    # Written in a later pass than the one that wrote `before`.
-    site.until("later", fail=1)
-    again = site.report("quiet")
-    assert again is not None
-    assert again["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    space.create(pod("lost-b", labels=WORKER, nodeSelector={"pool": "typo"}))
-    after = site.until("quiet", fail=2)
-    assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    assert after["results"][0] == before["results"][0]
-
-
 def test_what_others_add_to_a_report_stays_and_what_they_change_is_restored(site: Site) -> None:
     """Labels of others are kept; edited counts are not."""
     site.space("edited").create(pod("well", labels=WORKER))
@@ -286,11 +255,7 @@ def test_a_report_ends_with_the_last_pod_of_a_run_or_the_namespace(site: Site) -
 def test_another_s_report_of_that_name_stays_and_is_named(site: Site) -> None:
     """Reports of other namespaces are written as before."""
     space = site.space("foreign")
-    theirs = {
-        "apiVersion": "wgpolicyk8s.io/v1alpha2",
-        "kind": "PolicyReport",
-        "metadata": {"name": "fairlead"},
-    }
+    theirs = an_object("wgpolicyk8s.io/v1alpha2", "PolicyReport", "fairlead")
     site.plane.api.create(collection("foreign"), theirs)
     space.create(pod("well", labels=WORKER))
     eventually("it is named", lambda: "not Fairlead's" in state(site.controller))

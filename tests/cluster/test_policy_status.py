@@ -14,6 +14,7 @@ from tests.cli.served import Served, ask, pool_policy, served
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.paths import path
 from tests.cluster.spaces import Json, metric
+from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.objects import an_object
 from tests.server.serving import readiness
@@ -118,18 +119,15 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def plane(
-    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
+def plane(start_module_plane: StartControlPlane) -> ControlPlane:
     """An API server of the module's own, for what is told of its policies is told of all."""
-    directory = tmp_path_factory.mktemp("status") / "state"
-    with ControlPlane(directory, binaries, SMALL) as started:
-        install_definitions(started.api, [custom_resource_definition()])
-        started.create_namespace(names.NAMESPACE)
-        account = {"metadata": {"name": "default"}}
-        path = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts"
-        started.api.call("POST", path, account)
-        yield started
+    started = start_module_plane(SMALL)
+    install_definitions(started.api, [custom_resource_definition()])
+    started.create_namespace(names.NAMESPACE)
+    account = {"metadata": {"name": "default"}}
+    path = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts"
+    started.api.call("POST", path, account)
+    return started
 
 
 def begin(plane: ControlPlane) -> SandboxController:
@@ -238,7 +236,7 @@ def test_nodes_that_come_satisfy(clean: Site) -> None:
 def node(site: Site, name: str, labels: Mapping[str, str]) -> None:
     """A node that runs nothing."""
     metadata = {"name": name, "labels": dict(labels)}
-    manifest = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    manifest = an_object("v1", "Node", metadata)
     site.plane.api.create(path("nodes"), manifest)
 
 

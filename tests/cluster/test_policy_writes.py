@@ -9,33 +9,25 @@ import pytest
 import yaml
 
 from tests.cluster.test_shipped_policies import SHIPPED
-from tests.eventually import eventually
-from tests.fast_yaml import load_yaml
+from tests.cluster.webhooks import erase, serving_objects
+from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import Webhook, start_webhook, stop_webhook
+from webhook.sandbox.fairlead import Webhook
 from webhook.sandbox.kubectl import Kubectl
-from webhook.validating import POLICIES
 
 pytest_plugins = ["tests.cluster.policy_fixtures"]
 
 Json = dict[str, Any]
-COLLECTION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-CONFIGURATION = f"{COLLECTION}/{names.WEBHOOK_CONFIGURATION}"
 REFUSED = 'admission webhook "policies.fairlead.dev" denied the request: fairlead: '
 
 
 @pytest.fixture(scope="module")
 def judging(policy_api: ControlPlane) -> Iterator[Webhook]:
     """The webhook over the cluster's policies, registered for writes of them."""
-    erase(policy_api)
-    webhook = start_webhook(policy_api, None, options=("--nodes", "--log-level", "debug"))
-    try:
-        yield webhook
-    finally:
-        stop_webhook(policy_api, webhook)
-        erase(policy_api)
+    with serving_objects(policy_api, "--nodes", "--log-level", "debug") as running:
+        yield running.webhook
 
 
 @pytest.fixture
@@ -48,18 +40,9 @@ def kubectl(
     erase(policy_api)
 
 
-def erase(plane: ControlPlane) -> None:
-    """Delete all policies, then all classes."""
-    for resource in (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES):
-        path = f"/apis/{names.API_VERSION}/{resource}"
-        for each in plane.api.get(path)["items"]:
-            status, answer = plane.api.call("DELETE", f"{path}/{each['metadata']['name']}")
-            assert status == 200, answer
-
-
 def text(kind: str, name: str, **spec: Any) -> str:
     """A document for kubectl."""
-    document = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": name}}
+    document = an_object(names.API_VERSION, kind, name)
     return "---\n" + yaml.safe_dump({**document, "spec": spec})
 
 
@@ -142,30 +125,6 @@ def test_a_class_and_who_names_it_can_be_applied_together(kubectl: Kubectl) -> N
     mentions(refusal(kubectl, setting("late") + late), "no capacity class 'late'")
 
 
-def unregister(plane: ControlPlane) -> None:
-    """Let writes pass, once the API server has heard of it."""
-    plane.api.call("DELETE", CONFIGURATION)
-    eventually("writes pass", lambda: not is_judged(plane))
-
-
-def register(plane: ControlPlane, configuration: Json) -> None:
-    """Have writes judged again, from when the API server has heard of it."""
-    plane.api.create(COLLECTION, bare(configuration))
-    eventually("writes are judged", lambda: is_judged(plane))
-
-
-def bare(configuration: Json) -> Json:
-    """The configuration as it was before it was stored."""
-    return {**configuration, "metadata": {"name": configuration["metadata"]["name"]}}
-
-
-def is_judged(plane: ControlPlane) -> bool:
-    """Whether a policy for a class that nobody has is refused."""
-    body = load_yaml(setting("of-nobody", "probe").removeprefix("---\n"))
-    path = f"/apis/{names.API_VERSION}/{names.PLACEMENT_POLICIES}?dryRun=All"
-    return plane.api.call("POST", path, body)[0] == 403
-
-
 def test_all_that_ships_can_be_applied(kubectl: Kubectl) -> None:
     """In the order of the folder, classes first; only nodes and PriorityClasses may be missing."""
     files = [flag for path in SHIPPED for flag in ("-f", str(path))]
@@ -173,33 +132,6 @@ def test_all_that_ships_can_be_applied(kubectl: Kubectl) -> None:
     assert done.returncode == 0, done.stderr
     for line in done.stderr.splitlines():
         assert "no PriorityClass" in line or ("none of the" in line and " nodes" in line), line
-
-
-def test_without_the_webhook_no_policy_is_written_and_pods_go_on(
-    policy_api: ControlPlane, kubectl: Kubectl, namespace: str
-) -> None:
-    """Nobody has judged it, and that is told; only writes of policies wait for it."""
-    configuration = policy_api.api.get(CONFIGURATION)
-    unregister(policy_api)
-    (entry,) = (each for each in configuration["webhooks"] if each["name"] == POLICIES)
-    nobody = {**entry, "clientConfig": {"url": "https://127.0.0.1:1/validate"}}
-    policy_api.api.create(COLLECTION, {**bare(configuration), "webhooks": [nobody]})
-    eventually(
-        "the API server asks in vain", lambda: apply(kubectl, SPOT, "--dry-run=server")[0] != 0
-    )
-    code, said = apply(kubectl, SPOT)
-    assert code == 1
-    assert 'failed calling webhook "policies.fairlead.dev"' in said
-    kubectl.within(namespace).create(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "p", "labels": {names.RUN: "r"}},
-            "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
-        }
-    )
-    policy_api.api.call("DELETE", CONFIGURATION)
-    register(policy_api, configuration)
 
 
 def test_a_key_without_a_value_is_reported_although_the_api_server_drops_it(

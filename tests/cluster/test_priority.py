@@ -1,4 +1,7 @@
-"""Priority classes: a policy's, a pod's own, and the cluster's default."""
+"""Priority classes: a policy's, a pod's own, and a default of the cluster that goes.
+
+Random pods with and without classes are in tests/agreement/test_differential.py.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +25,6 @@ metadata: {name: batch-priority}
 spec:
   match: {namespaceSelector: {matchLabels: {test: default}}}
   defaults: {priorityClassName: test-batch}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: always-batch}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: override}}}
-  overrides: {priorityClassName: test-batch}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: no-such-class}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: absent}}}
-  defaults: {priorityClassName: absent}
 """
 PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NewClass = Callable[..., None]
@@ -102,20 +91,6 @@ def test_a_pod_whose_class_a_policy_sets_is_counted_once(
     assert counted() == (decided + 1, requests + 2)
 
 
-def test_with_a_default_class_in_the_cluster(
-    new_namespace: NewNamespace, new_class: NewClass
-) -> None:
-    """What the Priority plugin fills in is nobody's word: it gives way, its value too."""
-    plain, space = new_namespace({}), new_namespace({"test": "default"})
-    new_class("test-normal", 5, globalDefault=True)
-    normal = ("test-normal", 5, "PreemptLowerPriority")
-    eventually("the default class counts", lambda: settled(plain, pod("p"), normal))
-    eventually("it gives way", lambda: settled(space, pod("p"), BATCH))
-    assert priority(space.create(pod("none"))) == BATCH
-    own = space.create(pod("own", priorityClassName="test-own"))
-    assert priority(own) == ("test-own", 2000, "PreemptLowerPriority")
-
-
 def test_a_default_class_that_is_gone_counts_no_more(
     new_namespace: NewNamespace, new_class: NewClass, control_plane: ControlPlane
 ) -> None:
@@ -128,20 +103,3 @@ def test_a_default_class_that_is_gone_counts_no_more(
     new_class("test-normal", 5)
     own = ("test-normal", 5, "PreemptLowerPriority")
     eventually("the pod's own class counts", lambda: settled(space, named, own))
-
-
-def test_an_override_replaces_the_pod_s_own_class(new_namespace: NewNamespace) -> None:
-    """With what the Priority plugin had filled in for it."""
-    space = new_namespace({"test": "override"})
-    created = space.create(pod("own", priorityClassName="test-own"))
-    assert priority(created) == BATCH
-
-
-def test_a_class_that_the_cluster_lacks_is_refused_by_the_api_server(
-    new_namespace: NewNamespace,
-) -> None:
-    """Which names it; the policy's fault is not hidden, and nothing runs at a wrong priority."""
-    space = new_namespace({"test": "absent"})
-    done = space.kubectl.run("run", "p", "--image=i", "--labels=fairlead.dev/run=r")
-    assert done.returncode == 1
-    assert "no PriorityClass with name absent" in done.stderr

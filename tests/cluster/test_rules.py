@@ -9,13 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import run_rule_cases
 from tests.cluster.causes import causes, message_with
-from tests.cluster.policy_form_cases import FORMS, Form
-from tests.cluster.policy_rule_cases import CASES, a_policy, path_of
-from tests.cluster.policy_schema_cases import BY_SCHEMA
-from tests.cluster.run_placement_cases import LEFT, PLACEMENT_CASES
-from tests.cluster.run_rule_cases import Case
+from tests.cluster.rule_cases import BY_SCHEMA, CASES, LEFT, RUN_CASES, Case, a_policy, path_of
 from tests.run.whole_runs import a_run, an_environment
 from webhook import names
 from webhook.crd.rules import Rule
@@ -37,7 +32,6 @@ STORED_BYTES = 500_000
 EVERY_RULE = [rule for rules in RULES.values() for rule in rules]
 # Rules for updates have their cases in another module.
 RULES_AT_CREATION = [rule for name in run.RULES for rule in run.RULES[name] if rule not in FIXED]
-RUN_CASES = [*run_rule_cases.CASES, *PLACEMENT_CASES]
 pytestmark = pytest.mark.usefixtures("policy_api")
 
 
@@ -49,10 +43,10 @@ def problems(plane: ControlPlane, whole: Json) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("cases", "rules"),
-    [((*CASES, *FORMS), EVERY_RULE), (RUN_CASES, RULES_AT_CREATION)],
+    [(CASES, EVERY_RULE), (RUN_CASES, RULES_AT_CREATION)],
     ids=["policies", "runs"],
 )
-def test_each_rule_has_a_case(cases: Sequence[Case | Form], rules: list[Rule]) -> None:
+def test_each_rule_has_a_case(cases: Sequence[Case], rules: list[Rule]) -> None:
     """What is not provoked may say anything."""
     provoked = {message_with(each, rules) for each in {case.words for case in cases}}
     assert {rule.message for rule in rules} == provoked
@@ -62,25 +56,15 @@ def test_each_rule_has_a_case(cases: Sequence[Case | Form], rules: list[Rule]) -
 def test_an_object_that_breaks_a_rule_is_rejected_with_the_rules_message_only(
     run_api: ControlPlane, case: Case
 ) -> None:
-    """And what is just within the rule is taken."""
+    """With a malformed text itself, and no regular expression; what is just within is taken."""
     rules = RULES_AT_CREATION if case.broken["kind"] == names.RUN_KIND else EVERY_RULE
     message = message_with(case.words, rules)
-    assert problems(run_api, case.broken) == [(case.field, message)]
-    assert problems(run_api, case.kept) == []
-
-
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.field)
-def test_a_malformed_text_is_rejected_with_the_expected_form(
-    policy_api: ControlPlane, form: Form
-) -> None:
-    """With the text itself, and no regular expression for a person to read."""
-    message = message_with(form.words, EVERY_RULE)
-
-    ((field, said),) = problems(policy_api, form.broken)
-    assert field == form.field
     # Up to Kubernetes 1.33 the text's type is in the place of the text.
-    assert said in (f"{json.dumps(form.value)}: {message}", f'"string": {message}')
-    assert problems(policy_api, form.kept) == []
+    texts = [f"{json.dumps(case.value)}: {message}", f'"string": {message}']
+    ((field, said),) = problems(run_api, case.broken)
+    assert field == case.field
+    assert said in (texts if case.value else [message])
+    assert problems(run_api, case.kept) == []
 
 
 @pytest.mark.parametrize(("whole", "field", "message"), BY_SCHEMA, ids=lambda each: str(each)[:40])

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from tests.cluster.live_runs import CONTAINER, LiveRun, run_manifest
 from tests.cluster.spaces import Json, NewNamespace, Space, stamp
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
@@ -144,24 +145,24 @@ def a_pod(name: str, history: str) -> Json:
     """A pod of a run, with this history."""
     metadata = {"name": name, "labels": {names.RUN: "r"}, "annotations": {names.HISTORY: history}}
     spec = {"containers": [CONTAINER]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return an_object("v1", "Pod", metadata, spec)
 
 
 @pytest.mark.usefixtures("sold_out")
 def test_nobody_else_writes_a_history(space: Space) -> None:
     """Not an administrator with kubectl, and not the controller of Jobs by its template."""
     made = space.create(a_pod("forged", LOST))
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "j"},
-        "spec": {
+    job = an_object(
+        "batch/v1",
+        "Job",
+        "j",
+        {
             "template": {
                 "metadata": a_pod("", LOST)["metadata"],
                 "spec": {"restartPolicy": "Never", "containers": [CONTAINER]},
             }
         },
-    }
+    )
     space.create(job)
     pods = eventually("the Job's pod", lambda: space.items("pods", "job-name=j"))
     for pod in (made, *pods):

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from tests.cli.run.scripted_cluster import pod_object
 from tests.kube.fake_api import Answer, Request, fake_api
+from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
@@ -78,21 +79,21 @@ def stage(kubectl: Kubectl, port: int) -> None:
         kubectl("patch", kind, name, "--subresource=status", "--type=merge", "-p", patch)
         return str(created["metadata"]["uid"])
 
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}
+    node = an_object("v1", "Node", "node-1")
     address = {"type": "InternalIP", "address": "127.0.0.1"}
     endpoint = {"kubeletEndpoint": {"Port": port}}
     create(node, {"addresses": [address], "daemonEndpoints": endpoint})
     containers = [{"name": name, "image": "none"} for name in ("side", "main")]
-    run = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "metadata": {"name": "mnist"},
-        "spec": {
+    run = an_object(
+        names.API_VERSION,
+        names.RUN_KIND,
+        "mnist",
+        {
             "framework": "jax",
             "replicas": {"worker": {"count": 3}},
             "template": {"spec": {"containers": containers}},
         },
-    }
+    )
     workers = {"worker": {"desired": 3, "succeededIndexes": "2"}}
     uid = create(run, {"phase": "Succeeded", "observedGeneration": 1, "replicas": workers})
     for index in range(2):

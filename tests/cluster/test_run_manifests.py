@@ -1,28 +1,39 @@
-"""The API server takes all that a Run is planned to become, with no field that it does not know."""
+"""The API server takes golden Runs, and all objects of their plans, with no unknown field."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cluster.paths import home
 from tests.fast_yaml import load_yaml
-from tests.run.runs import a_run
+from tests.run.runs import UID, a_run
+from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
 from webhook.sandbox.control_plane import ControlPlane
 
+pytest_plugins = ["tests.cluster.run_fixtures"]
+
 Json = dict[str, Any]
-RUNS = Path(__file__).parents[1] / "golden" / "runs"
+GOLDEN = Path(__file__).parents[1] / "golden"
 # Its template has fields and operators that no Kubernetes knows yet, to show that they stay.
 NOVEL = "layers"
-CASES = [
-    path
-    for path in sorted(RUNS.glob("*.yaml"))
-    if path.stem != NOVEL and "problems" not in load_yaml(path.read_text())
-]
+CASES = {path: load_yaml(path.read_text()) for path in sorted(GOLDEN.glob("runs/*.yaml"))}
+PLANNED = {
+    path.stem: case["run"]
+    for path, case in CASES.items()
+    if path.stem != NOVEL and "problems" not in case
+}
+# What Polyaxonfiles become.
+CONVERTED = {
+    path.stem: case["run"]
+    for path in sorted(GOLDEN.glob("polyaxon/*.yaml"))
+    if "run" in (case := load_yaml(path.read_text()))
+}
 
 
 def manifests(made: Plan) -> Iterator[Json]:
@@ -41,39 +52,41 @@ def manifests(made: Plan) -> Iterator[Json]:
         yield made.pod(role, index, 0)
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_every_manifest_is_taken(
-    path: Path, control_plane: ControlPlane, namespace: str, taken: Callable[[Json], str]
-) -> None:
-    """Of each golden Run, by a dry run under strict field validation."""
-    case = load_yaml(path.read_text())["run"]
-    made = plan(a_run(case["name"], case["spec"], namespace=namespace))
-    refusals = {}
+def refusal(plane: ControlPlane, namespace: str, manifest: Json) -> str:
+    """Why the object is refused, by a dry run under strict field validation; or nothing."""
+    path = f"{home(manifest, namespace)}?dryRun=All&fieldValidation=Strict"
+    status, answer = plane.api.call("POST", path, manifest)
+    return "" if status == HTTPStatus.CREATED else str(answer["message"])
+
+
+def refusals(plane: ControlPlane, namespace: str, made: Plan) -> dict[tuple[str, str], str]:
+    """The same of all objects of a run, by kind and name; accounts that they name are there."""
+    found = {}
     for manifest in manifests(made):
-        account = manifest["spec"].get("serviceAccountName") if "spec" in manifest else None
-        if account:
+        spec = manifest.get("spec", {})
+        if account := spec.get("template", {}).get("spec", spec).get("serviceAccountName"):
             accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-            control_plane.api.call("POST", accounts, {"metadata": {"name": account}})
-        if refusal := taken(manifest):
-            refusals[manifest["kind"], manifest["metadata"]["name"]] = refusal
-    assert not refusals
+            plane.api.call("POST", accounts, {"metadata": {"name": account}})
+        found[manifest["kind"], manifest["metadata"]["name"]] = refusal(plane, namespace, manifest)
+    return {key: why for key, why in found.items() if why}
 
 
-@pytest.fixture
-def taken(control_plane: ControlPlane, namespace: str) -> Callable[[Json], str]:
-    """Creates an object as a dry run; why it is refused, or nothing."""
-    resources = {
-        "ConfigMap": "/api/v1/{}/configmaps",
-        "Secret": "/api/v1/{}/secrets",
-        "Service": "/api/v1/{}/services",
-        "Deployment": "/apis/apps/v1/{}/deployments",
-        "Pod": "/api/v1/{}/pods",
-    }
+@pytest.mark.parametrize("case", PLANNED.values(), ids=PLANNED)
+def test_every_manifest_is_taken(case: Json, control_plane: ControlPlane, namespace: str) -> None:
+    """Of each golden Run."""
+    made = plan(a_run(case["name"], case["spec"], namespace=namespace))
+    assert refusals(control_plane, namespace, made) == {}
 
-    def create(manifest: Json) -> str:
-        path = resources[manifest["kind"]].format(f"namespaces/{namespace}")
-        query = "dryRun=All&fieldValidation=Strict"
-        status, answer = control_plane.api.call("POST", f"{path}?{query}", manifest)
-        return "" if status == HTTPStatus.CREATED else str(answer["message"])
 
-    return create
+@pytest.mark.parametrize("run", CONVERTED.values(), ids=CONVERTED)
+def test_every_converted_run_is_taken_with_its_pods(
+    run: Json, run_api: ControlPlane, namespace: str
+) -> None:
+    """Of a delegated one, the pods that Fairlead's own controller would make; of no class."""
+    run = {**run, "metadata": {**run["metadata"], "namespace": namespace}}
+    assert refusal(run_api, namespace, run) == ""
+    metadata = {**run["metadata"], "uid": UID}
+    run = {**run, "metadata": metadata, "spec": {**run["spec"], "backend": "native"}}
+    made = plan(Run.model_validate(run, by_alias=True, by_name=False))
+    found = refusals(run_api, namespace, made)
+    assert [why for why in found.values() if "no PriorityClass" not in why] == []

@@ -11,22 +11,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from tests.cluster.live_runs import ALONE, TEMPLATE, LiveRun, create_run
 from tests.cluster.spaces import Json, Space
+from tests.control_planes import StartControlPlane
 from tests.wording import mentions
 from webhook import names
-from webhook.cli import fairlead
 from webhook.sandbox.api import definitions
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.fairlead import start_controller, start_webhook
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import Pool
@@ -126,20 +125,22 @@ def classes() -> list[Json]:
 
 @pytest.fixture(scope="module")
 def space(
-    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Space]:
+    start_module_plane: StartControlPlane,
+    kubectl_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Space:
     """A namespace of a control plane whose nodes can be made silent, with a controller."""
     settings = Settings(pools=pools(), extra_arguments=FLAGS, definitions=definitions())
-    with ControlPlane(tmp_path_factory.mktemp("nodes") / "state", binaries, settings) as plane:
-        plane.create_namespace("lab")
-        for each in classes():
-            plane.api.create(f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}", each)
-        options = (*ALONE, "--no-policy-status", "--restart-backoff-first", "0.5")
-        start_controller(plane, options=options)
-        policies = tmp_path_factory.mktemp("policies")
-        (policies / "none.yaml").write_text(NO_POLICY)
-        start_webhook(plane, policies)
-        yield Space(plane, Kubectl(kubectl_path, plane.kubeconfig).within("lab"), "lab")
+    plane = start_module_plane(settings)
+    plane.create_namespace("lab")
+    for each in classes():
+        plane.api.create(f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}", each)
+    options = (*ALONE, "--no-policy-status", "--restart-backoff-first", "0.5")
+    start_controller(plane, options=options)
+    policies = tmp_path_factory.mktemp("policies")
+    (policies / "none.yaml").write_text(NO_POLICY)
+    start_webhook(plane, policies)
+    return Space(plane, Kubectl(kubectl_path, plane.kubeconfig).within("lab"), "lab")
 
 
 @pytest.fixture(scope="module")
@@ -461,7 +462,7 @@ def test_what_runs_used_is_shown_with_an_estimate(space: Space) -> None:
     (row,) = used(space, "stuck")["usage"]
     assert (row["class"], row["seconds"]) == ("", 0)
     assert row["waitingSeconds"] > 0
-    everything = run_cost(space)
+    everything = space.ask("run", "cost")
     mentions(everything.output, "spender", "stable", "estimate", "stuck")
 
 
@@ -484,15 +485,7 @@ def test_the_time_on_a_lost_node_ends_with_its_last_sign(
     assert lost["seconds"] == lost["repeatedSeconds"] == span.total_seconds() > 0
 
 
-def run_cost(space: Space, *arguments: str) -> Result:
-    """The command in the space."""
-    where = ("--kubeconfig", str(space.plane.kubeconfig), "-n", space.name)
-    done = CliRunner().invoke(fairlead, ["run", "cost", *arguments, *where])
-    assert done.exit_code == 0, done.output
-    return done
-
-
 def used(space: Space, run: str) -> Json:
     """What it says of a run."""
-    (found,) = json.loads(run_cost(space, run, "-o", "json").stdout)["runs"]
+    (found,) = json.loads(space.ask("run", "cost", run, "-o", "json").stdout)["runs"]
     return dict(found)

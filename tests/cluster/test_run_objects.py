@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tests.cluster.manifests import workload
+from tests.objects import an_object
 from tests.run.runs import a_run, containers, spec_of
 from webhook import names
 from webhook.controller.observed_state import ObservedState
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from tests.cluster.spaces import Json
     from webhook.sandbox.control_plane import ControlPlane
 
-CLOSED: Json = {
-    "apiVersion": "v1",
-    "kind": "Service",
-    "metadata": {"name": "mnist"},
-    "spec": {"clusterIP": "None", "selector": {"app": "mnist", names.CLOSED: "true"}},
-}
+CLOSED: Json = an_object(
+    "v1",
+    "Service",
+    "mnist",
+    {"clusterIP": "None", "selector": {"app": "mnist", names.CLOSED: "true"}},
+)
 
 
 def test_only_the_observed_object_is_changed(control_plane: ControlPlane, namespace: str) -> None:

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
-import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from tests.cluster.live_runs import create_run
 from tests.cluster.spaces import Space
-from webhook.cli import fairlead
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
-
-Call = Callable[..., Result]
-
-
-@pytest.fixture
-def call(run_space: Space) -> Call:
-    """`fairlead run` in the test's namespace."""
-    where = ("--kubeconfig", str(run_space.plane.kubeconfig), "-n", run_space.name)
-    return lambda *arguments: CliRunner().invoke(fairlead, ["run", *arguments, *where])
 
 
 def rows(done: Result) -> list[list[str]]:
@@ -29,7 +17,7 @@ def rows(done: Result) -> list[list[str]]:
     return [line.split() for line in done.output.splitlines()]
 
 
-def test_a_run_is_shown_with_the_nodes_of_its_replicas(run_space: Space, call: Call) -> None:
+def test_a_run_is_shown_with_the_nodes_of_its_replicas(run_space: Space) -> None:
     """Where the scheduler has put them, and of which pool that is."""
     spot = {
         "nodeSelector": {"cloud.google.com/gke-nodepool": "spot"},
@@ -38,7 +26,7 @@ def test_a_run_is_shown_with_the_nodes_of_its_replicas(run_space: Space, call: C
     replicas = {"master": {}, "worker": {"count": 2, "environment": spot}}
     live = create_run(run_space, "mnist", framework="tensorflow", replicas=replicas)
     live.until_phase("Running")
-    shown = rows(call("status", "mnist"))
+    shown = rows(run_space.ask("run", "status", "mnist"))
     assert shown[0] == ["mnist:", "Running,", "3", "of", "3", "replicas", "run"]
     assert ["worker", "2", "2", "2", "0", "0", "0", "0"] in shown
     (worker,) = (row for row in shown if row[:1] == ["worker-1"])
@@ -46,21 +34,21 @@ def test_a_run_is_shown_with_the_nodes_of_its_replicas(run_space: Space, call: C
     assert [worker[1], *worker[3:]] == ["Running", "spot", "spot"]
 
 
-def test_the_original_error_message_is_shown(run_space: Space, call: Call) -> None:
+def test_the_original_error_message_is_shown(run_space: Space) -> None:
     """The scheduler's, and the program's last ones."""
     live = create_run(run_space, "sad", framework="pytorch", replicas={"master": {}, "worker": {}})
     live.until_phase("Running")
     live.ends("worker-0", 1, message="epoch 3\nloss is NaN")
     live.until_phase("Restarting")
-    shown = rows(call("status", "sad"))
+    shown = rows(run_space.ask("run", "status", "sad"))
     assert shown[0][:2] == ["sad:", "Restarting,"]
     assert shown[-2:] == [["|", "epoch", "3"], ["|", "loss", "is", "NaN"]]
 
     create_run(run_space, "stuck", environment={"nodeSelector": {"no": "such-node"}}).until(
         "the scheduler has said so",
-        lambda: "node(s)" in call("status", "stuck").output,
+        lambda: "node(s)" in run_space.ask("run", "status", "stuck").output,
     )
-    document = json.loads(call("status", "stuck", "-o", "json").output)
+    document = json.loads(run_space.ask("run", "status", "stuck", "-o", "json").output)
     (replica,) = document["replicas"]
     assert replica["state"] == "Pending"
     assert replica["note"].startswith("0/12 nodes are available")

@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cluster.manifests import pod, policy_text
+from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
-from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from webhook.sandbox.kubectl import Kubectl
-
-
-def pod(name: str, **spec: object) -> dict[str, Any]:
-    """A pod of one container that nobody ever pulls."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}], **spec},
-    }
-
-
-def exists(pid: int) -> bool:
-    """Whether there is any process of this id."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_a_job_runs_to_its_end(kubectl: Kubectl) -> None:
@@ -76,23 +57,20 @@ def test_every_node_has_a_lease_that_is_kept_up(
 
 def test_a_deleted_pod_is_gone_at_once(kubectl: Kubectl) -> None:
     """kwok ends a deleted pod without its grace period."""
-    kubectl.create(pod("short-lived"))
+    kubectl.create(pod("short-lived", labels={}))
     kubectl("wait", "--for=condition=Ready", "pod/short-lived", "--timeout=120s")
     kubectl("delete", "pod", "short-lived", "--timeout=120s")
     assert kubectl.json("get", "pods")["items"] == []
 
 
 @pytest.fixture(scope="module")
-def two(
-    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
+def two(start_module_plane: StartControlPlane) -> ControlPlane:
     """A control plane of two components, with a flag of its own."""
     settings = Settings(
         components=("etcd", "kube-apiserver"),
         extra_arguments={"kube-apiserver": ["--default-not-ready-toleration-seconds=77"]},
     )
-    with ControlPlane(tmp_path_factory.mktemp("two") / "state", binaries, settings) as plane:
-        yield plane
+    return start_module_plane(settings)
 
 
 def test_a_control_plane_of_two_components_takes_flags_of_its_own(
@@ -100,7 +78,7 @@ def test_a_control_plane_of_two_components_takes_flags_of_its_own(
 ) -> None:
     """etcd and the API server alone accept pods, and extra flags reach the API server."""
     kubectl = kubectl_for(two)
-    kubectl.create(pod("alone"))
+    kubectl.create(pod("alone", labels={}))
     tolerations = kubectl.json("get", "pod", "alone")["spec"]["tolerations"]
     assert tolerations[0]["tolerationSeconds"] == 77
 
@@ -116,32 +94,15 @@ def test_a_component_can_crash_and_come_back(two: ControlPlane) -> None:
     assert plane.api.get("/api/v1/namespaces/kept")
 
 
-@pytest.mark.last
-def test_a_stopped_control_plane_leaves_nothing_behind(two: ControlPlane) -> None:
-    """No process and no file is left."""
-    plane = two
-    pids = plane.pids
-    assert set(pids) == {"etcd", "kube-apiserver"}
-    assert all(exists(pid) for pid in pids.values())
-    plane.stop()
-    assert not any(exists(pid) for pid in pids.values())
-    assert not plane.layout.directory.exists()
-
-
 def test_a_webhook_can_be_added_to_the_control_plane_for_one_namespace(
     control_plane: ControlPlane, kubectl: Kubectl, namespace: str, tmp_path: Path
 ) -> None:
     """While it runs it places the namespace's pods, and no trace of it stays afterwards."""
-    (tmp_path / "policy.yaml").write_text(
-        "apiVersion: fairlead.dev/v1alpha1\n"
-        "kind: PlacementPolicy\n"
-        "metadata: {name: everywhere}\n"
-        "spec: {defaults: {nodeSelector: {kubernetes.io/arch: amd64}}}\n"
-    )
+    arch = policy_text("everywhere", "defaults: {nodeSelector: {kubernetes.io/arch: amd64}}")
+    (tmp_path / "policy.yaml").write_text(arch)
     name = f"only-{namespace}"
     webhook = start_webhook(control_plane, tmp_path, name=name, namespaces=[namespace])
     member = pod("during")
-    member["metadata"]["labels"] = {names.RUN: "one"}
     kubectl.create(member)
     stop_webhook(control_plane, webhook)
     assert name not in control_plane.pids

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from tests.cluster.paths import home
 from tests.cluster.spaces import LOOK, NewNamespace, Running, Space, stamp
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.scenarios import Json, Scenario, each_scenario
-from webhook.cli import fairlead
 from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 
 POLICIES = ""
+OPTIONS = ("--nodes",)
 # A label of each node, by which a copy of the pod chooses it.
 NODE = "example.com/node-of-a-scenario"
 READY = {
@@ -74,7 +74,7 @@ class Played:
         if node:
             spec["nodeSelector"] = {**spec.get("nodeSelector", {}), NODE: node}
         metadata = {**given["metadata"], "name": name, "namespace": self.space.name}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        return an_object("v1", "Pod", metadata, spec)
 
     def refusal(self) -> str:
         """Why the pod is refused; empty if it is not."""
@@ -83,6 +83,15 @@ class Played:
         except SandboxError as error:
             return str(error)
         return ""
+
+    def warned_of(self, names: Sequence[str], *options: str) -> set[str]:
+        """Create a copy for each node; of which the author is warned that no node admits it."""
+        items = [self.pod(name, name) for name in names]
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        done = self.space.kubectl.run("create", "-f", "-", *options, stdin=text)
+        assert done.returncode == 0, done.stderr
+        lines = [line for line in done.stderr.splitlines() if "0 of " in line]
+        return {name for name in names if any(f"pod {name}: " in line for line in lines)}
 
     def is_placed(self) -> bool:
         """Whether the pod is taken, and gets the scenario's policies."""
@@ -104,8 +113,7 @@ class Played:
     def call(self, *words: str) -> Any:
         """What a command says to programs of the live objects."""
         policies = ("--policies", f"{self.scenario.folder}/policies.yaml")
-        where = (*policies, "-n", self.space.name, "--kubeconfig", str(self.space.plane.kubeconfig))
-        done = CliRunner().invoke(fairlead, [*words, "-o", "json", *where])
+        done = self.space.ask(*words, "-o", "json", *policies)
         assert done.exit_code in (0, 1), done.output
         return json.loads(done.stdout)
 
@@ -152,6 +160,14 @@ def test_the_api_server_and_the_scheduler_agree(played: Played) -> None:
     if "nodeName" in scenario.pod["spec"]:
         return
     names_of = [node["metadata"]["name"] for node in scenario.nodes or ()]
+    if names_of and not scenario.on_demand and not scenario.namespace:
+        # Of a pod to which no policy applies nothing is said.
+        lost = set() if scenario.applies == [] else set(names_of) - set(scenario.admitted or ())
+        eventually(
+            f"the authors of {lost} are warned",
+            lambda: played.warned_of(names_of, "--dry-run=server") == lost,
+            explain=lambda: played.warned_of(names_of, "--dry-run=server"),
+        )
     for name in names_of:
         played.space.create(played.pod(name, name))
         played.made.append(played.space.path("pods", name))

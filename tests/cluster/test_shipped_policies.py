@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.policy_rule_cases import a_policy, path_of
+from tests.cluster.rule_cases import a_policy, path_of
 from tests.fast_yaml import load_all_yaml
 from tests.wording import mentions
 from webhook import names

@@ -10,44 +10,23 @@ from typing import Any
 import pytest
 
 from tests.cli.test_added_source import POLICY, SOURCE, TRAINING
+from tests.cluster.manifests import open_definition
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, Site, build
 from tests.cluster.spaces import is_stamped
+from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.fast_yaml import load_yaml
 from tests.objects import an_object
 from tests.wording import line_with, mentions
 from webhook import names
 from webhook.sandbox.api import install_definitions
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 Json = dict[str, Any]
-TRAININGS: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "trainings.acme.example.com"},
-    "spec": {
-        "group": "acme.example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Training", "plural": "trainings", "singular": "training"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
 REQUIRED = """\
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
@@ -61,19 +40,16 @@ CONTROLLER = ("--lease-namespace", NAMESPACE, "--policy-status-interval", "0.4")
 
 
 @pytest.fixture(scope="module")
-def site(
-    binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
+def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Site:
     """A cluster with Fairlead, a webhook, a controller, and the definition of the system's kind."""
-    folder = tmp_path_factory.mktemp("sources")
     settings = Settings(pools=read_pools(SHIPPED_NODES))
-    with ControlPlane(folder / "cluster", binaries, settings) as plane:
-        made = build(plane, Kubectl(kubectl_path, plane.kubeconfig), folder)
-        made.install()
-        start_controller(plane, options=CONTROLLER)
-        install_definitions(plane.api, [TRAININGS])
-        plane.create_namespace("research")
-        yield made
+    plane = start_module_plane(settings)
+    made = build(plane, Kubectl(kubectl_path, plane.kubeconfig))
+    made.install()
+    start_controller(plane, options=CONTROLLER)
+    install_definitions(plane.api, [open_definition("acme.example.com", "Training")])
+    plane.create_namespace("research")
+    return made
 
 
 @pytest.fixture

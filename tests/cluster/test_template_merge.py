@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.objects import an_object
 from tests.run.test_template import CASES, NOT_AS_KUBECTL
 
 
@@ -18,7 +19,7 @@ def test_a_template_merges_as_kubectl_patches(
     """The cases that our own merging is held to, by `kubectl patch --local --type=strategic`."""
     base, over, expected = CASES[case]
     target = tmp_path / "template.json"
-    meta = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "t"}}
+    meta = an_object("v1", "PodTemplate", "t")
     target.write_text(json.dumps({**meta, "template": base}))
     patch = json.dumps({"template": over})
     command = [str(kubectl_path), "patch", "--local", "--type=strategic", "--output=json"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,13 +16,14 @@ from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import WORKERS_ON_SPOT, pod, template, workload
 from tests.cluster.spaces import LOOK, Space, is_stamped, stamp
+from tests.cluster.webhooks import erase, serving
 from tests.control_planes import clear_namespace
 from tests.eventually import eventually
-from tests.wording import line_with, mentions
+from tests.wording import line_with
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import start_controller, start_webhook, stop_webhook
+from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.times import to_second
 
@@ -105,12 +107,6 @@ class Scene:
         return done
 
 
-def erase(kubectl: Kubectl) -> None:
-    """No policies, classes and exceptions are left."""
-    for resource in (names.PLACEMENT_EXCEPTIONS, names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES):
-        kubectl("delete", resource, "--all")
-
-
 def unplaced(plane: ControlPlane, space: Space) -> None:
     """A worker that is created while no pods are sent to the webhook."""
     known = plane.api.get(CONFIGURATION)
@@ -162,53 +158,69 @@ def scene(
     """All ten are asked of one cluster, in which nothing changes any more."""
     assert run_api
     plane, kubectl = policy_api, cluster_kubectl
-    erase(kubectl)
-    kubectl("apply", "--server-side", "-f", "-", stdin=POLICIES)
     namespace = f"research-{uuid.uuid4().hex[:6]}"
     plane.create_namespace(namespace)
-    webhook = start_webhook(plane, None)
-    health = webhook.health_url.rpartition("/")[2]
-    controller = start_controller(
-        plane,
-        options=(
-            *("--no-leader-election", "--policy-status-interval", "1"),
-            *("--webhook-replica", health),
-        ),
-    )
-    try:
+    with ExitStack() as stack:
+        stack.callback(clear_namespace, plane, namespace)
+        erase(plane)
+        stack.callback(erase, plane)
+        kubectl("apply", "--server-side", "-f", "-", stdin=POLICIES)
+        running = stack.enter_context(serving(plane, None))
+        replica = ("--webhook-replica", running.webhook.health_url.rpartition("/")[2])
+        options = ("--no-leader-election", "--policy-status-interval", "1", *replica)
+        stack.callback(plane.stop_component, start_controller(plane, options=options).name)
         kubectl("apply", "--server-side", "-f", "-", stdin=EXCEPTION)
         play(plane, Space(plane, kubectl.within(namespace), namespace))
         eventually("the controller writes what the webhook has counted", lambda: counted(plane))
         yield Scene(plane, kubectl, namespace)
-    finally:
-        plane.stop_component(controller.name)
-        stop_webhook(plane, webhook)
-        erase(kubectl)
-        clear_namespace(plane, namespace)
 
 
 SPOT = "cloud.google.com/gke-spot"
 
 
-def test_why_did_this_pod_get_this_toleration(scene: Scene) -> None:
-    """The policy that gave it, then and now."""
-    found = scene.ask(
-        *("explain", "pod", "train-worker-0", "-n", scene.namespace),
-        *("--field", f"tolerations[{SPOT}]"),
-    )
-    assert found.exit_code == 0
-    assert f"{SPOT}=true:NoSchedule" in found.stdout
-    assert "stamp  workers-on-spot" in found.stdout
-    assert "capacity[spot]: Constrain" in found.stdout
+# The question: the command, its exit code if that is known, and what the answer has.
+QUESTIONS: dict[str, tuple[str, int | None, tuple[str, ...]]] = {
+    "why did this pod get this toleration": (
+        f"explain pod train-worker-0 -n NAMESPACE --field tolerations[{SPOT}]",
+        0,
+        (f"{SPOT}=true:NoSchedule", "stamp  workers-on-spot", "capacity[spot]: Constrain"),
+    ),
+    "why did this pod not get it": (
+        "explain pod train-ps-0 -n NAMESPACE --field tolerations",
+        0,
+        ("match.roles: role is ps", "wants worker"),
+    ),
+    "which policies never match": (
+        "policies --never-matched",
+        1,
+        ("2 of 5 policies", "never matched a known pod", "since 2", "dask-pool", "notebooks-stay"),
+    ),
+    "which pods came through unplaced": (
+        "doctor --check 'unplaced pods' -n NAMESPACE",
+        None,
+        ("1 pod ", "no stamp: unseen"),
+    ),
+    "can this policy leave a pod without a node": (
+        "check cluster --nodes cluster",
+        1,
+        ("placementpolicies/dask-pool", "pool=dask leaves none", "1 error"),
+    ),
+    "which exceptions are in force and until when": (
+        "exceptions --in-force",
+        0,
+        ("debugging", UNTIL[:10]),
+    ),
+}
 
 
-def test_why_did_this_pod_not_get_it(scene: Scene) -> None:
-    """The policy that could give it, and the very condition that fails."""
-    found = scene.ask(
-        *("explain", "pod", "train-ps-0", "-n", scene.namespace, "--field", "tolerations")
-    )
-    assert found.exit_code == 0
-    mentions(found.stdout, "match.roles: role is ps", "wants worker")
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_has_its_answer(scene: Scene, question: str) -> None:
+    """By one command."""
+    words, code, facts = QUESTIONS[question]
+    found = scene.ask(*shlex.split(words.replace("NAMESPACE", scene.namespace)))
+    assert code in (None, found.exit_code)
+    for fact in facts:
+        assert fact in found.stdout
 
 
 def test_who_set_this_key_and_who_lost_it(scene: Scene) -> None:
@@ -243,40 +255,6 @@ def test_what_changes_if_this_branch_is_merged(scene: Scene, tmp_path: Path) -> 
     line_with(found.stderr, "exception", f"counts in {tmp_path} too")
     assert "train-ps-0" in found.stdout
     assert "workers-on-spot" in found.stdout
-
-
-def test_which_policies_never_match(scene: Scene) -> None:
-    """No live pod, no workload, no decision that was counted; and since when that is known."""
-    found = scene.ask("policies", "--never-matched")
-    assert found.exit_code == 1
-    line_with(found.stdout, "2 of 5 policies", "never matched a known pod", "since 2")
-    assert "dask-pool" in found.stdout
-    assert "notebooks-stay" in found.stdout
-    assert "fast-queue" not in found.stdout
-
-
-def test_which_pods_came_through_unplaced(scene: Scene) -> None:
-    """Those that were created while the webhook did not see them, and the cure."""
-    found = scene.ask("doctor", "--check", "unplaced pods", "-n", scene.namespace)
-    mentions(found.stdout, "1 pod ", "no stamp: unseen")
-
-
-def test_can_this_policy_leave_a_pod_without_a_node(scene: Scene) -> None:
-    """Each policy beside the nodes that there are."""
-    found = scene.ask("check", "cluster", "--nodes", "cluster")
-    assert found.exit_code == 1
-    assert "placementpolicies/dask-pool" in found.stdout
-    nodes = scene.plane.api.get("/api/v1/nodes")["items"]
-    mentions(found.stdout, "pool=dask leaves none", f"{len(nodes)} nodes")
-    assert "1 error" in found.stdout
-
-
-def test_which_exceptions_are_in_force_and_until_when(scene: Scene) -> None:
-    """With their reason, and what they have let pass."""
-    found = scene.ask("exceptions", "--in-force")
-    assert found.exit_code == 0
-    assert "debugging" in found.stdout
-    assert UNTIL[:10] in found.stdout
 
 
 def test_do_all_replicas_serve_the_same_policies(scene: Scene) -> None:

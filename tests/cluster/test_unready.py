@@ -120,20 +120,6 @@ def test_with_fail_the_pod_is_refused(unready: Unready, new_namespace: NewNamesp
     assert "policies.yaml:5:8" in unready.running.readiness()["policies"]["reason"]
 
 
-def test_with_ignore_the_pod_is_created_as_it_came(
-    unready: Unready, new_namespace: NewNamespace
-) -> None:
-    """The API server's audit log tells that it failed open."""
-    space = new_namespace({})
-    unready.register("Ignore", space.name)
-    done = created_once_registered(space, unready, "p")
-    assert done.returncode == 0
-    name = done.stdout.split()[0].removeprefix("pod/")
-    assert not is_stamped(space.get("pods", name))
-    (annotations,) = space.audited(name)
-    assert any(key.startswith("failed-open.mutation.webhook") for key in annotations)
-
-
 def test_the_api_server_asks_again_by_itself(unready: Unready, new_namespace: NewNamespace) -> None:
     """503 with Retry-After: if the policies are there a second later, the pod is placed."""
     space = new_namespace({})

@@ -6,20 +6,23 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.manifests import pod
+from tests.cluster.manifests import open_definition, pod
 from tests.cluster.spaces import Json, Running, Space
+from tests.cluster.webhooks import serving, told_of_workloads
 from tests.eventually import eventually
-from tests.objects import an_object
+from tests.objects import an_object, controlled_by
 from tests.wording import mentions
 from webhook import names, validating
 from webhook.admission.workload_handler import MOST_VALUES
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import Webhook, start_webhook, stop_webhook
+from webhook.sandbox.fairlead import Webhook
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -44,30 +47,6 @@ CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigu
 # No port of anybody's.
 NOBODY = f"https://127.0.0.1:1{validating.WORKLOADS_PATH}"
 NAMES = "fairlead-warns-a", "fairlead-warns-b"
-# Enough of the training operator's definition for its API to be there.
-PYTORCH_JOBS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "pytorchjobs.kubeflow.org"},
-    "spec": {
-        "group": "kubeflow.org",
-        "scope": "Namespaced",
-        "names": {"kind": "PyTorchJob", "plural": "pytorchjobs", "singular": "pytorchjob"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
 
 
 @pytest.fixture(scope="module")
@@ -80,40 +59,37 @@ def replicas(
     """
     folder: Path = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(POLICIES)
-    first, second = (
-        start_webhook(
-            control_plane,
-            folder,
-            name=name,
-            namespaces=[module_space.name],
-            options=["--events", "--nodes"],
-        )
+    here = (module_space.name,)
+    options = ("--events", "--nodes")
+    webhooks = [
+        serving(control_plane, folder, name=name, namespaces=here, options=options)
         for name in NAMES
-    )
-    entries = validating.webhooks(
-        url=second.url.removesuffix("/mutate"),
-        ca_bundle=second.authority.read_bytes(),
-        only_namespaces=[module_space.name],
-        policies=False,
-    )
-    # As shipped it has two seconds, which a busy machine may need for something else.
-    patient = [{**each, "timeoutSeconds": 30} for each in entries]
-    configuration = {"metadata": {"name": NAMES[1]}, "webhooks": patient}
-    control_plane.api.create(CONFIGURATIONS, configuration)
-    try:
-        yield Running(first, folder), Running(second, folder)
-    finally:
-        control_plane.api.call("DELETE", f"{CONFIGURATIONS}/{NAMES[1]}")
-        for webhook in (first, second):
-            forget(control_plane, webhook)
-        for webhook in (first, second):
-            stop_webhook(control_plane, webhook)
+    ]
+    with ExitStack() as stack:
+        first, second = map(stack.enter_context, webhooks)
+        stack.enter_context(told_of_workloads(control_plane, second.webhook, here))
+        try:
+            yield first, second
+        finally:
+            for each in (first, second):
+                forget(control_plane, each.webhook)
 
 
 def forget(plane: ControlPlane, webhook: Webhook) -> None:
     """Have no more pods sent to it, though it runs."""
     path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
     plane.api.call("DELETE", f"{path}/{webhook.name}")
+
+
+@contextmanager
+def served(space: Space, group: str, kind: str, version: str = "v1") -> Iterator[None]:
+    """The API server serves a kind of another system meanwhile."""
+    definition = open_definition(group, kind, version)
+    install_definitions(space.plane.api, [definition])
+    try:
+        yield
+    finally:
+        space.delete("customresourcedefinitions", definition["metadata"]["name"])
 
 
 def template(pool: str = "other", **labels: str) -> Json:
@@ -125,7 +101,7 @@ def template(pool: str = "other", **labels: str) -> Json:
 def job(name: str, pool: str = "other", **spec: Any) -> Json:
     """A Job of one pod that asks for a pool."""
     made = {"template": template(pool), "backoffLimit": 0, **spec}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": made}
+    return an_object("batch/v1", "Job", name, made)
 
 
 def applied(module_space: Space, manifest: Json, *options: str) -> list[str]:
@@ -166,15 +142,8 @@ def outcomes(replica: Running, outcome: str) -> float:
 
 def refused(module_space: Space, owner: Json, *options: str) -> str:
     """Create a pod of the owner as its controller would; what the API server says."""
-    reference = {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-    }
     manifest = {"apiVersion": "v1", "kind": "Pod", **template()}
-    manifest["metadata"] |= {"generateName": "of-", "ownerReferences": [reference]}
+    manifest["metadata"] |= {"generateName": "of-", "ownerReferences": controlled_by(owner)}
     done = module_space.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
     assert done.returncode == 1
     return done.stderr
@@ -205,9 +174,7 @@ def test_a_deployment_is_warned_of_when_its_template_changes(
 
 
 @pytest.mark.usefixtures("replicas")
-def test_a_training_job_is_known_by_what_its_operator_adds(
-    module_space: Space, control_plane: ControlPlane
-) -> None:
+def test_a_training_job_is_known_by_what_its_operator_adds(module_space: Space) -> None:
     """Its kind may come later than the configuration that names it."""
     unmarked = template()
     del unmarked["metadata"]["labels"][names.RUN]
@@ -218,23 +185,16 @@ def test_a_training_job_is_known_by_what_its_operator_adds(
     training = an_object(
         "kubeflow.org/v1", "PyTorchJob", "train", {"pytorchReplicaSpecs": replica_specs}
     )
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    control_plane.api.create(path, PYTORCH_JOBS)
-    try:
-        module_space.kubectl("wait", "--for=condition=Established", "crd/pytorchjobs.kubeflow.org")
-        served = f"/apis/kubeflow.org/v1/namespaces/{module_space.name}/pytorchjobs"
-        eventually("they are served", lambda: control_plane.api.call("GET", served)[0] == 200)
+    with served(module_space, "kubeflow.org", "PyTorchJob"):
         said = told(module_space, training)
-    finally:
-        control_plane.api.call("DELETE", f"{path}/pytorchjobs.kubeflow.org")
     (warning,) = said
     assert warning.startswith("Warning: fairlead: 5 pods ")
     mentions(warning, f"PyTorchJob train in {module_space.name}", *REASON)
 
 
 STEPS = {
-    "workflows.argoproj.io": (
-        "Workflow",
+    "Workflow": (
+        "argoproj.io",
         "v1alpha1",
         {
             "entrypoint": "main",
@@ -244,13 +204,13 @@ STEPS = {
             ],
         },
     ),
-    "taskruns.tekton.dev": (
-        "TaskRun",
+    "TaskRun": (
+        "tekton.dev",
         "v1",
         {"taskRef": {"name": "train"}, "podTemplate": {"nodeSelector": {POOL: "other"}}},
     ),
-    "pipelineruns.tekton.dev": (
-        "PipelineRun",
+    "PipelineRun": (
+        "tekton.dev",
         "v1",
         {
             "taskRunTemplate": {"podTemplate": {"nodeSelector": {POOL: "other"}}},
@@ -260,48 +220,30 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("definition", STEPS)
+@pytest.mark.parametrize("kind", STEPS)
 def test_an_author_of_steps_is_warned_of_and_its_controller_is_not_asked(
-    module_space: Space,
-    control_plane: ControlPlane,
-    replicas: tuple[Running, Running],
-    definition: str,
+    module_space: Space, replicas: tuple[Running, Running], kind: str
 ) -> None:
     """Argo's controller writes the status of a Workflow with the whole object."""
-    kind, version, spec = STEPS[definition]
-    plural, _, group = definition.partition(".")
-    crd = json.loads(json.dumps(PYTORCH_JOBS))
-    crd["metadata"]["name"] = definition
-    crd["spec"] |= {
-        "group": group,
-        "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-    }
-    crd["spec"]["versions"][0]["name"] = version
+    group, version, spec = STEPS[kind]
     made: Json = an_object(
         f"{group}/{version}", kind, {"name": "steps", "labels": {names.RUN: "r"}}, spec
     )
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    control_plane.api.create(path, crd)
-    served = f"/apis/{group}/{version}/namespaces/{module_space.name}/{plural}"
-    try:
-        module_space.kubectl("wait", "--for=condition=Established", f"crd/{definition}")
-        eventually("they are served", lambda: control_plane.api.call("GET", served)[0] == 200)
+    with served(module_space, group, kind, version):
         (warning,) = told(module_space, made)
         mentions(warning, f"{kind} steps in {module_space.name}", *REASON)
         module_space.create(made)
         before = asked_of_workloads(replicas[1])
 
         def patch(**change: Any) -> str:
-            merge = ("patch", plural, "steps", "--type=merge", "-p", json.dumps(change))
-            return module_space.kubectl.run(*merge).stderr
+            merge = (f"{kind.lower()}s", "steps", "--type=merge", "-p", json.dumps(change))
+            return module_space.kubectl.run("patch", *merge).stderr
 
         assert patch(status={"phase": "Running"}) == patch(status={"phase": "Succeeded"}) == ""
         assert asked_of_workloads(replicas[1]) == before
         # Pods of Tekton have the labels of their object.
         patch(metadata={"labels": {"phase": "Succeeded"}}, status={"phase": "Failed"})
         assert asked_of_workloads(replicas[1]) == before + 1
-    finally:
-        control_plane.api.call("DELETE", f"{path}/{definition}")
 
 
 def asked_of_workloads(replica: Running) -> float:
@@ -313,19 +255,19 @@ def asked_of_workloads(replica: Running) -> float:
 def test_of_many_objects_in_one_file_each_warning_names_its_own(module_space: Space) -> None:
     """kubectl prints them below each other, and says of none which object it is about."""
     told(module_space, job("before"))
-    typo = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "metadata": {"name": "wrong"},
-        "spec": {"template": {"spec": {**pod("p")["spec"], "nodeSelectors": {POOL: "on-demand"}}}},
-    }
+    typo = an_object(
+        names.API_VERSION,
+        names.RUN_KIND,
+        "wrong",
+        {"template": {"spec": {**pod("p")["spec"], "nodeSelectors": {POOL: "on-demand"}}}},
+    )
     unmarked = {"metadata": {"labels": {"app": "bare"}}, "spec": pod("p")["spec"]}
-    bare = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "bare", "labels": {names.RUN: "r"}},
-        "spec": {"selector": {"matchLabels": {"app": "bare"}}, "template": unmarked},
-    }
+    bare = an_object(
+        "apps/v1",
+        "Deployment",
+        {"name": "bare", "labels": {names.RUN: "r"}},
+        {"selector": {"matchLabels": {"app": "bare"}}, "template": unmarked},
+    )
     labels = {names.RUN: "r", f"{names.GROUP}/knd": "job"}
     slips = [
         pod(name, labels=labels, nodeSelector={POOL: "on-demand"}) for name in ("slip-a", "slip-b")
@@ -382,7 +324,7 @@ def test_a_dry_run_makes_no_event(module_space: Space, replicas: tuple[Running, 
 @pytest.mark.usefixtures("replicas")
 def test_a_webhook_that_is_down_warns_of_nothing_and_stops_nothing(module_space: Space) -> None:
     """Workloads are created without it."""
-    path = f"{CONFIGURATIONS}/{NAMES[1]}"
+    path = f"{CONFIGURATIONS}/{NAMES[1]}-workloads"
     api = module_space.plane.api
     known = api.get(path)["webhooks"]
     (entry,) = known

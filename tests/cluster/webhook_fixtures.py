@@ -1,7 +1,7 @@
 """The real webhook beside the real API server, for the modules that name this one as a plugin.
 
-A module's POLICIES are served by one `fairlead serve` for all its tests. Which of them apply in a
-namespace is said by the namespace's labels.
+A module's POLICIES are served by one `fairlead serve` for all its tests, with its OPTIONS if it has
+any. Which of them apply in a namespace is said by the namespace's labels.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.spaces import NewNamespace, Running, Space
+from tests.cluster.webhooks import serving
 from tests.control_planes import clear_namespace
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
 
 # So that a test that edits policies need not wait, and one that fails can be understood.
@@ -31,13 +31,13 @@ def policy_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture(scope="module")
-def running(control_plane: ControlPlane, policy_folder: Path) -> Iterator[Running]:
+def running(
+    request: pytest.FixtureRequest, control_plane: ControlPlane, policy_folder: Path
+) -> Iterator[Running]:
     """The webhook, registered for the whole cluster as long as the module's tests run."""
-    webhook = start_webhook(control_plane, policy_folder, options=OPTIONS)
-    try:
-        yield Running(webhook, policy_folder)
-    finally:
-        stop_webhook(control_plane, webhook)
+    options = (*OPTIONS, *getattr(request.module, "OPTIONS", ()))
+    with serving(control_plane, policy_folder, options=options) as found:
+        yield found
 
 
 @pytest.fixture

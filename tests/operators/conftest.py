@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.live_runs import ALONE, SOON
-from tests.cluster.spaces import Running
+from tests.cluster.spaces import NewNamespace, Running, Space
+from tests.cluster.webhooks import serving
 from tests.control_planes import build_before_tests
 from tests.operators import checks, queues
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.fairlead import start_controller, start_webhook, stop_webhook
+from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator, obtain_operators
 from webhook.sandbox.operators.install import install_operator, plan_installation, start_operator
@@ -101,11 +102,8 @@ def training_operator(
 @pytest.fixture(scope="module")
 def webhook_for_jobs(control_plane: ControlPlane, policy_folder: Path) -> Iterator[Running]:
     """The webhook, for the pods of the training operator too."""
-    webhook = start_webhook(control_plane, policy_folder, sources=["kubeflow-training"])
-    try:
-        yield Running(webhook, policy_folder)
-    finally:
-        stop_webhook(control_plane, webhook)
+    with serving(control_plane, policy_folder, sources=["kubeflow-training"]) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +124,9 @@ def queues_of_admins(
     checks.begin(cluster_kubectl)
     yield
     control_plane.stop_component("kueue")
+
+
+@pytest.fixture
+def space(new_namespace: NewNamespace) -> Space:
+    """A namespace of the test's own."""
+    return new_namespace({})

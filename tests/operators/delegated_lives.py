@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from tests.cluster.live_runs import ALONE, SOON
@@ -96,6 +97,35 @@ def created_reason(run: Delegated, reason: str) -> str:
     return message
 
 
+def leave_nothing(space: Space, shape: Shape) -> None:
+    """A Run is deleted: its object is deleted with it, and the pods with that."""
+    run = play(space, shape)
+    run.until_all_run()
+    space.delete(names.RUNS, run.name)
+    gone(run)
+
+
+def lose_a_pod(space: Space, shape: Shape) -> None:
+    """It counts like that of a native run, and is not charged to backoffLimit."""
+    run = play(space, shape, backoffLimit=0)
+    before = run.until_all_run()
+    space.delete("pods", before[shape.failing]["metadata"]["name"], now=True)
+    run.until_replaced(shape.failing, before[shape.failing])
+    run.until_all_run()
+    role = shape.failing.partition("-")[0]
+    assert (run.status["disruptions"], run.role(role)["failed"]) == (1, 0)
+
+
+def report_rejected_pods(space: Space, shape: Shape) -> None:
+    """The reason is in Events of the object, of a Job, or of a ReplicaSet."""
+    asked = {"labels": {"rejected": "yes"}, "nodeSelector": {"zone": "a"}}
+    run = play(space, shape, environment=asked)
+    message = created_reason(run, "Rejected")
+    mentions(message, run.name, "workers-elsewhere", "nodeSelector[zone]")
+    assert run.status["phase"] != "Running"
+    run.until("an Event says so", lambda: "Rejected" in [one["reason"] for one in run.events()])
+
+
 def exceed_the_limit(space: Space, shape: Shape) -> None:
     """Two failures with a backoffLimit of 1: the run fails, and its object is deleted."""
     run = play(space, shape, backoffLimit=1)
@@ -159,3 +189,13 @@ def kill_the_controller(space: Space, control_plane: ControlPlane, shape: Shape)
     assert len(run.live()) == len(shape.pods)
     run.succeeds()
     run.until_phase("Succeeded")
+
+
+LIVES: Final[Mapping[str, Callable[[Space, Shape], object]]] = {
+    "lives and ends": live_and_end,
+    "exceeds its limit": exceed_the_limit,
+    "exceeds its deadline": exceed_the_deadline,
+    "is deleted": leave_nothing,
+    "loses a pod": lose_a_pod,
+    "has rejected pods": report_rejected_pods,
+}

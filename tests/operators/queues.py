@@ -47,12 +47,7 @@ def of_admins() -> list[Json]:
         _kueue("ResourceFlavor", "gpu-hosts", {**gpu, "topologyName": "pools"}),
         _kueue("ResourceFlavor", "on-demand", {"nodeLabels": {POOL: "on-demand", SYSTEM: "linux"}}),
         _kueue("ResourceFlavor", "anywhere", {}),
-        {
-            "apiVersion": _API,
-            "kind": "WorkloadPriorityClass",
-            "metadata": {"name": URGENT},
-            "value": 1,
-        },
+        an_object(_API, "WorkloadPriorityClass", URGENT, value=1),
         checks.MANIFEST,
         *(_cluster_queue(name, flavors) for name, flavors in QUEUES.items()),
     ]

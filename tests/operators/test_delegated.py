@@ -12,17 +12,11 @@ from click.testing import CliRunner, Result
 from tests.cluster.live_runs import TEMPLATE
 from tests.cluster.spaces import LOOK, NewNamespace, Space
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.operators import delegated_lives
 from tests.operators.comparison import GUIDE, compare
 from tests.operators.delegated import ON_MPI_V1, PYTORCH, SHAPES, Shape, play
-from tests.operators.delegated_lives import (
-    created_reason,
-    exceed_the_deadline,
-    exceed_the_limit,
-    gone,
-    kill_the_controller,
-    live_and_end,
-)
+from tests.operators.delegated_lives import LIVES, created_reason, kill_the_controller
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
@@ -36,30 +30,17 @@ pytestmark = pytest.mark.usefixtures(
 POLICIES: Final = delegated_lives.POLICIES
 
 
-@pytest.fixture
-def space(new_namespace: NewNamespace) -> Space:
-    """A namespace of the test's own."""
-    return new_namespace({})
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_delegated_run_lives_and_ends(space: Space, shape: Shape) -> None:
-    """Created, placed, Running; a pod fails and comes back; suspended, resumed; succeeded; gone."""
-    run = live_and_end(space, shape)
-    found = run.object()
-    assert found is None
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_fairlead_counts_failures_and_enforces_the_limit(space: Space, shape: Shape) -> None:
-    """The operator ignores backoffLimit for restarts by exit code; the object is deleted."""
-    exceed_the_limit(space, shape)
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_deadline_ends_the_run(space: Space, shape: Shape) -> None:
-    """The operator would look at it only when something else happens."""
-    exceed_the_deadline(space, shape)
+@pytest.mark.parametrize(
+    ("life", "shape"),
+    [
+        *((life, shape) for life in list(LIVES)[:3] for shape in SHAPES),
+        *((life, PYTORCH) for life in list(LIVES)[3:]),
+    ],
+    ids=str,
+)
+def test_a_delegated_run(space: Space, life: str, shape: Shape) -> None:
+    """Each life, of which some are the same for all frameworks."""
+    LIVES[life](space, shape)
 
 
 def test_an_mpijob_is_of_the_version_that_the_cluster_serves(space: Space) -> None:
@@ -136,26 +117,10 @@ def test_the_commands_show_the_pods_of_a_delegated_run(space: Space, policy_fold
     assert len(found["pods"]) == len(run.shape.pods)
 
 
-def test_pods_that_a_policy_rejects_are_reported(space: Space) -> None:
-    """The operator's object shows no condition; its Events name the policy."""
-    asked = {"labels": {"rejected": "yes"}, "nodeSelector": {"zone": "a"}}
-    run = play(space, PYTORCH, environment=asked)
-    mentions(
-        created_reason(run, "Rejected"),
-        "PyTorchJob train",
-        "2 pods",
-        "workers-elsewhere",
-        "nodeSelector[zone]",
-        "the training operator",
-    )
-    assert run.status["phase"] != "Running"
-    run.until("an Event says so", lambda: "Rejected" in [one["reason"] for one in run.events()])
-
-
 @pytest.mark.timeout(300)  # the operator backs off before it tries again
 def test_pods_beyond_a_quota_are_reported_until_they_are_there(space: Space) -> None:
     """With the API server's words."""
-    few = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}}
+    few = an_object("v1", "ResourceQuota", "few")
     space.create({**few, "spec": {"hard": {"pods": "1"}}})
     space.kubectl("wait", "--for=jsonpath={.status.hard.pods}=1", "resourcequota/few")
     run = play(space, PYTORCH)
@@ -186,14 +151,6 @@ def test_a_changed_object_is_left_and_reported(space: Space) -> None:
     run.until_all_run()
 
 
-def test_a_deleted_run_leaves_nothing(space: Space) -> None:
-    """Its object is deleted with it, and the pods with that."""
-    run = play(space, PYTORCH)
-    run.until_all_run()
-    space.delete(names.RUNS, run.name)
-    gone(run)
-
-
 def test_a_deleted_object_is_made_again(space: Space) -> None:
     """Another client deletes it: the run goes on with a new one."""
     run = play(space, PYTORCH)
@@ -208,16 +165,6 @@ def test_a_deleted_object_is_made_again(space: Space) -> None:
 
     run.until("another object is there", replaced)
     run.until_all_run()
-
-
-def test_a_deleted_pod_is_a_disruption(space: Space) -> None:
-    """It counts like that of a native run, and is not charged to backoffLimit."""
-    run = play(space, PYTORCH, backoffLimit=0)
-    before = run.until_all_run()
-    space.delete("pods", f"{run.name}-worker-0", now=True)
-    run.until_replaced("worker-0", before["worker-0"])
-    run.until_all_run()
-    assert (run.status["disruptions"], run.role("worker")["failed"]) == (1, 0)
 
 
 def test_a_controller_that_is_killed_twenty_times_loses_and_doubles_nothing(

@@ -17,16 +17,8 @@ from tests.operators import delegated_lives
 from tests.operators.comparison import GUIDE, compare
 from tests.operators.conftest import JOB_OPERATORS, run_operator
 from tests.operators.delegated import ON_DASK, ON_JOBSET, ON_MPI, Shape, play
-from tests.operators.delegated_lives import (
-    created_reason,
-    exceed_the_deadline,
-    exceed_the_limit,
-    gone,
-    kill_the_controller,
-    live_and_end,
-)
+from tests.operators.delegated_lives import LIVES, created_reason, kill_the_controller
 from tests.wording import mentions
-from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
@@ -56,60 +48,11 @@ def operators_of_jobs(
         control_plane.stop_component(name)
 
 
-@pytest.fixture
-def space(new_namespace: NewNamespace) -> Space:
-    """A namespace of the test's own."""
-    return new_namespace({})
-
-
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_delegated_run_lives_and_ends(space: Space, shape: Shape) -> None:
-    """Created, placed, Running; a pod fails and comes back; suspended, resumed; succeeded; gone."""
-    live_and_end(space, shape)
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_fairlead_counts_failures_and_enforces_the_limit(space: Space, shape: Shape) -> None:
-    """A Job has a limit of its own, which does not end the run; the object is deleted."""
-    exceed_the_limit(space, shape)
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_deadline_ends_the_run(space: Space, shape: Shape) -> None:
-    """Counted from the start of the run, though each Job of a JobSet would have its own."""
-    exceed_the_deadline(space, shape)
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_deleted_run_leaves_nothing(space: Space, shape: Shape) -> None:
-    """Its object is deleted with it, and the pods with that."""
-    run = play(space, shape)
-    run.until_all_run()
-    space.delete(names.RUNS, run.name)
-    gone(run)
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_deleted_pod_is_a_disruption(space: Space, shape: Shape) -> None:
-    """It counts like that of a native run, and is not charged to backoffLimit."""
-    run = play(space, shape, backoffLimit=0)
-    before = run.until_all_run()
-    space.delete("pods", before[shape.failing]["metadata"]["name"], now=True)
-    run.until_replaced(shape.failing, before[shape.failing])
-    run.until_all_run()
-    role = shape.failing.partition("-")[0]
-    assert (run.status["disruptions"], run.role(role)["failed"]) == (1, 0)
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_pods_that_a_policy_rejects_are_reported(space: Space, shape: Shape) -> None:
-    """The reason is in Events of the object, of a Job, or of a ReplicaSet."""
-    asked = {"labels": {"rejected": "yes"}, "nodeSelector": {"zone": "a"}}
-    run = play(space, shape, environment=asked)
-    mentions(
-        created_reason(run, "Rejected"), f"{run.name}", "workers-elsewhere", "nodeSelector[zone]"
-    )
-    assert run.status["phase"] != "Running"
+@pytest.mark.parametrize("life", LIVES)
+def test_a_delegated_run(space: Space, life: str, shape: Shape) -> None:
+    """Each life on each engine."""
+    LIVES[life](space, shape)
 
 
 def test_a_jobset_that_restarts_as_a_whole_loses_no_replica(space: Space) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cluster.live_runs import ALONE, SOON, TEMPLATE
 from tests.cluster.spaces import NewNamespace
+from tests.objects import an_object
 from tests.operators.delegated import PYTORCH, Delegated, play
 from tests.wording import mentions
 from webhook import names
@@ -50,15 +51,9 @@ def account(kubectl: Kubectl, folder: Path) -> Path:
     """A kubeconfig of the controller's account, with the rights that an installation gives it."""
     found = [each for each in render().values() if each["kind"].startswith("ClusterRole")]
     wanted = [each for each in found if each["metadata"]["name"] == names.CONTROLLER]
-    namespace_object = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": names.NAMESPACE},
-    }
+    namespace_object = an_object("v1", "Namespace", names.NAMESPACE)
     user = {"name": names.CONTROLLER, "namespace": names.NAMESPACE}
-    kubectl.create(
-        namespace_object, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": user}, *wanted
-    )
+    kubectl.create(namespace_object, an_object("v1", "ServiceAccount", user), *wanted)
     config = kubectl.json("config", "view", "--raw", "--minify")
     token = kubectl("create", "token", names.CONTROLLER, "-n", names.NAMESPACE).strip()
     config["users"][0]["user"] = {"token": token}
@@ -91,12 +86,12 @@ def test_each_obstacle_is_reported_with_its_cure_and_the_run_goes_on_after_it(
     mentions(missing, "PyTorchJob", "kubeflow.org/v1", "training operator", "native")
 
     install_definitions(control_plane.api, list(installation.definitions))
-    foreign = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": "other"},
-        "spec": {"pytorchReplicaSpecs": {"Master": {"template": TEMPLATE}}},
-    }
+    foreign = an_object(
+        "kubeflow.org/v1",
+        "PyTorchJob",
+        "other",
+        {"pytorchReplicaSpecs": {"Master": {"template": TEMPLATE}}},
+    )
     space.create(foreign)
     second = play(space, PYTORCH, "other")
     taken = created(second, "NameTaken")

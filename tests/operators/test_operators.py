@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from tests.cluster.manifests import Json
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.operators.jobs import EXAMPLES, SPARK_APPLICATION, Example
 from tests.wording import line_with, mentions
 from webhook import names
@@ -44,14 +45,14 @@ MATCHES: Mapping[str, Json] = {
 }
 POLICIES = "---\n".join(
     json.dumps(
-        {
-            "apiVersion": names.API_VERSION,
-            "kind": names.POLICY_KIND,
-            "metadata": {"name": name},
-            "spec": {"match": match, "overrides": {"annotations": {f"test/{name}": "yes"}}}
+        an_object(
+            names.API_VERSION,
+            names.POLICY_KIND,
+            name,
+            {"match": match, "overrides": {"annotations": {f"test/{name}": "yes"}}}
             if match
             else {"overrides": {"nodeSelector": POOL}},
-        }
+        )
     )
     + "\n"
     for name, match in MATCHES.items()
@@ -155,11 +156,7 @@ def foretold(box: Box, example: Example) -> Counter[tuple[str, ...]]:
 
     A runtime to which the object refers is given beside it.
     """
-    space = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": NAMESPACE, "labels": dict(example.namespace)},
-    }
+    space = an_object("v1", "Namespace", {"name": NAMESPACE, "labels": dict(example.namespace)})
     items = [space, example.manifest]
     if reference := example.manifest["spec"].get("runtimeRef"):
         items.append(box.kubectl.json("get", "clustertrainingruntime", reference["name"]))

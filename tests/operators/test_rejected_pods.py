@@ -13,12 +13,12 @@ from typing import Final
 import pytest
 
 from tests.cluster.spaces import ADMINISTRATOR, Json, Running, Space
+from tests.cluster.webhooks import serving, told_of_workloads
 from tests.eventually import eventually
 from tests.operators.jobs import REJECTED, SPARK_APPLICATION, made, template
 from tests.wording import mentions
-from webhook import names, validating
+from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
 from webhook.sandbox.operators.install import plan_installations, start_operators
@@ -59,7 +59,6 @@ AUDIT: Final = {
         {"level": "None"},
     ],
 }
-VALIDATING: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 # Seconds: operators have tried again a few times by then, and what is counted afterwards is the
 # pace that they keep.
 UNTIL_STEADY: Final = 20.0
@@ -115,20 +114,12 @@ def webhook(
     folder = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(POLICIES)
     chosen = select_operators((*OPERATORS, "spark-operator"))
-    started = start_webhook(
-        control_plane, folder, sources=interception_sources(chosen), options=["--events"]
-    )
-    entries = validating.webhooks(
-        url=started.url.removesuffix("/mutate"),
-        ca_bundle=started.authority.read_bytes(),
-        policies=False,
-    )
-    # As shipped it has two seconds, which a busy machine may need for something else.
-    patient = [{**each, "timeoutSeconds": 30} for each in entries]
-    control_plane.api.create(VALIDATING, {"metadata": {"name": "warns"}, "webhooks": patient})
-    yield Running(started, folder)
-    control_plane.api.call("DELETE", f"{VALIDATING}/warns")
-    stop_webhook(control_plane, started)
+    sources = interception_sources(chosen)
+    with (
+        serving(control_plane, folder, sources=sources, options=["--events"]) as running,
+        told_of_workloads(control_plane, running.webhook),
+    ):
+        yield running
 
 
 @pytest.fixture(scope="module")

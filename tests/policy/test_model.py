@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.cluster.policy_form_cases import FORMS, Form
-from tests.cluster.policy_rule_cases import CASES
-from tests.cluster.policy_schema_cases import BY_SCHEMA
-from tests.cluster.run_rule_cases import Case
+from tests.cluster.rule_cases import BY_SCHEMA, CASES, Case
 from tests.objects import an_object
 from webhook import names
 from webhook.frameworks.table import FRAMEWORKS
@@ -30,9 +27,6 @@ SPEC: dict[str, Any] = {
 def errors_in_file(whole: Any) -> list[Finding]:
     """What is wrong with an object that a file contains."""
     return list(parse({"x.json": json.dumps(whole).encode()}).errors)
-
-
-RULED: list[Case | Form] = [*CASES, *FORMS]
 
 
 def policy(spec: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +110,7 @@ def test_a_class_may_be_described_by_labels_expressions_and_taints() -> None:
 
 @pytest.mark.parametrize(
     ("whole", "field"),
-    [*((case.broken, case.field) for case in RULED), *(each[:2] for each in BY_SCHEMA)],
+    [*((case.broken, case.field) for case in CASES), *(each[:2] for each in BY_SCHEMA)],
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_a_file_may_not_contain_what_the_api_server_refuses(whole: Any, field: str) -> None:
@@ -125,8 +119,8 @@ def test_a_file_may_not_contain_what_the_api_server_refuses(whole: Any, field: s
     assert any(path.startswith(field.replace("[a]", ".a")) for path in paths), paths
 
 
-@pytest.mark.parametrize("case", RULED, ids=lambda case: case.field)
-def test_what_just_keeps_a_rule_is_accepted(case: Case | Form) -> None:
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.field)
+def test_what_just_keeps_a_rule_is_accepted(case: Case) -> None:
     """As the API server accepts it."""
     assert errors_in_file(case.kept) == []
 

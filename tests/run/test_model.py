@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.cluster.run_placement_cases import LEFT, PLACEMENT_CASES
-from tests.cluster.run_rule_cases import CASES, Case
+from tests.cluster.rule_cases import LEFT, RUN_CASES, Case
 from tests.policy.examples import changed
 from tests.run.whole_runs import ALL, HEAD, TENSORFLOW, a_run
 from webhook.frameworks.table import ROLES
@@ -22,7 +21,7 @@ Json = dict[str, Any]
 # Of the names that an engine has no room for only the plan knows.
 RULES = [
     case
-    for case in (*CASES, *PLACEMENT_CASES, *LEFT)
+    for case in (*RUN_CASES, *LEFT)
     if case.field != "metadata.name" or "backend" not in case.broken["spec"]
 ]
 

@@ -1,4 +1,4 @@
-"""What a Run is stays what it was; that it rests, and how long it is kept, may change."""
+"""A stored Run means what was written, and most of it stays what it was."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from tests.cluster.causes import message_with, rule_message
+from tests.cluster.live_runs import ALONE, LiveRun, StartInSpace
+from tests.cluster.spaces import Space
 from tests.policy.examples import GONE, changed
 from tests.run.whole_runs import ALL, OTHERS, TENSORFLOW, a_run
+from tests.run.written_defaults import AS_WRITTEN, STORED
 from webhook import names
 from webhook.frameworks.table import FRAMEWORKS
 from webhook.run.crd import CHANGEABLE
 from webhook.run.crd import FIXED as RULES
-from webhook.run.model import RunSpec
+from webhook.run.model import Run, RunSpec
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 
@@ -42,9 +45,14 @@ class Stored:
 
     def refused(self, run: Json, path: tuple[Any, ...], value: Any) -> list[tuple[str, str]]:
         """Field and message of each cause, for a value that is put, or taken away, at the path."""
-        stored = self._of(run)
-        update = changed(stored, path, value)
-        name = stored["metadata"]["name"]
+        return self._put(changed(self._of(run), path, value))
+
+    def refused_as(self, run: Json, other: Json) -> list[tuple[str, str]]:
+        """The same for the spec of another Run, as `kubectl replace` puts it there."""
+        return self._put({**other, "metadata": self._of(run)["metadata"]})
+
+    def _put(self, update: Json) -> list[tuple[str, str]]:
+        name = update["metadata"]["name"]
         where = f"{self._path}/{name}?dryRun=All&fieldValidation=Strict"
         status, answer = self._plane.api.call("PUT", where, update)
         if status == 200:
@@ -202,3 +210,100 @@ def test_a_file_that_did_not_change_can_be_applied_again(kubectl: Kubectl) -> No
         kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
         patch = '{"spec": {"suspend": true, "ttlSecondsAfterFinished": 60}}'
         kubectl("patch", "--type=merge", "-p", patch, "-f", "-", stdin=text)
+
+
+def test_the_file_that_made_a_run_of_an_earlier_version_can_replace_it(stored: Stored) -> None:
+    """A field left out equals the default that was written; and the other way round."""
+    assert stored.refused_as(STORED, AS_WRITTEN) == []
+    assert stored.refused_as(AS_WRITTEN, STORED) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field"),
+    [
+        (("backoffLimit",), 4, "backoffLimit"),
+        (("restartScope",), "Run", "restartScope"),
+        (("cleanPodPolicy",), "All", "cleanPodPolicy"),
+        (("replicas", "worker", "restartPolicy"), "Never", "replicas"),
+        (("replicas", "worker", "count"), 3, "replicas"),
+        (("mpi", "implementation"), "Intel", "mpi"),
+        (("mpi", "slotsPerWorker"), 2, "mpi"),
+    ],
+)
+def test_another_value_than_the_default_is_a_change(
+    stored: Stored, path: tuple[str, ...], value: Any, field: str
+) -> None:
+    """Whether the stored Run has the default or not."""
+    after = changed(AS_WRITTEN, ("spec", *path), value)
+    for before in (STORED, AS_WRITTEN):
+        assert stored.refused_as(before, after) == [(f"spec.{field}", FIXED)]
+
+
+def test_the_controller_goes_on_with_a_run_of_an_earlier_version(
+    bare_space: Space, start_in_space: StartInSpace
+) -> None:
+    """It runs, restarts its failed worker, is suspended and resumed, and succeeds."""
+    start_in_space("of-stored", *ALONE)
+    bare_space.create(copy.deepcopy(STORED))
+    live = LiveRun(bare_space, "stored")
+    pods = live.until_running("launcher-0", "worker-0", "worker-1")
+    live.ends("worker-1", 1)
+    live.until_replaced("worker-1", pods["worker-1"])
+    live.set(suspend=True)
+    live.until_phase("Suspended")
+    live.set(suspend=False)
+    live.until_running("launcher-0", "worker-0", "worker-1")
+    live.ends("launcher-0", 0)
+
+    assert live.until_phase("Succeeded")["restarts"] == 1
+    kept = live.run()["spec"]
+    assert (kept["backoffLimit"], kept["cleanPodPolicy"]) == (3, "Running")
+
+
+@pytest.mark.usefixtures("run_api")
+@pytest.mark.parametrize("run", ALL, ids=lambda run: run["spec"].get("framework", "none"))
+def test_what_is_stored_is_the_same_run(kubectl: Kubectl, run: Json) -> None:
+    """What the API server gives back means what was written."""
+    written = Run.model_validate(run, by_alias=True, by_name=False)
+
+    stored = kubectl.json("create", "-f", "-", stdin=json.dumps(run))
+    assert Run.model_validate(stored, by_alias=True, by_name=False).spec == written.spec
+
+
+@pytest.mark.usefixtures("run_api")
+def test_only_what_was_written_is_stored(kubectl: Kubectl) -> None:
+    """And three defaults that mean the same on every engine."""
+    bare = a_run(framework="mpi", replicas={"launcher": {}}, mpi={})
+    del bare["spec"]["template"]["metadata"]
+    kubectl("create", "-f", "-", stdin=json.dumps(bare))
+
+    spec = kubectl.json("get", "run", "mnist")["spec"]
+    del spec["template"]
+    assert spec == {
+        "kind": "job",
+        "framework": "mpi",
+        "replicas": {"launcher": {"count": 1}},
+        "suspend": False,
+        "mpi": {},
+    }
+
+
+@pytest.mark.usefixtures("run_api")
+def test_a_name_may_be_generated(kubectl: Kubectl) -> None:
+    """As for any object that is created and not applied."""
+    run = a_run()
+    run["metadata"] = {"generateName": "mnist-"}
+
+    stored = kubectl.json("create", "-f", "-", stdin=json.dumps(run))
+    assert Run.model_validate(stored, by_alias=True, by_name=False).name.startswith("mnist-")
+
+
+@pytest.mark.usefixtures("run_api")
+def test_a_null_is_a_field_left_out(kubectl: Kubectl) -> None:
+    """As the reader of files has it."""
+    run = a_run(framework=None, disruptionLimit=None, kind=None, environment=None)
+    run["spec"]["environment"] = {"nodeSelector": {"a": None, "b": "c"}}
+
+    stored = kubectl.json("create", "-f", "-", stdin=json.dumps(run))
+    assert stored["spec"]["kind"] == "job"
+    assert stored["spec"]["environment"] == {"nodeSelector": {"b": "c"}}
