@@ -24,7 +24,7 @@ from webhook.admission.handler import Reply
 from webhook.admission.workload_handler import MOST_ASKED, MOST_VALUES, WorkloadHandler
 from webhook.errors import ClusterError
 from webhook.evaluation.templates import queued_templates, refers_to
-from webhook.placement.nodes import Node
+from webhook.placement.nodes import Node, by_name
 from webhook.policy.policy_set import PolicySet
 from webhook.server.webhook_metrics import Metrics
 from webhook.sources import SHIPPED
@@ -115,6 +115,7 @@ class Webhook:
             unplaceable=unplaceable,
             now=lambda: NOW,
             nodes=lambda: nodes,
+            node=lambda: by_name(nodes),
         )
         self._handler = WorkloadHandler(
             inputs, self.metrics, pods_of=find, **{"budget": 60, **options}

@@ -16,6 +16,7 @@ import time
 import venv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -148,7 +149,12 @@ def _play_webhook(stage: Stage, before: Version) -> Tally:
             time.sleep(1)
             for _ in range(stage.rounds):
                 for version in (CURRENT, before):
+                    if version is before:
+                        _newer_policy(place.plane.api, "DELETE")
                     put_definitions(place.plane.api, version.definitions)
+                    if version is CURRENT:
+                        # While all replicas are of the version that does not know its fields.
+                        _newer_policy(place.plane.api, "POST")
                     place.python = version.python
                     codes += replace_replicas(place, REPLICAS)
                     rollouts += 1
@@ -157,6 +163,23 @@ def _play_webhook(stage: Stage, before: Version) -> Tally:
     tally.count(ROLLOUTS, rollouts)
     tally.count(UNGENTLE, sum(code != 0 for code in codes))
     return tally
+
+
+def _newer_policy(api: Api, verb: str) -> None:
+    """Write or delete a policy with fields that the earlier version does not know."""
+    fallback = {"class": "spot", "mode": "Constrain", "fallback": {"afterPending": "1m"}}
+    policy = {
+        "apiVersion": names.API_VERSION,
+        "kind": "PlacementPolicy",
+        "metadata": {"name": "newer"},
+        "spec": {"match": {"namespaces": ["nowhere"]}, "overrides": {"capacity": [fallback]}},
+    }
+    path = f"/apis/{names.API_VERSION}/{names.POLICY_RESOURCES['PlacementPolicy']}"
+    status, answer = (
+        api.call(verb, path, policy) if verb == "POST" else api.call(verb, f"{path}/newer")
+    )
+    if status not in (HTTPStatus.OK, HTTPStatus.CREATED):
+        raise SandboxError(f"{verb} of a policy: {answer}")
 
 
 def _play_runs(stage: Stage, before: Version) -> Tally:

@@ -27,6 +27,7 @@ class Stage:
 
     def __init__(self, *events: dict[str, Any]) -> None:
         self.now = 100.0
+        self.left = 0.0
         self.api = Api({("list", "events"): {"items": list(events)}})
         self.waiting = WaitingPods(self.api.client, clock=lambda: self.now)
 
@@ -35,7 +36,8 @@ class Stage:
         pod = OwnedPod(
             "mnist-worker-0", uid, "run", "worker", 0, 0, "Pending", unscheduled="0/3 nodes"
         )
-        return asyncio.run(self.waiting.report("lab", pod, pause))
+        text, self.left = asyncio.run(self.waiting.report("lab", pod, pause))
+        return text
 
 
 def test_the_newest_event_counts_and_what_the_condition_says_does_not() -> None:
@@ -55,10 +57,11 @@ def test_reads_are_few(pause: float, later: float, reads: int) -> None:
     """For one pod after its pause, and for all of them after a second."""
     stage = Stage(event("one", "2026-01-01T00:01:00Z"))
     before = stage.report(pause=pause)
-    assert stage.report("other") == ""
+    assert (stage.report("other"), stage.left) == ("", 1.0)
     stage.now += later
     assert stage.report(pause=pause) == before != ""
     assert len(stage.api.calls) == reads
+    assert stage.left == (1.0 if (pause, later) in ((60.0, 59.0), (0.0, 0.5)) else pause)
 
 
 def test_events_that_cannot_be_read_hold_nothing_up() -> None:

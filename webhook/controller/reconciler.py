@@ -174,10 +174,10 @@ class Reconciler:
             outcome = reconcile(run, needs, observed, self._now(), self._terms)
         if not run.status.ended and (pod := observed.waits_longest()):
             pause = pause_of_events(elapsed(pod.unscheduled_since, self._now()))
-            reported = await self._waiting_pods.report(run.namespace, pod, pause)
+            reported, left = await self._waiting_pods.report(run.namespace, pod, pause)
             observed = replace(observed, reported=reported)
             outcome = reconcile(run, needs, observed, self._now(), self._terms)
-            after = pause if outcome.after is None else min(pause, outcome.after)
+            after = left if outcome.after is None else min(left, outcome.after)
             outcome = replace(outcome, after=after)
         return observed, outcome
 

@@ -40,19 +40,22 @@ class WaitingPods:
         self._known: Recent[str, tuple[float, str]] = Recent(_REMEMBERED)
         self._last = float("-inf")
 
-    async def report(self, namespace: str, pod: OwnedPod, pause: float) -> str:
-        """Return who reported what and since when, as read `pause` seconds ago at most, if other
-        runs leave time for it.
+    async def report(self, namespace: str, pod: OwnedPod, pause: float) -> tuple[str, float]:
+        """Return who reported what and since when, and the seconds until it may be read again.
 
-        Empty without such an Event, and if Events cannot be read: nothing depends on them.
+        It is read `pause` seconds after the last time, or later if other runs wait, too. The text
+        is empty without such an Event, and if Events cannot be read: nothing depends on them.
         """
         now = self._clock()
         at, text = self._known.get(pod.uid) or (float("-inf"), "")
-        if now - at >= pause and now - self._last >= PAUSE:
-            self._last = now
-            text = await self._read(namespace, pod)
-            self._known.put(pod.uid, (now, text))
-        return text
+        if now - at < pause:
+            return text, at + pause - now
+        if now - self._last < PAUSE:
+            return text, PAUSE
+        self._last = now
+        text = await self._read(namespace, pod)
+        self._known.put(pod.uid, (now, text))
+        return text, pause
 
     async def _read(self, namespace: str, pod: OwnedPod) -> str:
         fields = f"involvedObject.uid={pod.uid},source!=default-scheduler"
