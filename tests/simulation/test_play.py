@@ -11,6 +11,7 @@ import pytest
 
 from tests.examples import examples
 from tests.simulation.scenes import SPOT, on_spot, played, policies, run_of, scenario, told
+from webhook.simulation import play
 
 CHEAP: dict[str, Any] = {"name": "cheap", "labels": SPOT, "nodes": 10, "price": 0.25, "boot": "1m"}
 SOLID: dict[str, Any] = {"name": "solid", "nodes": 10, "boot": "3m"}
@@ -150,3 +151,11 @@ def test_without_checkpoints_everything_is_repeated() -> None:
     text = scenario(pools(events=[{"at": "5h", "lose": 1}]), program={"work": "10h"})
     (ending,) = played(on_spot(), text)
     assert ending.seconds == pytest.approx((5 + 10) * 3600 + 60, abs=5)
+
+
+def test_a_run_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where nodes live for seconds: nobody waits for it."""
+    monkeypatch.setattr(play, "MOST_MOMENTS", 30)
+    (ending,) = played(on_spot(), scenario(pools(lifetime="1m")))
+    assert ending.phase != "Succeeded"
+    assert ending.reason.startswith("gave up after 30 moments")

@@ -172,7 +172,7 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         warnings = merged.warnings if merged else ()
         if aside.ended:
             warnings = [*warnings, *_expired_exceptions(aside)]
-        if policies.varied and received.identity.replicas is None:
+        if policies.varied and None in (received.replica.position, received.replica.replicas):
             warnings = [*warnings, *_uncounted(received, applied, policies)]
     operations: Sequence[Operation] = ()
     if evaluation.result != "rejected":
@@ -283,15 +283,20 @@ def select_policies(received: ReceivedPod, policies: PolicySet) -> tuple[tuple[i
 
 
 def _uncounted(received: ReceivedPod, applied: Sequence[str], policies: PolicySet) -> Iterator[str]:
-    """Yield a warning for each policy whose split needs the number of replicas of the role."""
+    """Yield a warning for each policy whose split gives the pod its last share for want of its
+    index, or of the number of replicas of the role."""
+    replica = received.replica
     for at in sorted(policies.varied):
         policy = policies.policies[at]
-        last = policy.share(received.replica) == len(policy.shares) - 1
-        if policy.name in applied and last and needs_replicas(policy.shares):
-            yield warning(
-                f"policy {policy.name}: without the label {names.REPLICAS}, its percentages are "
-                "not used"
-            )
+        last = policy.share(replica) == len(policy.shares) - 1
+        if policy.name not in applied or not policy.shares or not last:
+            continue
+        lacking = names.REPLICA_INDEX if replica.position is None else ""
+        if not lacking and replica.replicas is None and needs_replicas(policy.shares):
+            lacking = names.REPLICAS
+        if lacking:
+            what = f"without the label {lacking}, the pod gets its last share"
+            yield warning(f"policy {policy.name}: {what}")
 
 
 def _expired_exceptions(aside: SetAside) -> Iterator[str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from webhook.kube.client import Client
+    from webhook.policy.policy_set import PolicySet
 
 T = TypeVar("T")
 _CONTEXT: Final = "kubeconfig.context"
@@ -130,9 +131,21 @@ HISTORY: Final[dict[str, Any]] = {
 }
 
 
-def history_of(given: Sequence[tuple[str, int, timedelta | None]]) -> History | None:
-    """Return the history of the option; None if it is not given."""
+def history_of(
+    given: Sequence[tuple[str, int, timedelta | None]], *sets: PolicySet
+) -> History | None:
+    """Return the history of the option; None if it is not given.
+
+    Raises UsageError for a class that is given twice, or that no set has.
+    """
     by_class = {name: (count, pending) for name, count, pending in given}
+    if len(by_class) < len(given):
+        raise click.UsageError("--history: a class is given twice; write all of it once")
+    classes = sorted({name for each in sets for name in each.classes})
+    for name in by_class:
+        if name not in classes:
+            what = f"there is no capacity class {name!r} ({', '.join(classes) or 'none at all'})"
+            raise click.UsageError(f"--history: {what}")
     return assumed(datetime.now(UTC), by_class) if by_class else None
 
 

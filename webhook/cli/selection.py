@@ -139,7 +139,7 @@ def read_files(selection: Selection) -> Offline:
     world = replace(
         with_nodes(offline.world, nodes),
         server=selection.server(),
-        history=history_of(selection.history),
+        history=history_of(selection.history, offline.world.policies),
     )
     return replace(offline, world=world, notes=notes)
 

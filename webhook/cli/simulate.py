@@ -108,6 +108,8 @@ def command(
     if runs[0].run.spec.serving:
         kind = runs[0].run.spec.kind
         raise UnreadableInput([f"{filename}: spec.kind is {kind}, which does not end by itself"])
+    if runs[0].run.spec.suspend:
+        raise UnreadableInput([f"{filename}: spec.suspend is true: remove it, or nothing happens"])
     with click.open_file(str(scenario), "rb") as file:
         found = parse(str(scenario), file.read())
     if len(found) != 1:
@@ -171,7 +173,8 @@ def _lines(
             yield from lines_of(each.endings[0])
             yield ""
     repeat = len(sets[0].endings)
-    yield f"Scenario {scenario.metadata.name}: {repeat} repetitions, seed {seed}"
+    noun = "repetition" if repeat == 1 else "repetitions"
+    yield f"Scenario {scenario.metadata.name}: {repeat} {noun}, seed {seed}"
     yield ""
     yield from table(table_of(sets), 2)
     yield ""

@@ -244,6 +244,15 @@ class Shape(Strict):
             )
 
 
+# Conditions of a kubelet and a cloud's route controller (NodeConditionType, k8s.io/api/core/v1).
+_OF_WELL_NODES: Final = {
+    "Ready": "True",
+    **dict.fromkeys(
+        ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"), "False"
+    ),
+}
+
+
 class Illness(Strict):
     """A condition of a node by which it is ill, as node-problem-detector and others set it."""
 
@@ -258,8 +267,10 @@ class Illness(Strict):
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Check that nodes which work are not ill."""
-        if (given.get("condition"), given.get("status")) == ("Ready", "True"):
-            yield Problem(("condition",), "every node that works has Ready=True; name another one")
+        condition, status = given.get("condition"), given.get("status")
+        if isinstance(condition, str) and _OF_WELL_NODES.get(condition) == status:
+            what = f"every node that works has {condition}={status}; name another one"
+            yield Problem(("condition",), what)
 
 
 class CapacityClassSpec(Strict):

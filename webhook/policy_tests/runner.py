@@ -72,6 +72,11 @@ def _verdict(document: Document, at: int, case: Case, world: World) -> Verdict:
         *_part(case.expect, arrival, decision, policies),
         *_audited(case.expect, decision),
         *_placement(case.expect, evaluation),
+        *(
+            Failure("history", f"one of the classes {', '.join(sorted(policies.classes))}", name)
+            for name in case.history
+            if name not in policies.classes
+        ),
     ]
     return Verdict(
         case.name,

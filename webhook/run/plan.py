@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
@@ -215,9 +215,8 @@ class Plan:
     ) -> JsonObject:
         """Return the v1.Pod of one replica; `avoid` are nodes on which it may not run."""
         name = self.gang.pod(role, index)
-        pod = self.template_cache(role, index).pod(
-            name, index, attempt, restarts, self.replica_env(role, index)
-        )
+        env = self.replica_env(role, index, attempt + restarts)
+        pod = self.template_cache(role, index).pod(name, index, attempt, env)
         if history:
             pod["metadata"]["annotations"][names.HISTORY] = history
         if avoid:
@@ -230,9 +229,16 @@ class Plan:
             return make_template_cache(self.run, draft, self.shared)
         return self.templates[role]
 
-    def replica_env(self, role: str, index: int) -> ReplicaEnv:
-        """Return the variables by which the replica finds the others."""
-        return render_env(self.gang, role, index)
+    def replica_env(self, role: str, index: int, number: int = 0) -> ReplicaEnv:
+        """Return the variables by which the replica finds the others, and knows earlier pods.
+
+        number: of attempts and restarts of the role when the pod is created. Each later pod of the
+        replica has a greater one, because a pod is replaced only after one of them was raised.
+        """
+        found = render_env(self.gang, role, index)
+        if self.run.spec.serving:
+            return found
+        return replace(found, env={**found.env, names.ATTEMPT_VARIABLE: str(number)})
 
     def service(self, *, closed: bool = False) -> JsonObject:
         """Return the run's v1.Service: headless, or in front of a Deployment.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
@@ -48,15 +48,8 @@ class PodTemplateCache:
     own: frozenset[str]
     replicas: int
 
-    def pod(
-        self, name: str, index: int, attempt: int, restarts: int, replica_env: ReplicaEnv
-    ) -> JsonObject:
-        """Return the v1.Pod of one replica.
-
-        attempt, restarts: of its role, as in the status when the pod is created. Every later pod
-        of the replica has a greater sum, because one of them is raised before a pod is replaced.
-        """
-        env = {**replica_env.env, names.ATTEMPT_VARIABLE: str(attempt + restarts)}
+    def pod(self, name: str, index: int, attempt: int, replica_env: ReplicaEnv) -> JsonObject:
+        """Return the v1.Pod of one replica."""
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -75,7 +68,7 @@ class PodTemplateCache:
                 "hostname": name,
                 "subdomain": self.subdomain,
                 **self.spec,
-                "containers": self.containers(replace(replica_env, env=env)),
+                "containers": self.containers(replica_env),
             },
         }
 

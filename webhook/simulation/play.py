@@ -38,6 +38,9 @@ ASSUMPTIONS: Final = (
     "cost is that of replicas on nodes: neither nodes that boot nor those without a pod cost",
     "lifetimes of nodes are exponential; only batches take several nodes together",
 )
+# The most moments of one repetition. In a year with an interruption each hour there are about as
+# many; where nodes live for seconds, there would be no end.
+MOST_MOMENTS: Final = 50_000
 # Reconciles at one moment. A run whose pods are refused never comes to rest.
 _MOST: Final = 1000
 
@@ -123,16 +126,18 @@ class Play:
     def ending(self) -> Ending:
         """Play it, and return how it ended."""
         self._reconcile()
-        while not self._run.status.ended:
+        for _ in range(MOST_MOMENTS):
+            if self._run.status.ended:
+                return self._ended()
             at = min(self._events[0][0] if self._events else float("inf"), self._due)
             if at > self._until:
                 self._now = self._until
-                break
+                return self._ended()
             self._now = at
             while self._events and self._events[0][0] <= at:
                 heapq.heappop(self._events)[2]()
             self._reconcile()
-        return self._ended()
+        return self._ended(f"gave up after {MOST_MOMENTS:,} moments at which something happened")
 
     @property
     def _time(self) -> datetime:
@@ -366,7 +371,7 @@ class Play:
         self._say("the program is done")
         self._saved, self._whole_since = span_seconds(self._program.work), None
 
-    def _ended(self) -> Ending:
+    def _ended(self, given_up: str = "") -> Ending:
         status, now = self._run.status, self._time
         rows = list(status.usage)
         if not status.ended:
@@ -383,5 +388,5 @@ class Play:
             nodes=nodes,
             incidents=status.disruptions,
             happenings=self._happened,
-            reason=status.message,
+            reason=given_up or status.message,
         )

@@ -59,7 +59,7 @@ def answer(question: Question) -> Outcome:
     progress = Lines(sys.stderr) if question.asks_cluster and sys.stderr.isatty() else Progress()
     with progress.step("Reading the cluster"):
         old, world, pods = _gather(question)
-    world = replace(world, server=server, history=history_of(question.history))
+    world = replace(world, server=server, history=history_of(question.history, old, world.policies))
     used = pods.makers
     notes = [*pods.notes]
     for policies in (old, world.policies):

@@ -126,7 +126,7 @@ def command(
     nodes = read_nodes(nodes_file) if nodes_file else None
     server = server_of(kubeconfig) if dry_run else None
     world = world_of(policies, namespaces_file, plans, nodes)
-    world = replace(world, server=server, history=history_of(history))
+    world = replace(world, server=server, history=history_of(history, world.policies))
     judged = bool(policies)
     shown = [(planned, groups(planned, world, judged=judged)) for planned in plans]
     if judged:

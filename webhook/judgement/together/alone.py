@@ -127,6 +127,7 @@ class Conflict:
 
     policy:  the one that is to be changed; `path`: where it says so
     certain: the policy all of whose pods it concerns; None if not known
+    later:   only after a fallback of one of them
     """
 
     policy: Policy
@@ -136,13 +137,15 @@ class Conflict:
     pod: Witness
     why: str = ""
     certain: Policy | None = None
+    later: bool = False
 
     @property
     def alike(self) -> tuple[object, ...]:
         """What conflicts have in common that are one finding."""
         future = bool(once_enforced((self.policy, *self.others)))
         several = len(self.others) > 1 and self.others
-        return self.policy.name, self.path, self.kind, self.why, future, several, self.certain
+        of = self.policy.name, self.path, self.kind, self.why
+        return *of, future, several, self.certain, self.later
 
 
 def finding(alike: Sequence[Conflict]) -> Finding:
@@ -150,7 +153,7 @@ def finding(alike: Sequence[Conflict]) -> Finding:
     first = alike[0]
     policy, kind = first.policy, first.kind
     others = list(dict.fromkeys(other for each in alike for other in each.others))
-    once = once_enforced([policy, *others])
+    once = once_enforced([policy, *others]) + (", after a fallback" if first.later else "")
     text = _TEXTS[kind].format(
         others=_listed(others, together=len(first.others) > 1, each=kind is Kind.NO_NODE),
         require="requires" if len(others) == 1 else "require",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from webhook.admission.arrival import Cluster
 from webhook.evaluation.plugins import PluginInputs
@@ -51,12 +51,19 @@ _KINDS: Final[Mapping[Outcome, Kind]] = {
 }
 
 
+_Line: TypeAlias = "tuple[str, str, str, Outcome]"
+
+
 class _Outcome(NamedTuple):
     """What happens to a pod: what becomes of each setting, and what is wrong with it: refusals by
-    the API server, `_REJECTED`, `_NO_NODE`."""
+    the API server, `_REJECTED`, `_NO_NODE`.
 
-    lines: frozenset[tuple[str, str, str, Outcome]]
+    before_fallbacks: the same of the pod when nothing has happened to it yet.
+    """
+
+    lines: frozenset[_Line]
     faults: frozenset[str]
+    before_fallbacks: tuple[frozenset[_Line], frozenset[str]]
 
     @property
     def refusals(self) -> frozenset[str]:
@@ -66,9 +73,9 @@ class _Outcome(NamedTuple):
 
 class _Effect(NamedTuple):
     """What two policies do together: which settings of which of the two (0: the first) are without
-    effect or reject the pod, and what else is wrong with it."""
+    effect or reject the pod, and whether only after a fallback; and what else is wrong with it."""
 
-    settings: tuple[tuple[int, int, Kind], ...] = ()
+    settings: tuple[tuple[int, int, Kind, bool], ...] = ()
     faults: frozenset[str] = frozenset()
 
 
@@ -121,7 +128,8 @@ class Trial:
             pod = self._find((policy,))
             if pod is not None and (seen := self._own(policy, pod)):
                 for why in sorted(seen.refusals):
-                    yield Conflict(policy, ("spec",), Kind.REFUSED_PODS, (), pod, why, policy)
+                    later, path = why not in seen.before_fallbacks[1], ("spec",)
+                    yield Conflict(policy, path, Kind.REFUSED_PODS, (), pod, why, policy, later)
                 yield from self._as_served(policy, pod, seen)
             for other in self._near(policy):
                 one, two = (policy, other) if policy.order < other.order else (other, policy)
@@ -155,13 +163,14 @@ class Trial:
         if key not in self._pairs:
             self._pairs[key] = self._effect(both, pod)
         effect = self._pairs[key]
-        for at, setting, kind in effect.settings:
+        for at, setting, kind, later in effect.settings:
             policy, other = both if at == 0 else (two, one)
             level = one.model.spec.priority == two.model.spec.priority
             if kind is Kind.EQUAL_PRIORITY and not level:
                 continue
             if kind is not Kind.SOME_PODS_REJECTED or self._is_so(both, pod):
-                yield Conflict(policy, policy.hard[setting].path, kind, (other,), pod)
+                path = policy.hard[setting].path
+                yield Conflict(policy, path, kind, (other,), pod, later=later)
         for fault in sorted(effect.faults):
             yield from self._of_group(both, pod, fault)
 
@@ -172,8 +181,9 @@ class Trial:
             return _NOTHING
         own = [each for policy in both if (each := self._own(policy, pod))]
         lines = seen.lines.difference(*(each.lines for each in own))
+        first = lines & seen.before_fallbacks[0]
         settings = [
-            (at, setting, kind)
+            (at, setting, kind, _kind(located, first, policy, both[1 - at]) is not kind)
             for at, policy in enumerate(both)
             for setting, located in enumerate(policy.hard)
             if (kind := _kind(located, lines, policy, both[1 - at]))
@@ -245,24 +255,29 @@ class Trial:
     def _of_group(self, group: Sequence[Policy], pod: Witness, fault: str) -> Iterator[Conflict]:
         *others, last = group = sorted(group, key=lambda each: each.order)
         pod = find(group) or pod
+        seen = self._evaluated(group, pod)
+        later = seen is not None and fault not in seen.before_fallbacks[1]
         if fault not in (_REJECTED, _NO_NODE):
-            yield Conflict(last, ("spec",), Kind.REFUSED_PODS, tuple(others), pod, fault)
+            kind = Kind.REFUSED_PODS
+            yield Conflict(last, ("spec",), kind, tuple(others), pod, fault, later=later)
         elif not self._is_so(group, pod):
             return
         elif fault == _REJECTED:
             path = ("spec", "requirements")
-            yield Conflict(last, path, Kind.SOME_PODS_REJECTED, tuple(others), pod)
+            kind = Kind.SOME_PODS_REJECTED
+            yield Conflict(last, path, kind, tuple(others), pod, later=later)
         else:
-            yield self._without_node(group, pod)
+            yield self._without_node(group, pod, later=later)
 
-    def _without_node(self, group: Sequence[Policy], pod: Witness) -> Conflict:
+    def _without_node(self, group: Sequence[Policy], pod: Witness, *, later: bool) -> Conflict:
         *others, last = group
         # The last first: the finding is reported there.
         certain = next((each for each in reversed(group) if self._is_certain(each, group)), None)
         paths = [located.path for located in last.settings if located.limits]
         path = paths[0] if len(paths) == 1 else ("spec",)
         why = str(self._total)
-        return Conflict(last, path, Kind.NO_NODE, tuple(others), pod, why, certain)
+        certain = None if later else certain
+        return Conflict(last, path, Kind.NO_NODE, tuple(others), pod, why, certain, later)
 
     def _least(self, group: Sequence[Policy], pod: Witness, fault: str) -> list[Policy]:
         """Return a part of the group with the same fault, and of which none may be left out."""
@@ -331,14 +346,13 @@ class Trial:
         if classes := {name for each in group for name in each.fallbacks}:
             later = replace(world, history=fallen(classes, _ANY_TIME))
             every.append(later.evaluate(pod.manifest(), space, led=False))
-        return _Outcome(
-            frozenset(
-                (e.policy, e.part, e.field, e.outcome)
-                for each in every
-                for e in each.decision.trace
-            ),
-            frozenset(fault for each in every for fault in self._faults(each, limiting=limiting)),
-        )
+        lines = [
+            frozenset((e.policy, e.part, e.field, e.outcome) for e in each.decision.trace)
+            for each in every
+        ]
+        faults = [frozenset(self._faults(each, limiting=limiting)) for each in every]
+        all_lines, all_faults = lines[0].union(*lines), faults[0].union(*faults)
+        return _Outcome(all_lines, all_faults, (lines[0], faults[0]))
 
     def _faults(self, found: Evaluation, *, limiting: bool) -> set[str]:
         decision = found.decision
