@@ -81,6 +81,12 @@ def astray(space: Space) -> None:
     run.until("its node is gone", lambda: run.condition("Ready").get("reason") == "NodeGone")
 
 
+def waiting(space: Space) -> None:
+    """A run for which there is no node looks for what an autoscaler says."""
+    run = create_run(space, "waiting", environment={"nodeSelector": {"no": "such-node"}})
+    run.until("it waits", lambda: "0/" in run.status.get("message", ""))
+
+
 def statuses(space: Space) -> None:
     """A class, a policy, an exception and a source are told that they are accepted.
 
@@ -125,5 +131,6 @@ EVERY_RIGHT: Mapping[str, Callable[[Space], None]] = {
     "notebooks": notebooks,
     "large": large,
     "astray": astray,
+    "waiting": waiting,
     "statuses": statuses,
 }

@@ -12,6 +12,8 @@ Id: TypeAlias = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class _Profile(Strict):
+    """A profile of a container, from the runtime or the node."""
+
     type: Literal["RuntimeDefault", "Localhost", "Unconfined"] = Field(
         description="Where the profile comes from."
     )

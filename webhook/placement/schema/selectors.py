@@ -16,6 +16,8 @@ from webhook.strict import Problem, Strict, optional, quoted
 
 
 class _Expression(Strict):
+    """A requirement on one label, whose values depend on its operator."""
+
     key: LabelKey = Field(description="The label's key.")
 
     @classmethod
