@@ -17,7 +17,6 @@ class _Profile(Strict):
     type: Literal["RuntimeDefault", "Localhost", "Unconfined"] = Field(
         description="Where the profile comes from."
     )
-    localhost_profile: str | None
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
