@@ -40,6 +40,7 @@ class Books:
 
     alone: whether one controller alone writes.
     counted: uids of pods whose end was ever counted.
+    ended: those of pods that went down; the others waited for a node.
     used: uids of pods that vanished, and whose end was counted.
     attempts, epochs: by role, the attempt, and the one from which on successes count.
     waits: (role, index) -> until when it waits, by what was last written.
@@ -49,6 +50,7 @@ class Books:
     ledger: Ledger
     alone: bool = True
     counted: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     attempts: dict[str, int] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
@@ -137,6 +139,8 @@ class Books:
                 self.waits.update(((role, index), until) for index in indexes(entry["indexes"]))
             self.attempts[role] = after.get("attempt", 0)
             self.counted |= set(after.get("countedUIDs", ()))
+            before = role_of(old.status, role)
+            self.ended |= {fate.pod.uid for fate in self.newly_ended(before, after)}
             done = indexes(after.get("succeededIndexes", ""))
             self.ever_succeeded[role] = done if anew else done | self.ever_succeeded.get(role, done)
         if new.status.get("phase") == "Suspended":

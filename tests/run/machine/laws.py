@@ -91,12 +91,11 @@ class Laws:
         """A program that went down, as far as the status says, has a smaller number."""
         if f"{thing.name}-{role}-{index}" in self.server.pods or not self.alone:
             return
-        counted = self.of(thing.uid).counted
+        ended = self.of(thing.uid).ended
         for uid, fate in self.server.ledger.fates.items():
             pod, number = fate.pod, attempt + restarts
-            if (pod.run_uid, *pod.place) != (thing.uid, role, index):
-                continue
-            if pod.attempt < attempt or (uid in counted and fate.word != "own"):
+            mine = (pod.run_uid, *pod.place) == (thing.uid, role, index)
+            if mine and (pod.attempt < attempt or uid in ended):
                 assert pod.number < number, f"{pod.name}: {number} after {pod.number}"
 
     def _alike(self, thing: RunThing, role: str, history: str) -> None:
