@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -176,7 +176,14 @@ class ActionExecutor:
                 free.append(action)
 
         async def create(action: CreatePod) -> bool:
-            manifest = plan.pod(*astuple(action))
+            manifest = plan.pod(
+                action.role,
+                action.index,
+                action.attempt,
+                action.history,
+                action.avoid,
+                action.restarts,
+            )
             refused = await self._objects.create(POD, run, manifest)
             self._note(refused, manifest["metadata"]["name"], done)
             if refused is None:

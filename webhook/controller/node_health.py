@@ -185,15 +185,18 @@ class Nodes:
         silent, and never ill while many are ill or silent: what reports it may be broken."""
         silent = health.lost_after is not None and health.ready == "Unknown"
         for of in self._classes_of(watched.node) if silent or health.ill else ():
+            of_silence, of_illness = silent and of.lost_after, any(_illnesses(of, watched))
+            if not (of_silence or of_illness):
+                continue
             nodes = [
                 (each.ready == "Unknown", any(_illnesses(of, each)))
                 for each in self.cache.items().values()
                 if is_of(of.compiled, each.node)
             ]
             most = max(1, len(nodes) / MOST_SILENT)
-            if silent and of.lost_after and sum(one for one, _ in nodes) > most:
+            if of_silence and sum(one for one, _ in nodes) > most:
                 health = health._replace(lost_after=math.inf, many_of=of.name)
-            if any(_illnesses(of, watched)) and sum(one or other for one, other in nodes) > most:
+            if of_illness and sum(one or other for one, other in nodes) > most:
                 health = health._replace(ill_after=math.inf, many_of=of.name)
         return health
 

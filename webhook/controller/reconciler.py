@@ -158,6 +158,7 @@ class Reconciler:
         observed = self._known.observed(
             run.namespace, uid, self._refusals.refusals_of(uid), failed_on - {""}
         )
+        observed, left = await self._with_report(run, observed)
         outcome = reconcile(run, needs, observed, self._now(), self._terms)
         looked_up: frozenset[str] = frozenset()
         while (unknown := outcome.look_up - looked_up) or outcome.look_up_nodes:
@@ -172,14 +173,19 @@ class Reconciler:
                 nodes_read=observed.nodes_read | nodes.keys(),
             )
             outcome = reconcile(run, needs, observed, self._now(), self._terms)
-        if not run.status.ended and (pod := observed.waits_longest()):
-            pause = pause_of_events(elapsed(pod.unscheduled_since, self._now()))
-            reported, left = await self._waiting_pods.report(run.namespace, pod, pause)
-            observed = replace(observed, reported=reported)
-            outcome = reconcile(run, needs, observed, self._now(), self._terms)
+        if left is not None:
             after = left if outcome.after is None else min(left, outcome.after)
             outcome = replace(outcome, after=after)
         return observed, outcome
+
+    async def _with_report(self, run: Run, observed: Observed) -> tuple[Observed, float | None]:
+        """Add what is reported about the pod that waits longest; also return the seconds until the
+        next report, None if no replica waits."""
+        if run.status.ended or run.spec.serving or not (pod := observed.waits_longest()):
+            return observed, None
+        pause = pause_of_events(elapsed(pod.unscheduled_since, self._now()))
+        reported, left = await self._waiting_pods.report(run.namespace, pod, pause)
+        return replace(observed, reported=reported), left
 
     def _note(self, uid: str, outcome: Outcome, made: set[str], refused: list[Refusal]) -> bool:
         """Record the rejected creations; return True if they changed."""

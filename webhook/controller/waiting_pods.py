@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.controller.informers import collection
 from webhook.errors import ClusterError
 from webhook.recent import Recent
+from webhook.run.observation import last_seen
 from webhook.shortening import cut
 
 if TYPE_CHECKING:
@@ -76,9 +77,7 @@ class WaitingPods:
 
 def _seen_and_text(raw: dict[str, Any]) -> tuple[str, str]:
     """Return when an Event was last seen; and its text, which a repetition does not change."""
-    series, at = raw.get("series") or {}, raw.get("eventTime") or ""
-    seen = series.get("lastObservedTime") or raw.get("lastTimestamp") or at
-    since = at or raw.get("firstTimestamp") or ""
+    since = raw.get("eventTime") or raw.get("firstTimestamp") or ""
     who = (raw.get("source") or {}).get("component") or raw.get("reportingComponent") or "unknown"
     message = " ".join(str(raw.get("message") or "").split())
-    return seen, f"{who} since {since}: {cut(message, _LONGEST)}"
+    return last_seen(raw), f"{who} since {since}: {cut(message, _LONGEST)}"

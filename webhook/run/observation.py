@@ -186,9 +186,14 @@ def engine_event(raw: Mapping[str, Any]) -> EngineEvent | None:
         return None
     reason = next((reason for words, reason in REFUSED_BY if words in message), "Failed")
     reason = _OWN_REASONS.get(raw["reason"], reason)
-    seen = (raw.get("series") or {}).get("lastObservedTime") or raw.get("lastTimestamp")
     about = (raw.get("involvedObject") or {}).get("uid") or ""
-    return EngineEvent(reason, message, seen or raw.get("eventTime") or "", about)
+    return EngineEvent(reason, message, last_seen(raw), about)
+
+
+def last_seen(raw: Mapping[str, Any]) -> str:
+    """Return when an Event was last repeated, as both recorders of client-go write it."""
+    series = raw.get("series") or {}
+    return series.get("lastObservedTime") or raw.get("lastTimestamp") or raw.get("eventTime") or ""
 
 
 def _below(value: Any, path: str) -> Any:
