@@ -104,12 +104,6 @@ class _Group:
     replica_indexes: set[int] = field(default_factory=set)
 
 
-def _at_next_start(world: World, template: PodTemplate, index: int) -> World:
-    """Return the world with what happened to a live Run's replica before, if anything did."""
-    history = history_of_replica(template, index, world.now)
-    return replace(world, history=history) if history and world.history is None else world
-
-
 def evaluate_template(
     world: World, template: PodTemplate, namespace: str, doubts: Sequence[str] = ()
 ) -> list[Replicas]:
@@ -119,9 +113,8 @@ def evaluate_template(
     """
     groups: list[_Group] = []
     for index, more in template.sample():
-        found = _at_next_start(world, template, index).evaluate(
-            template.pod(index), namespace, led=template.led
-        )
+        history = history_of_replica(template, index, world.now)
+        found = world.evaluate(template.pod(index), namespace, led=template.led, history=history)
         group = next(
             (each for each in groups if _same(each.evaluation.decision, found.decision)), None
         )

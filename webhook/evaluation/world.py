@@ -102,17 +102,22 @@ class World:
         led: bool,
         user: str = "",
         groups: Collection[str] = (),
+        history: History | None = None,
     ) -> Evaluation:
         """Return what happens to a new v1.Pod; `led`, `user` and `groups` are those of Arrival.
 
+        `history`: that of its replica, where the pod itself does not have it.
         Raises InvalidPod if a placement field of the pod has a wrong type.
         """
-        return self.decided(self.arrival(pod, namespace, led=led, user=user, groups=groups))
+        return self.decided(
+            self.arrival(pod, namespace, history, led=led, user=user, groups=groups)
+        )
 
     def arrival(
         self,
         pod: JsonObject,
         namespace: str,
+        history: History | None = None,
         *,
         led: bool,
         user: str = "",
@@ -121,7 +126,7 @@ class World:
         """Return a new v1.Pod as the webhook gets it; the arguments are those of `evaluate`."""
         labels = labels_of(namespace, self.namespaces)
         pod = admit(pod, namespace, self.plugins, self.cluster.node)
-        history = self.history or (history_of(pod) if owner(pod) else None)
+        history = self.history or history or (history_of(pod) if owner(pod) else None)
         return Arrival(pod, namespace, labels, user, self.now, groups, led, history)
 
     def decided(self, arrival: Arrival) -> Evaluation:
