@@ -173,7 +173,7 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         if aside.ended:
             warnings = [*warnings, *_expired_exceptions(aside)]
         if policies.varied and None in (received.replica.position, received.replica.replicas):
-            warnings = [*warnings, *_uncounted(received, applied, policies)]
+            warnings = [*warnings, *_of_last_shares(received, applied, policies)]
     operations: Sequence[Operation] = ()
     if evaluation.result != "rejected":
         content: dict[str, object] = {"leftAlone": evaluation.reason}
@@ -282,7 +282,9 @@ def select_policies(received: ReceivedPod, policies: PolicySet) -> tuple[tuple[i
     return matched, aside
 
 
-def _uncounted(received: ReceivedPod, applied: Sequence[str], policies: PolicySet) -> Iterator[str]:
+def _of_last_shares(
+    received: ReceivedPod, applied: Sequence[str], policies: PolicySet
+) -> Iterator[str]:
     """Yield a warning for each policy whose split gives the pod its last share for want of its
     index, or of the number of replicas of the role."""
     replica = received.replica

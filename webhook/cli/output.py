@@ -77,17 +77,14 @@ def as_document(result: Any) -> Any:
     """
     names = getattr(result, "_fields", None) or getattr(result, "__dataclass_fields__", None)
     if names is not None:
-        result = {_camel(name): getattr(result, name) for name in names}
+        from pydantic.alias_generators import to_camel
+
+        result = {to_camel(name): getattr(result, name) for name in names}
     if isinstance(result, dict):
         return {key: as_document(each) for key, each in result.items()}
     if isinstance(result, (list, tuple)):
         return [as_document(each) for each in result]
     return result
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
 
 
 def print_json(result: Any) -> None:

@@ -9,7 +9,7 @@ from webhook.exported import cel
 from webhook.exported.cel import Check, Piece, add, data, every, flat, list_if, text, var
 from webhook.exported.positioned_settings import of_type, same_field, standing
 from webhook.placement.fields import PLAIN_MAPS
-from webhook.placement.fold import contradiction
+from webhook.placement.fold import agree, contradiction
 from webhook.placement.merge_verdict import UNCHECKED, is_about_nodes
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
 from webhook.placement.settings import (
@@ -19,7 +19,6 @@ from webhook.placement.settings import (
     SpreadSetting,
     TolerationSetting,
 )
-from webhook.placement.tolerations import normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -263,12 +262,9 @@ def contradictions(settings: PositionedSettings) -> list[Check]:
 def _opposed(one: PlacementSetting, other: PlacementSetting) -> bool:
     """Return whether two requirements contradict each other in a field where that cannot be seen
     later."""
-    if isinstance(one, TolerationSetting) and isinstance(other, TolerationSetting):
-        a, b = normal(one.toleration), normal(other.toleration)
-        return a.reach == b.reach and a.seconds != b.seconds
-    return (
-        isinstance(one, SpreadSetting)
-        and isinstance(other, SpreadSetting)
-        and one.pair == other.pair
-        and one.constraint != other.constraint
-    )
+    match one, other:
+        case TolerationSetting(), TolerationSetting():
+            return not agree(one, other)
+        case SpreadSetting(), SpreadSetting():
+            return one.pair == other.pair and not agree(one, other)
+    return False

@@ -86,7 +86,7 @@ class _Folding:
 
     def take(self, setting: PlacementSetting) -> None:
         rival = next((each for each in self.standing if _rivals(each, setting)), None)
-        if rival is not None and not (self._is_ahead(rival) and _agree(setting, rival)):
+        if rival is not None and not (self._is_ahead(rival) and agree(setting, rival)):
             self._lose(setting, rival)
         elif self._can_be_met(setting):
             self.standing.append(setting)
@@ -104,7 +104,7 @@ class _Folding:
             self.ledger.note(setting, "kept", f"{rival.policy} set {has}")
             self._warn(setting, f": wants {wants}; kept {has}, which {rival.policy} set")
             return
-        outcome: Outcome = "kept" if _agree(setting, rival) else "lost"
+        outcome: Outcome = "kept" if agree(setting, rival) else "lost"
         says = "sets the same value" if outcome == "kept" else "sets it"
         self.ledger.note(setting, outcome, f"policy {rival.policy} ({rival.part}) {says}")
 
@@ -214,7 +214,7 @@ def _rivals(one: PlacementSetting, other: PlacementSetting) -> bool:
                 return True
             # None conflicts with every other mode, although no node contradicts it.
             gives_way = one.mode.does_nothing or other.mode.does_nothing
-            return _agree(one, other) or gives_way or not one.mode.compatible(other.mode)
+            return agree(one, other) or gives_way or not one.mode.compatible(other.mode)
         case RequiredSetting(), RequiredSetting():
             return one.is_default and other.is_default  # others are ANDed, in any number
         case ListSetting(), ListSetting():
@@ -255,7 +255,8 @@ def contradiction(settings: Sequence[PlacementSetting], reason: str = "") -> str
     return f"{what}; change one of them or narrow its match"
 
 
-def _agree(one: PlacementSetting, other: PlacementSetting) -> bool:
+def agree(one: PlacementSetting, other: PlacementSetting) -> bool:
+    """Return whether two settings of one field want the same."""
     match one, other:
         case MemberSetting(), MemberSetting():
             return bool(one.value == other.value)
@@ -275,7 +276,7 @@ def _agree(one: PlacementSetting, other: PlacementSetting) -> bool:
 def _contradicts(one: PlacementSetting, other: PlacementSetting) -> bool:
     if isinstance(one, CapacitySetting) and isinstance(other, CapacitySetting):
         return not one.mode.compatible(other.mode)
-    return not _agree(one, other)
+    return not agree(one, other)
 
 
 def _demand(settings: Sequence[PlacementSetting]) -> Demand:

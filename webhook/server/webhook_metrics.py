@@ -133,11 +133,7 @@ _METRICS: Final = {
 }
 # Which label of a metric is a policy.
 _OF_POLICIES: Final = {
-    metric_names.DECISIONS: 1,
-    metric_names.POLICY_REJECTIONS: 0,
-    metric_names.AUDITED_DECISIONS: 0,
-    metric_names.EXCEPTIONS_APPLIED: 1,
-    metric_names.POLICY_LAST_MATCH: 0,
+    name: each.labels.index("policy") for name, each in _METRICS.items() if "policy" in each.labels
 }
 
 
