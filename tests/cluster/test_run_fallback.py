@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from tests.cluster.live_runs import CONTAINER, LiveRun, run_manifest
 from tests.cluster.spaces import Json, NewNamespace, Space, stamp
@@ -19,7 +18,6 @@ from tests.eventually import eventually
 from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
-from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.simulated_nodes import Pool, node_manifests
 from webhook.times import to_second
@@ -109,12 +107,9 @@ def test_a_run_waits_gives_the_class_up_and_returns_to_it(
     assert (history["indexes"], history["events"][0]["class"]) == ("0-1", "rare")
     told = [each["reason"] for each in space.items("events")]
     assert "GaveUpClass" in told
-    where = ("--kubeconfig", str(space.plane.kubeconfig), "-n", space.name)
     policies = tmp_path / "p.yaml"
     policies.write_text(POLICIES)
-    explained = CliRunner().invoke(
-        fairlead, ["explain", "run/train", "--policies", str(policies), *where]
-    )
+    explained = space.ask("explain", "run/train", "--policies", policies)
     assert explained.exit_code == 0, explained.output
     mentions(explained.output, "capacity[rare]: Allow instead of Constrain", "2 of 2")
 
