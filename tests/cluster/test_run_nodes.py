@@ -447,7 +447,7 @@ def test_what_runs_used_is_shown_with_an_estimate(space: Space) -> None:
     live = create_run(space, "spender", replicas={"worker": worker})
     stuck = create_run(space, "stuck", environment={"nodeSelector": {"run": "nowhere"}})
     pod = live.until_running("worker-0", "worker-1")["worker-1"]
-    live.until("some seconds went by", lambda: used(space, "spender")["useful"] >= 4)
+    live.until("some seconds went by", lambda: used(space, "spender")["useful"] >= 8)
     live.ends("worker-1", 1)
     live.until_replaced("worker-1", pod)
     stuck.until("it has waited", lambda: used(space, "stuck")["usage"])
