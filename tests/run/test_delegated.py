@@ -509,6 +509,23 @@ def test_an_object_that_another_client_deleted_is_made_again_after_a_live_read()
     mentions(told.message, "PyTorchJob mnist", "was deleted", "starts again")
 
 
+def test_an_object_is_made_again_once_nothing_is_left_of_the_deleted_one() -> None:
+    """Its engine would take that for its own, and see it vanish."""
+    engine = Engine().runs()
+    made = list(engine.did)
+    engine.observed = EngineObserved()
+    engine.live = EngineObserved(left="pod mnist-worker-0")
+    engine.look()
+    assert engine.did == made
+    mentions(engine.status.message, "pod mnist-worker-0", "deleted PyTorchJob mnist")
+    assert engine.outcome.after is not None
+    engine.live = None
+    engine.observed = EngineObserved()
+    engine.look()
+    assert engine.did == [*made, CreateEngineObject()]
+    assert [each.reason for each in engine.told].count("BackendObjectReplaced") == 1
+
+
 def test_a_first_object_and_one_after_a_suspension_replace_none() -> None:
     """Nor does one that was refused before."""
     engine = Engine()

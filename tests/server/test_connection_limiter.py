@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from itertools import permutations
@@ -181,6 +182,20 @@ def test_a_request_that_came_and_is_not_read_yet_keeps_its_connection(door: Door
         door.writes(each)
     door.client(answered=True)
     assert [door.closed(each) for each in (first, third, fourth)] == [True, False, False]
+
+
+async def test_who_is_closed_sees_it_at_once() -> None:
+    """Not an iteration of the loop later, in which it might send a request that is then lost."""
+    near, far = socket.socketpair()
+    with near, far:
+        far.setblocking(False)
+        client = Connection(near, 0.0)
+        transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+            asyncio.Protocol, near
+        )
+        client.transport = transport
+        client.end()
+        assert far.recv(1) == b""
 
 
 def test_who_waits_for_an_answer_is_never_closed(door: Door) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook import names
 from webhook.controller.action_executor import Done
 from webhook.controller.engine_pods import find_root, read_link, read_pod
 from webhook.controller.informers import collection
@@ -21,6 +22,7 @@ from webhook.run.actions import (
     SuspendEngineObject,
 )
 from webhook.run.backends.engine_object import render_delegated
+from webhook.run.backends.engines import OwnerSource
 from webhook.run.delegated import reconcile_delegated
 from webhook.run.engine_report import describe_edits, pause_of_events
 from webhook.run.observed import EngineObserved, Refusal
@@ -160,7 +162,8 @@ class Delegation:
     async def _live(self, run: Run, engine: Engine, watched: Watched) -> EngineObserved:
         found = await self._read(run, engine, watched)
         if found is None:
-            return self._observed(run, watched, None, (), links={})
+            left = await self._left(run, engine)
+            return replace(self._observed(run, watched, None, (), links={}), left=left)
         selector = f"{engine.pods.label}={found.name}"
         listing = await self._client.list(
             collection("/api/v1", "pods", run.namespace),
@@ -176,6 +179,24 @@ class Delegation:
             if pod and find_root(links, pod.run_uid, levels) == found.uid
         )
         return self._observed(run, watched, found, pods, links=links)
+
+    async def _left(self, run: Run, engine: Engine) -> str:
+        """Return what is left of a deleted object: the first of what is above its pods, or a pod.
+
+        What has no owner stays: engines adopt it, or report it.
+        """
+        source, of_run = engine.pods, f"{names.RUN_UID}={run.metadata.uid}"
+        pods = OwnerSource("/api/v1", "pods", "pod", source.label)
+        for each in (*filter(lambda owner: owner.labelled, source.owners), pods):
+            listing = await self._client.list(
+                collection(each.group, each.resource, run.namespace),
+                lambda raw: raw["metadata"]["name"] if observation.controller_of(raw) else None,
+                query={"labelSelector": f"{each.label}={run.name},{of_run}"},
+            )
+            found = next(filter(None, listing.items), None)
+            if found:
+                return f"{each.kind} {found}"
+        return ""
 
     async def _read_links(self, run: Run, engine: Engine, found: EngineObject) -> dict[str, Link]:
         """Return the objects between the engine's object and its pods, by uid."""

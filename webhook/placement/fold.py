@@ -106,6 +106,8 @@ class _Folding:
             return
         outcome: Outcome = "kept" if agree(setting, rival) else "lost"
         says = "sets the same value" if outcome == "kept" else "sets it"
+        if rival.if_null and not setting.if_null:
+            says += " where the pod has nothing in the field (IsNull)"
         self.ledger.note(setting, outcome, f"policy {rival.policy} ({rival.part}) {says}")
 
     def _contradict(

@@ -23,6 +23,7 @@ from webhook.run.backends.engines import FAILED
 from webhook.run.delegated_counts import Counts, count_replicas
 from webhook.run.engine_report import (
     BACKEND_SUSPENDED,
+    FIRST_LOOK,
     SILENCE,
     edited_condition,
     engine_hindrance,
@@ -78,7 +79,8 @@ def reconcile_delegated(
     if run.status.ended:
         return _reconcile_ended(run, engine, observed, now)
     found = observed.object
-    if found is None and run.status.start_time and not observed.fresh:
+    began = run.status.start_time or run.status.phase == "Suspended"
+    if found is None and began and not observed.fresh:
         return Outcome(run.status, look_up=frozenset({run.name}))
     counts = count_replicas(run, engine, observed, now)
     end = engine.end(found)
@@ -193,7 +195,8 @@ def _reconcile_active(
         return Outcome(run.status, look_up=frozenset({run.name}))
     lost = absent if absent and _was_there(counts.facts[absent]) else ""
     if found is None:
-        actions = (CreateEngineObject(),)
+        # The engine would take what is left of a deleted object for that of the new one.
+        actions = () if observed.left else (CreateEngineObject(),)
     elif lost:
         # The engine goes on without this pod, and would never end.
         actions = (DeleteEngineObject(found.uid),)
@@ -229,6 +232,7 @@ def _reconcile_active(
     silence = seconds_of_silence(observed, now)
     waits = [] if silence is None or silence > SILENCE else [SILENCE - silence + 0.1]
     waits += [] if look is None else [look]
+    waits += [FIRST_LOOK] if observed.left else []
     return Outcome(
         status,
         actions,

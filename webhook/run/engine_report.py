@@ -79,7 +79,10 @@ def engine_hindrance(
     """Return why the engine's object makes no pods, as far as it can be known."""
     found = observed.object
     if found is None:
-        return None
+        if not observed.left:
+            return None
+        what = f"{observed.left} of the deleted {engine.kind} {run.name} is gone"
+        return Hindrance("Terminating", f"waiting until {what}: then the object is created again")
     name = f"{engine.kind} {found.name}"
     if found.deleted:
         return Hindrance("Terminating", f"waiting until {name} is gone")

@@ -331,6 +331,8 @@ class EngineObserved:
     fresh: object and pods were read live for this call.
     events: why pods of the object were rejected, the latest last; None if they were not read.
     edits: what others changed in the object; empty for nothing.
+    left: kind and name of something that a deleted object of the Run made and that is not deleted
+    yet; empty for nothing, or if it was not read.
     """
 
     object: EngineObject | None = None
@@ -342,3 +344,4 @@ class EngineObserved:
     fresh: bool = False
     events: tuple[EngineEvent, ...] | None = None
     edits: str = ""
+    left: str = ""

@@ -95,12 +95,12 @@ class Connection:
 
     def end(self) -> None:
         """Abort the connection, without a TLS close notification."""
+        # At once: the transport closes its socket in a later iteration, and a request that arrives
+        # until then would be lost. Before admission the acceptor sees the end of the stream.
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
         if self.transport:
             self.transport.abort()
-        else:
-            # Not admitted yet: the acceptor sees the end of the stream.
-            with contextlib.suppress(OSError):
-                self.socket.shutdown(socket.SHUT_RDWR)
 
 
 @dataclass(eq=False, repr=False, slots=True)

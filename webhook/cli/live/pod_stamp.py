@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
     from webhook.workloads.template import PodTemplate
 
-_BY_STAMP: Final = "the pod itself, without what policies set according to its stamp"
+_BY_STAMP: Final = (
+    "the pod itself, without what policies set according to its stamp; what they replaced is not "
+    "known"
+)
 _AS_IT_IS: Final = "the pod itself, as it is"
 _BY_FILE: Final = "the file that it was applied from"
 _NORMAL: Final = frozenset(field.name for field in STORED_NORMAL)

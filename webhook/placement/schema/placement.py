@@ -307,7 +307,8 @@ class Defaults(PolicyPlacement):
 
     patch_strategy: Literal["PreMerge", "IsNull"] | None = optional(
         "PreMerge (the default) adds missing keys. IsNull sets a field only if the "
-        "pod has nothing in it."
+        "pod has nothing in it. Of two policies that set one key, the first decides on it, also "
+        "where IsNull then leaves the pod as it is."
     )
 
 
