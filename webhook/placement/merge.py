@@ -153,8 +153,10 @@ def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) ->
     ]
     condition: list[Term] = [{"matchFields": fields}]
     found = condition if required is None else node_affinity.narrowed(required, condition)
-    if found != required:
-        reason = f"annotation {names.AVOID_NODES}: {', '.join(avoided)}"
+    reason = f"annotation {names.AVOID_NODES}: {', '.join(avoided)}"
+    if all(node_affinity.contradiction(term, {}) for term in found):
+        ledger.warn_pod(REQUIRED_NODES, "set", f"{reason}: no other node meets the affinity")
+    elif found != required:
         ledger.trace.append(Entry(REQUIRED_NODES, "", "pod", "set", reason))
     return found
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from webhook.dns_names import (
     LABEL,
@@ -237,7 +237,18 @@ def span(least: str, most: str) -> Any:
             raise own_error(f"{text} is out of range: want {least} to {most}")
         return text
 
-    return Annotated[str, AfterValidator(check), _schema(SPAN_PATTERN, 20, minLength=2)]
+    return Annotated[
+        str,
+        AfterValidator(check),
+        BeforeValidator(_with_unit),
+        _schema(SPAN_PATTERN, 20, minLength=2),
+    ]
+
+
+def _with_unit(value: object) -> object:
+    if isinstance(value, int | float):
+        raise own_error(f"{value} has no unit: want a value such as 15m, 90s, 1h30m")
+    return value
 
 
 Moment = Annotated[
