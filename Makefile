@@ -17,7 +17,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile 
 # Without cached bytecode every program that a test starts compiles its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-unit test-all test-beyond test-operators test-versions test-laws golden fuzz lint format lock audit sbom wheel image bench chaos manifests clean
+.PHONY: help demo test test-unit test-all test-beyond test-operators test-browser test-versions test-laws golden fuzz lint format lock audit sbom wheel image bench chaos manifests assets clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
@@ -26,6 +26,7 @@ help:
 	@echo 'make test-all   make test, and models, schemas and chaos held against the real thing'
 	@echo 'make test-beyond  what make test-all has beyond make test'
 	@echo 'make test-operators  the tests beside operators of other projects, which are built on first use'
+	@echo 'make test-browser  the pages in Chromium, which the distribution has'
 	@echo 'make test-versions  the cluster tests against each version of docs/reference/versions.md'
 	@echo 'make test-laws  the laws and the machine of runs: FAIRLEAD_EXAMPLES=… for more cases'
 	@echo '              WORKERS=0 runs tests in one process, SEED=… with the order and the random cases of an earlier run'
@@ -35,6 +36,7 @@ help:
 	@echo 'make format   let ruff rewrite the code'
 	@echo 'make bench    measure, and rewrite the tables of docs/benchmarks.md'
 	@echo 'make manifests  generate the parts of manifests/ that are made from the code'
+	@echo 'make assets   build the editor of the pages again; needs Node 20'
 	@echo 'make chaos    play what goes wrong, and rewrite the tables of docs/reliability.md'
 	@echo 'make lock     resolve the dependencies again'
 	@echo 'make audit    hold the locks against the known vulnerabilities'
@@ -72,6 +74,15 @@ test-beyond: $(STAMP)
 test-operators: WORKERS = 0
 test-operators: $(STAMP)
 	$(PYTEST) --tier operators
+
+# Needs Chromium: apt install chromium, or another package of the distribution.
+test-browser: WORKERS = 0
+test-browser: $(STAMP)
+	$(PYTEST) --tier browser
+
+# The editor of the pages, from the packages of assets/package-lock.json. Needs Node 20.
+assets:
+	cd assets && npm ci --silent && npm run --silent build
 
 # Hours on first use, when each version is built. VERSIONS=1.33.4 for some of them.
 test-versions: VERSIONS ?=

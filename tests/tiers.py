@@ -32,12 +32,13 @@ TIERS: Final[dict[str, tuple[str, ...]]] = {
         ),
         *("evaluation", "exported", "frameworks", "fuzz", "installation", "judgement", "kube"),
         *("laws", "manifests", "placement", "pod_schema", "policy", "policy_tests", "run"),
-        *("sandbox", "server", "tools", "workloads"),
+        *("sandbox", "server", "tools", "ui", "workloads"),
         "chaos/test_pieces.py",
         *(path.name for path in TESTS.glob("test_*.py")),
     ),
     "cluster": ("cluster",),
     "thorough": ("agreement", "chaos", "helm", "packaging"),
+    "browser": ("browser",),
     # The earlier version is that of a commit, which a shallow clone lacks.
     "operators": ("operators", "chaos/test_upgrade.py"),
 }

@@ -38,6 +38,7 @@ COMMANDS = {
     "simulate": "Compare policies by what becomes of a Run on nodes that come and go.",
     "sources": "List the labels by which Fairlead recognizes each system's pods.",
     "test": "Run policy tests from files.",
+    "ui": "Try policies in a browser.",
     "uninstall": "Remove Fairlead from a cluster.",
     "version": "Print the version of this command.",
 }
@@ -47,6 +48,7 @@ COMMANDS = {
     cls=LazyGroup,
     package=__name__,
     table=COMMANDS,
+    elsewhere={"ui": "webhook.ui.command"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(webhook.__version__, prog_name="fairlead")

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 class LazyGroup(click.Group):
     """Subcommands by name, each the attribute `command` of a module of its name in `package`.
 
-    The module has `_` for `-`. A subcommand that is added to the group needs no module. `table` has
-    each one's short help, so that the group's own --help imports no subcommand.
+    The module has `_` for `-`; `elsewhere` names modules of other packages. A subcommand that is
+    added to the group needs no module. `table` has each one's short help, so that the group's own
+    --help imports no subcommand.
     """
 
     def __init__(
@@ -22,11 +23,13 @@ class LazyGroup(click.Group):
         *arguments: Any,
         package: str,
         table: Mapping[str, str],
+        elsewhere: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         self._package = package
         self._table = table
+        self._elsewhere = elsewhere or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
         """Their names, sorted."""
@@ -36,7 +39,8 @@ class LazyGroup(click.Group):
         """Import one. An unknown name gives None."""
         if cmd_name in self.commands or cmd_name not in self._table:
             return self.commands.get(cmd_name)
-        module = __import__(f"{self._package}.{cmd_name.replace('-', '_')}", fromlist=["command"])
+        name = self._elsewhere.get(cmd_name, f"{self._package}.{cmd_name.replace('-', '_')}")
+        module = __import__(name, fromlist=["command"])
         command: click.Command = module.command
         return command
 

@@ -157,22 +157,22 @@ def changes(replicas: Replicas) -> Iterator[str]:
         yield f"  {cure(replicas.template)}"
     if nodes := replicas.evaluation.nodes:
         yield f"  nodes: {nodes_text(nodes)}"
-    yield from _diff(replicas)
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in diff_lines(replicas):
+        yield click.style(line, fg=colours.get(line[:1])) if line[:1] in colours else line
 
 
-def _diff(replicas: Replicas) -> Iterator[str]:
+def diff_lines(replicas: Replicas) -> Iterator[str]:
+    """Yield a unified diff of the pods' template, before and after; nothing if nothing changes."""
     if replicas.decision.result != "placed":
         return
     template = replicas.template
     name = template.source.title
     if not template.is_pod:
         name += f" {path_text(template.path)}"
-    lines = difflib.unified_diff(
+    yield from difflib.unified_diff(
         _lines(template.template), _lines(replicas.mutated()), name, name, lineterm=""
     )
-    colours = {"+": "green", "-": "red", "@": "cyan"}
-    for line in lines:
-        yield click.style(line, fg=colours.get(line[:1])) if line[:1] in colours else line
 
 
 def _lines(template: JsonObject) -> list[str]:

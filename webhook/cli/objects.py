@@ -68,7 +68,7 @@ def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list
             except OSError as error:
                 problems.append(f"{file}: {error.strerror}")
             else:
-                found += _objects(STDIN if stdin else str(file), content, problems)
+                found += objects_in(STDIN if stdin else str(file), content, problems)
     if problems and passed is None:
         raise UnreadableInput(problems)
     return found
@@ -91,7 +91,8 @@ def _files(path: Path) -> list[Path]:
     )
 
 
-def _objects(file: str, content: bytes, problems: list[str]) -> Iterator[Object]:
+def objects_in(file: str, content: bytes, problems: list[str]) -> Iterator[Object]:
+    """Yield the objects in the content of a file; what cannot be read is among the problems."""
     if len(content) > _LONG and content.lstrip()[:1] == b"{":
         try:
             yield from _expanded(file, orjson.loads(content), None, problems)

@@ -73,9 +73,11 @@ class Offline:
     def policies(self) -> PolicySet:
         return self.world.policies
 
-    def describe_unknown(self) -> list[str]:
-        """Return a line for each unknown fact: labels, pods of a kind, and the author of a
-        field."""
+    def describe_unknown(self, option: str = "--namespaces, or with -f") -> list[str]:
+        """Return a line for each unknown fact: labels, pods of a kind, and the author of a field.
+
+        `option` takes Namespaces.
+        """
         return [
             *self.notes,
             # About labels of a cluster that was asked, there is a note already.
@@ -83,7 +85,7 @@ class Offline:
                 self.policies,
                 [each for each in self.templates if each.source.file != ANSWERED],
                 self.world.namespaces,
-                "--namespaces, or with -f",
+                option,
             ),
             *unknown_values(self.policies, self.templates),
             *self.unread,
@@ -161,22 +163,38 @@ def read_offline(
     and InvalidDocuments.
     """
     known = policies if isinstance(policies, World) else unread_world(read_policies(policies))
-    sources = sources or known.policies.sources
     problems: list[str] = []
+    given = read_objects(objects, problems)
+    offline = offline_of(known, given, problems, namespace, namespaces, sources)
+    if not offline.templates:
+        found = offline.objects
+        there = f"only {count_kinds(each.kind for each in found)}" if found else "nothing"
+        where = ", ".join(map(str, objects))
+        nothing = [f"{where}: it has no pod template, {there}", *offline.unread]
+        raise UnreadableInput(problems if problems and not found else [*problems, *nothing])
+    return offline
+
+
+def offline_of(
+    known: World,
+    objects: Sequence[Object],
+    problems: list[str],
+    namespace: str,
+    namespaces: Path | None = None,
+    sources: SourceTable | None = None,
+) -> Offline:
+    """Return the input of these objects, which may make no pods; invalid Runs are added to the
+    problems. Raises UnreadableInput.
+    """
+    sources = sources or known.policies.sources
     found = [
         made
-        for each in read_objects(objects, problems)
+        for each in objects
         for made in _made_of(replace(each, default_namespace=namespace), problems)
     ]
     templates = [template for each in found for template in templates_of(each, found, sources)]
-    not_read = unread(found, sources)
-    if not templates:
-        there = f"only {count_kinds(each.kind for each in found)}" if found else "nothing"
-        where = ", ".join(map(str, objects))
-        nothing = [f"{where}: it has no pod template, {there}", *not_read]
-        raise UnreadableInput(problems if problems and not found else [*problems, *nothing])
     world = with_given(known, found, namespaces)
-    return Offline(world, found, templates, problems, not_read)
+    return Offline(world, found, templates, problems, unread(found, sources))
 
 
 def read_policies(paths: Sequence[Path]) -> PolicySet:
@@ -211,9 +229,19 @@ def read_nodes(path: Path) -> list[Node]:
     """Return the nodes of a file, as `kubectl get nodes -o yaml` prints them. Raises
     UnreadableInput.
     """
-    found: list[Node] = []
     problems: list[str] = []
-    for each in read_objects([path]):
+    found = nodes_among(read_objects([path]), problems)
+    if not found and not problems:
+        problems.append(f"{path}: it has no nodes; use the output of `kubectl get nodes -o yaml`")
+    if problems:
+        raise UnreadableInput(problems)
+    return found
+
+
+def nodes_among(objects: Iterable[Object], problems: list[str]) -> list[Node]:
+    """Return the objects as nodes; what is no node is added to the problems."""
+    found: list[Node] = []
+    for each in objects:
         if each.kind != "Node":
             problems.append(f"{each.place()}: want Nodes, as kubectl prints them, not {each.title}")
             continue
@@ -221,10 +249,6 @@ def read_nodes(path: Path) -> list[Node]:
             found.append(nodes_of.parse_node(each.value))
         except nodes_of.InvalidNode as error:
             problems.append(f"{each.place()}: {each.title}: {error}")
-    if not found and not problems:
-        problems.append(f"{path}: it has no nodes; use the output of `kubectl get nodes -o yaml`")
-    if problems:
-        raise UnreadableInput(problems)
     return found
 
 

@@ -1,0 +1,64 @@
+"""A real browser, Chromium of the distribution, over the command as a process."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+
+from tests.ui import served_pages
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The browser; a machine without one fails, with the cure."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.fail(f"no browser: install one of {', '.join(NAMES)} (apt install chromium)")
+    with sync_playwright() as playwright:
+        # Its sandbox wants rights that containers lack; the pages are our own.
+        running = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[served_pages.Page]:
+    """The command with its example."""
+    with served_pages.page() as found:
+        yield found
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser without cookies, that may use the clipboard."""
+    made = browser.new_context(viewport={"width": 1500, "height": 950})
+    made.grant_permissions(["clipboard-read", "clipboard-write"])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tab(context: BrowserContext, served: served_pages.Page) -> Iterator[Page]:
+    """The playground, with its first answer; no script may fail, nothing may be blocked."""
+    faults: list[str] = []
+
+    def told(message: ConsoleMessage) -> None:
+        # Chromium's own, when the keyboard replaces a selection of several lines.
+        editing = message.text.startswith("Applying inline style")
+        if message.type in ("error", "warning") and not editing:
+            faults.append(message.text)
+
+    opened = context.new_page()
+    opened.on("console", told)
+    opened.on("pageerror", lambda error: faults.append(str(error)))
+    opened.on("dialog", lambda dialog: faults.append(dialog.message))
+    opened.goto(served.address)
+    opened.wait_for_selector(".group")
+    yield opened
+    assert faults == []

@@ -1,0 +1,1 @@
+"""Pages in a browser. They show answers that are made elsewhere, and decide nothing."""

@@ -1,0 +1,125 @@
+"""`fairlead ui`: show policies, pods and nodes in a browser."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.cli.options import WhereType
+from webhook.errors import ServingError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from webhook.ui.playground import Texts
+
+_FILES = WhereType(folders=True, cure="give files")
+
+
+@click.command("ui")
+@click.option(
+    "--policies",
+    multiple=True,
+    type=_FILES,
+    metavar="PATH",
+    help="A folder of policies, or a file (repeatable).",
+)
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    type=_FILES,
+    metavar="FILE",
+    help="Objects that make pods: a file or a folder (repeatable).",
+)
+@click.option(
+    "--nodes",
+    type=WhereType(folders=False, cure="give a file"),
+    metavar="FILE",
+    help="What `kubectl get nodes -o yaml` prints.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default: any.")
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+def command(
+    policies: Sequence[Path],
+    filenames: Sequence[Path],
+    nodes: Path | None,
+    port: int,
+    no_browser: bool,
+) -> None:
+    """Open a playground for policies in a browser, on loopback.
+
+    Policies are on the left, manifests and nodes in the middle, and on the right is what happens to
+    the pods, and why, while you type: the answers of `fairlead check` and `fairlead explain`. The
+    files are read once, and never written. Without options it has the example of `fairlead demo`.
+    "Copy link" puts all texts into an address; they are stored nowhere else.
+
+    Whoever has the printed address can use the page until the command ends. It asks no cluster.
+
+    \b
+    Examples:
+      fairlead ui
+      fairlead ui --policies policies/ -f job.yaml --nodes nodes.yaml
+      fairlead ui --port 8765 --no-browser
+
+    \b
+    Exit codes:
+      0  ended by Ctrl-C
+      1  a file could not be read, or the port is taken
+      2  wrong usage
+    """
+    import webbrowser
+
+    import uvicorn
+
+    from webhook.ui.app import Pages
+    from webhook.ui.guard import PARAMETER, Guard
+
+    texts = _texts(policies, filenames, nodes)
+    token = secrets.token_urlsafe(24)
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise ServingError(f"127.0.0.1:{port}: {error.strerror}; give another --port") from None
+        listening.listen()
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/?{PARAMETER}={token}"
+        click.echo(address)
+        click.echo("Ctrl-C ends it.", err=True)
+        if not no_browser:
+            webbrowser.open(address)
+        app = Guard(Pages(texts).app(), token=token)
+        config = uvicorn.Config(app, log_level="error", access_log=False, limit_concurrency=100)
+        uvicorn.Server(config).run([listening])
+    sys.exit()
+
+
+def _texts(policies: Sequence[Path], filenames: Sequence[Path], nodes: Path | None) -> Texts:
+    """Return the texts of the files; the example's without any. Raises UnreadableInput."""
+    from webhook.cli.demo.show import DATA
+    from webhook.ui.playground import Texts
+
+    if not (policies or filenames or nodes):
+        example = (("policies",), ("namespace.yaml", "pods.yaml"), ("nodes.yaml",))
+        return Texts(*(_joined([DATA / name for name in names]) for names in example))
+    return Texts(_joined(policies), _joined(filenames), _joined([nodes] if nodes else []))
+
+
+def _joined(paths: Sequence[Path]) -> str:
+    """Return the content of all files as one text, each below its name."""
+    from webhook.cli.objects import read_files
+
+    parts = []
+    for path in paths:
+        for name, content in read_files([path]).items():
+            text = content.decode("utf-8-sig", "replace").strip()
+            short = name.removeprefix(f"{path.parent}/")
+            parts.append(text if name == str(path) else f"# {short}\n{text}")
+    return "\n---\n".join(parts) + "\n" * bool(parts)

@@ -1,0 +1,258 @@
+"""The playground: policies, manifests and nodes as text, and what happens to the pods."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+import click
+import orjson
+
+from webhook.cli.decisions import decisions, unknown_facts
+from webhook.cli.explanation import nodes_text, verdict
+from webhook.cli.mutate_text import diff_lines
+from webhook.cli.objects import objects_in
+from webhook.cli.offline import nodes_among, offline_of, unread_world, with_nodes
+from webhook.cli.yaml_out import yaml_text
+from webhook.evaluation.result import result_of
+from webhook.judgement.set_judgement import judge_set
+from webhook.placement import node_affinity
+from webhook.placement.nodes import taint_text
+from webhook.policy import policy_documents
+from webhook.policy.findings import condensed
+from webhook.policy_tests.policy_test_model import WITH_REASON, WITHOUT_PLACEMENT
+from webhook.sources.kind_model import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.result import PodsResult, SurveyResult
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.findings import Severity
+    from webhook.workloads.object import Object
+
+Editor: TypeAlias = Literal["policies", "manifests", "nodes"]
+# Bytes of all texts together.
+MOST_BYTES: Final = 512 * 1024
+# Groups of pods that are shown, and squares of a pool.
+MOST_SHOWN: Final = 100
+_EDITORS: Final[dict[str, Editor]] = {
+    f"{name}.yaml": name for name in ("policies", "manifests", "nodes")
+}
+_LINE: Final = re.compile(
+    r"(?P<file>[a-z]+\.yaml):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)", re.DOTALL
+)
+_NAMESPACE: Final = "default"
+# Labels that do not tell one pool from another.
+_OF_EACH_NODE: Final = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
+
+
+class Texts(NamedTuple):
+    """What the editors have: YAML."""
+
+    policies: str
+    manifests: str
+    nodes: str
+
+    @classmethod
+    def read(cls, body: bytes | bytearray) -> Texts:
+        """Parse a JSON object with the texts. Raises ValueError."""
+        given = orjson.loads(body)
+        known = given if isinstance(given, dict) else {}
+        texts = [each for name in cls._fields if isinstance(each := known.get(name), str)]
+        if len(texts) < len(cls._fields):
+            raise ValueError(f"want an object with texts: {', '.join(cls._fields)}")
+        return cls(*texts)
+
+
+class Mark(NamedTuple):
+    """A finding at a place in an editor. Lines and columns count from 1."""
+
+    editor: Editor
+    line: int
+    column: int
+    severity: Severity
+    text: str
+
+
+class Square(NamedTuple):
+    """A node in the picture. why: the condition that keeps the pods away; empty if it admits
+    them."""
+
+    name: str
+    why: str
+
+
+class Pool(NamedTuple):
+    """Nodes with the same labels and taints. more: of those that are not shown, how many admit the
+    pods, and how many do not."""
+
+    title: str
+    squares: Sequence[Square]
+    admitted: int
+    total: int
+    more: tuple[int, int]
+
+
+class Group(NamedTuple):
+    """Pods of one object with equal decisions. diff: lines of their template, before and after."""
+
+    subject: str
+    word: str
+    verdict: str
+    nodes: str
+    result: PodsResult
+    diff: Sequence[str]
+    pools: Sequence[Pool]
+
+
+class Answer(NamedTuple):
+    """What is shown. more: how many groups are not. test: the same question as a PolicyTest."""
+
+    marks: Sequence[Mark]
+    notes: Sequence[str]
+    groups: Sequence[Group]
+    more: int = 0
+    test: str = ""
+
+
+def answer(texts: Texts) -> Answer:
+    """Return what happens to the pods of the manifests, and every finding about the texts."""
+    now = datetime.now(UTC)
+    notes: list[str] = []
+    problems: list[str] = []
+    node_objects = list(objects_in("nodes.yaml", texts.nodes.encode(), problems))
+    nodes = nodes_among(node_objects, problems)
+    known = nodes if texts.nodes.strip() else None
+    documents = policy_documents.parse({"policies.yaml": texts.policies.encode()})
+    judged = judge_set(documents, now=now, nodes=known)
+    marks = [
+        Mark("policies", each.line, each.column, each.severity, each.text)
+        for each in condensed(judged.findings)
+    ]
+    objects = list(objects_in("manifests.yaml", texts.manifests.encode(), problems))
+    groups: list[Group] = []
+    found: list[Replicas] = []
+    if judged.policies and not any(each.is_fault for each in judged.findings):
+        world = with_nodes(unread_world(judged.policies), known)
+        offline = offline_of(world, objects, problems, _NAMESPACE)
+        found = decisions(offline, problems)
+        notes += [*offline.describe_unknown("the manifests"), *unknown_facts(found)]
+        classes = judged.policies.classes.values()
+        groups = [_group(each, nodes, classes) for each in found[:MOST_SHOWN]]
+    else:
+        notes.append("A set with these errors is not served: correct them to see the pods.")
+    for line in dict.fromkeys(problems):
+        if mark := _mark(line):
+            marks.append(mark)
+        else:
+            notes.append(line)
+    test = _policy_test(found[:MOST_SHOWN], node_objects) if found else ""
+    return Answer(marks, notes, groups, max(0, len(found) - MOST_SHOWN), test)
+
+
+def _policy_test(found: Sequence[Replicas], nodes: Sequence[Object]) -> str:
+    """Return the pods and what happens to them as a PolicyTest, for a file beside the policies."""
+    document: dict[str, Any] = {
+        "apiVersion": "fairlead.dev/v1alpha1",
+        "kind": "PolicyTest",
+        "policies": ["policies.yaml"],
+    }
+    if nodes:
+        document["nodes"] = [_node_of_test(each.value) for each in nodes]
+    document["tests"] = [_case(each) for each in found]
+    return yaml_text(document)
+
+
+def _node_of_test(node: JsonObject) -> JsonObject:
+    found = {
+        "name": node["metadata"]["name"],
+        "labels": node["metadata"].get("labels"),
+        "taints": (node.get("spec") or {}).get("taints"),
+        "allocatable": (node.get("status") or {}).get("allocatable"),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _case(replicas: Replicas) -> JsonObject:
+    result, arrival = result_of(replicas), replicas.arrival
+    metadata = arrival.pod.get("metadata") or {}
+    labels = {
+        key: value for key, value in (metadata.get("labels") or {}).items() if value != UNKNOWN
+    }
+    expected: JsonObject = {"result": result.result}
+    if result.result in WITH_REASON:
+        expected["reason"] = result.reason
+    expected["policies"] = [each.name for each in result.policies if each.answer == "applies"]
+    last = result.nodes and (result.nodes.after or result.nodes.before)
+    if last and result.result not in WITHOUT_PLACEMENT:
+        expected["runsOn"] = last.admitted
+    case = {
+        "name": replicas.subject,
+        "namespace": arrival.namespace,
+        "namespaceLabels": dict(arrival.namespace_labels),
+        "now": arrival.now and arrival.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "user": arrival.user,
+        "pod": {"metadata": {**metadata, "labels": labels}, "spec": arrival.pod.get("spec")},
+        "expect": expected,
+    }
+    return {key: value for key, value in case.items() if value}
+
+
+def _mark(line: str) -> Mark | None:
+    """Return the mark of a line about a file: `manifests.yaml:3:5: Job/a: spec: …`."""
+    found = _LINE.fullmatch(line)
+    editor = found and _EDITORS.get(found["file"])
+    if not (found and editor):
+        return None
+    return Mark(editor, int(found["line"]), int(found["column"]), "error", found["text"])
+
+
+def _group(replicas: Replicas, nodes: Sequence[Node], classes: Iterable[CapacityClass]) -> Group:
+    result = result_of(replicas)
+    surveys = replicas.evaluation.nodes
+    last = result.nodes and (result.nodes.after or result.nodes.before)
+    return Group(
+        subject=replicas.subject,
+        word="refused" if result.refusals else str(result.result),
+        verdict=click.unstyle(verdict(replicas)),
+        nodes=click.unstyle(nodes_text(surveys)) if surveys else "",
+        result=result,
+        diff=list(diff_lines(replicas)),
+        pools=list(_pools(nodes, last, list(classes))) if last else (),
+    )
+
+
+def _pools(
+    nodes: Sequence[Node], survey: SurveyResult, classes: Sequence[CapacityClass]
+) -> Iterator[Pool]:
+    """Yield the nodes in pools, and which of them admit the pods."""
+    why = {name: shut.condition for shut in survey.shut for name in shut.nodes}
+    pools: dict[str, list[Square]] = {}
+    for node in nodes:
+        square = Square(node.name, why.get(node.name, ""))
+        pools.setdefault(_title(node, classes), []).append(square)
+    for title, squares in pools.items():
+        shown, rest = squares[:MOST_SHOWN], squares[MOST_SHOWN:]
+        open_rest = sum(not each.why for each in rest)
+        admitted = sum(not each.why for each in squares)
+        yield Pool(title, shown, admitted, len(squares), (open_rest, len(rest) - open_rest))
+
+
+def _title(node: Node, classes: Sequence[CapacityClass]) -> str:
+    """Return what nodes of one pool have in common: classes, and labels and taints of no class."""
+    own = [each for each in classes if node_affinity.holds(each.inside, node.labels, node.name)]
+    known = set(_OF_EACH_NODE).union(*(each.keys for each in own))
+    labels = [f"{key}={node.labels[key]}" for key in sorted(node.labels.keys() - known)]
+    taints = [
+        f"taint {taint_text(taint)}"
+        for taint in node.taints
+        if not any(taint in each.taints for each in own)
+    ]
+    cordon = ["cordoned"] if node.unschedulable else []
+    names = [each.name for each in own]
+    return ", ".join([*names, *labels, *taints, *cordon]) or "no labels"

@@ -1,0 +1,139 @@
+// Asks for an answer after each change, and keeps the texts in the address.
+"use strict";
+
+const names = ["policies", "manifests", "nodes"];
+const pause = 120;
+const editors = {};
+const answer = document.getElementById("answer");
+const told = document.getElementById("told");
+let test = "";
+let timer, asking = false, again = false;
+
+async function packed(texts) {
+  const stream = new Blob([JSON.stringify(texts)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  let binary = "";
+  for (const each of bytes) binary += String.fromCharCode(each);
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+async function unpacked(text) {
+  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  const stream = new Blob([Uint8Array.from(binary, (each) => each.charCodeAt(0))]).stream();
+  return JSON.parse(await new Response(stream.pipeThrough(new DecompressionStream("deflate-raw"))).text());
+}
+
+const texts = () => Object.fromEntries(names.map((name) => [name, editors[name].text]));
+
+function say(text) {
+  const line = document.createElement("p");
+  line.className = "error";
+  line.textContent = text;
+  answer.replaceChildren(line);
+}
+
+async function ask() {
+  if (asking) {
+    again = true;
+    return;
+  }
+  asking = true;
+  answer.setAttribute("aria-busy", "true");
+  const asked = texts();
+  try {
+    const response = await fetch("/playground/answer", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(asked),
+    });
+    if (response.headers.get("content-type")?.startsWith("application/json")) {
+      const found = await response.json();
+      if (found.error) {
+        say(found.error);
+      } else {
+        show(found);
+      }
+    } else {
+      say(await response.text());
+    }
+    history.replaceState(null, "", `#${await packed(asked)}`);
+  } catch (error) {
+    say(`fairlead ui does not answer: ${error.message}`);
+  }
+  answer.removeAttribute("aria-busy");
+  asking = false;
+  if (again) {
+    again = false;
+    ask();
+  }
+}
+
+function show(found) {
+  // What a person opened or closed stays so.
+  const before = new Map([...answer.querySelectorAll("details")].map((each) => [each.dataset.subject, each.open]));
+  answer.innerHTML = found.html;
+  test = found.test;
+  for (const each of answer.querySelectorAll("details")) {
+    each.open = before.get(each.dataset.subject) ?? each.open;
+  }
+  for (const name of names) editors[name].mark(found.marks.filter((each) => each.editor === name));
+}
+
+function changed() {
+  clearTimeout(timer);
+  timer = setTimeout(ask, pause);
+}
+
+answer.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-editor]");
+  if (!link) return;
+  event.preventDefault();
+  const area = document.getElementById(link.dataset.editor);
+  const details = area.closest("details");
+  if (details) details.open = true;
+  editors[link.dataset.editor].goTo(Number(link.dataset.line));
+});
+
+async function copyLink() {
+  const address = `${location.origin}/playground#${await packed(texts())}`;
+  await navigator.clipboard.writeText(address);
+  told.textContent = "Copied. It has all texts; who opens it needs a page of their own.";
+}
+
+async function copyTest() {
+  if (!test) {
+    told.textContent = "There are no pods to test.";
+    return;
+  }
+  await navigator.clipboard.writeText(test);
+  told.textContent = "Copied. Save it as policies.test.yaml beside policies.yaml, and run fairlead test.";
+}
+
+async function restore() {
+  if (location.hash.length < 2) return;
+  try {
+    const found = await unpacked(location.hash.slice(1));
+    for (const name of names) editors[name].text = String(found[name] ?? "");
+    const details = document.getElementById("nodes").closest("details");
+    details.open = details.open || editors.nodes.text.trim() !== "";
+  } catch {
+    told.textContent = "The address has no texts that can be read.";
+  }
+}
+
+async function begin() {
+  const schema = await (await fetch("/schema.json")).json();
+  for (const name of names) {
+    editors[name] = window.fairleadEditor.mount(document.getElementById(name), {
+      schema: name === "policies" ? schema : null,
+      changed,
+    });
+  }
+  await restore();
+  document.getElementById("test").addEventListener("click", copyTest);
+  document.getElementById("link").addEventListener("click", copyLink);
+  window.addEventListener("hashchange", async () => { await restore(); ask(); });
+  ask();
+}
+
+begin();

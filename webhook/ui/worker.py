@@ -1,0 +1,85 @@
+"""Work that may take too long, in a process that can be ended."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import resource
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+_Question = TypeVar("_Question")
+_Answer = TypeVar("_Answer")
+# A fork of a process with threads may wait for ever.
+_CONTEXT: Final = multiprocessing.get_context("spawn")
+_MEMORY: Final = 2 * 1024**3
+_STARTING: Final = 30.0
+
+
+class TooMuch(Exception):
+    """The work took too long, or needed too much memory."""
+
+
+class Worker(Generic[_Question, _Answer]):
+    """Calls a function of a module in another process, one call at a time.
+
+    The process is ended if a call takes longer than `seconds`; the next call starts another.
+    """
+
+    def __init__(self, function: Callable[[_Question], _Answer], seconds: float) -> None:
+        self._function = function
+        self._seconds = seconds
+        self._turn = asyncio.Lock()
+        self._process: BaseProcess | None = None
+        self._connection: Connection[Any, Any] | None = None
+
+    async def ask(self, question: _Question) -> _Answer:
+        """Return the function's answer. Raises TooMuch."""
+        async with self._turn:
+            return await asyncio.to_thread(self._ask, question)
+
+    def _ask(self, question: _Question) -> _Answer:
+        connection = self._started()
+        with suppress(EOFError, OSError):
+            connection.send(question)
+            if connection.poll(self._seconds):
+                answer: _Answer = connection.recv()
+                return answer
+        self.end()
+        raise TooMuch
+
+    def _started(self) -> Connection[Any, Any]:
+        if self._connection and self._process and self._process.is_alive():
+            return self._connection
+        near, far = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_serve, args=(far, self._function), daemon=True)
+        self._process.start()
+        far.close()
+        self._connection = near
+        with suppress(EOFError, OSError):
+            if near.poll(_STARTING) and near.recv() is None:
+                return near
+        self.end()
+        raise TooMuch
+
+    def end(self) -> None:
+        """End the process."""
+        if self._process:
+            self._process.kill()
+            self._process.join()
+        if self._connection:
+            self._connection.close()
+        self._process = self._connection = None
+
+
+def _serve(connection: Connection[Any, Any], function: Callable[[Any], Any]) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    connection.send(None)
+    with suppress(EOFError, KeyboardInterrupt, OSError):
+        while True:
+            connection.send(function(connection.recv()))
