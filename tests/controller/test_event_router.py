@@ -65,8 +65,12 @@ async def test_a_changed_run_is_looked_at_at_once() -> None:
         assert await stage.taken() == ["lab/mnist"]
 
 
-async def test_after_a_quiet_time_a_pods_event_is_handled_at_once() -> None:
-    """A failure is not waited for."""
+@pytest.mark.parametrize("pause_per_pod", [module.PAUSE_PER_POD, 1000])
+async def test_after_the_longest_pause_a_pods_event_is_handled_at_once(
+    monkeypatch: pytest.MonkeyPatch, pause_per_pod: float
+) -> None:
+    """A failure is not waited for, however many pods the run has."""
+    monkeypatch.setattr(module, "PAUSE_PER_POD", pause_per_pod)
     stage = Stage()
     await stage.begin_with_a_run()
     stage.now += module.LONGEST_PAUSE
@@ -150,14 +154,3 @@ async def test_a_node_that_changes_is_a_reason_to_look_at_the_runs_that_have_pod
     await stage.taken()
     heard("spot-0")
     assert await stage.taken() == []
-
-
-async def test_a_large_run_is_looked_at_every_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many pods it has: the next look waits for no more."""
-    monkeypatch.setattr(module, "PAUSE_PER_POD", 1000)
-
-    stage = Stage()
-    await stage.begin_with_a_run()
-    stage.now += module.LONGEST_PAUSE
-    stage.pod(0)
-    assert await stage.taken() == ["lab/mnist"]
