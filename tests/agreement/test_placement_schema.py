@@ -54,7 +54,6 @@ def placements(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def pod(placement: PlacementModel) -> dict[str, Any]:
-    """A pod with this placement."""
     spec = placement.model_dump(by_alias=True, exclude_none=True)
     metadata = {name: spec.pop(name) for name in ("labels", "annotations") if name in spec}
     return {

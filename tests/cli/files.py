@@ -63,7 +63,6 @@ class Files:
         self.write("nodes.yaml", NODES)
 
     def write(self, name: str, text: str) -> Path:
-        """Write a file."""
         path = self.folder / name
         path.write_text(text)
         return path

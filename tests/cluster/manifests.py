@@ -99,7 +99,6 @@ def workload(kind: str, name: str, pods: Json | None = None, **fields: object) -
 
 
 def job_spec() -> Json:
-    """The spec of a Job of one pod."""
     return {"template": template(restartPolicy="Never")}
 
 

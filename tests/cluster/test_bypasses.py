@@ -107,7 +107,6 @@ def space_of_author(new_namespace: NewNamespace, **labels: str) -> Space:
 
 
 def create(space: Space, manifest: Json) -> CompletedProcess[str]:
-    """The author creates it."""
     return space.kubectl.run("create", "-f", "-", *AUTHOR, stdin=json.dumps(manifest))
 
 
@@ -120,7 +119,6 @@ def created(space: Space, manifest: Json) -> Json:
 
 
 def spot_node(space: Space) -> str:
-    """The name of some spot node."""
     listed = space.kubectl.json("get", "nodes", "-l", f"{SPOT}=true")["items"]
     name: str = listed[0]["metadata"]["name"]
     return name

@@ -95,7 +95,6 @@ def admission_configuration(folder: Path, port: int) -> Path:
 
 
 def credentials(pair: Pair) -> dict[str, str]:
-    """A pair as a kubeconfig holds it."""
     return {
         "client-certificate-data": base64.b64encode(pair.certificate).decode(),
         "client-key-data": base64.b64encode(pair.private_key).decode(),

@@ -36,7 +36,6 @@ CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigura
 
 
 def create(space: Space, manifest: Json, *options: str) -> CompletedProcess[str]:
-    """`kubectl create` it."""
     return space.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
 
 

@@ -41,13 +41,11 @@ def kubectl(
 
 
 def text(kind: str, name: str, **spec: Any) -> str:
-    """A document for kubectl."""
     document = an_object(names.API_VERSION, kind, name)
     return "---\n" + yaml.safe_dump({**document, "spec": spec})
 
 
 def policy(name: str, **spec: Any) -> str:
-    """A policy's document."""
     return text(names.POLICY_KIND, name, **spec)
 
 
@@ -57,7 +55,6 @@ def setting(of: str, name: str = "setting") -> str:
 
 
 def pool(value: str) -> Json:
-    """A placement in a pool."""
     return {"nodeSelector": {"pool": value}}
 
 

@@ -67,7 +67,6 @@ class Loss:
 
     @property
     def node(self) -> str:
-        """The node that it lost."""
         name: str = self.before["worker-1"]["spec"]["nodeName"]
         return name
 
@@ -79,7 +78,6 @@ class Loss:
         return found[0] if found else {}
 
     def counts(self) -> tuple[int, int]:
-        """Failures and disruptions."""
         worker = self.live.role("worker")
         return worker["failed"], worker["disruptions"]
 

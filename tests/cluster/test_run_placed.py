@@ -108,7 +108,6 @@ def played(space: Space, run: Json) -> dict[str, Json]:
 
 
 def main(pod: Json) -> Json:
-    """The main container."""
     container: Json = pod["spec"]["containers"][0]
     return container
 

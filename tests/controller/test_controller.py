@@ -41,7 +41,6 @@ class Stage:
 
 @asynccontextmanager
 async def leading(stage: Stage) -> AsyncIterator[None]:
-    """Lead within the block."""
     task = asyncio.create_task(stage.controller.lead())
     try:
         async with asyncio.timeout(120):

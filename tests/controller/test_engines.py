@@ -134,7 +134,6 @@ async def watched_kind(stage: Stage) -> Watched:
 
 
 async def watched_with_pod(stage: Stage) -> Watched:
-    """A kind with one object and one pod of it."""
     watched = await watched_kind(stage)
     watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(engine_object())}, "7")  # type: ignore[dict-item]
     put_pod(watched, engine_pod("mnist-worker-1"))

@@ -15,7 +15,6 @@ def pod(index: int, run_uid: str = UID) -> OwnedPod:
 
 
 def service() -> Json:
-    """The run's Service."""
     return {"metadata": raw_pod(0)["metadata"], "spec": {"selector": {"a": "b"}}}
 
 

@@ -31,12 +31,10 @@ spec: {nodes: [{labels: {pool: spot}}]}
 
 
 def at(name: str) -> Key:
-    """The key of a class."""
     return key_of(names.CLASS_KIND, name)
 
 
 def stored(*objects: Json) -> dict[Key, Json]:
-    """Objects as a cluster has them."""
     return in_order(objects)
 
 

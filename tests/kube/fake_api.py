@@ -147,7 +147,6 @@ def _authority() -> str:
 
 
 def write_kubeconfig(folder: Path, server: str, **user: Any) -> Path:
-    """A kubeconfig for `server` with the fields of one user."""
     cluster = {"server": server}
     if server.startswith("http:"):
         cluster["certificate-authority-data"] = _authority()

@@ -78,7 +78,6 @@ def labels(marks: Sequence[Mark]) -> dict[str, str]:
 
 
 def carries(pod: dict[str, str], mark: Mark) -> bool:
-    """Whether the pod has the mark."""
     return mark.key in pod and mark.value in (None, pod[mark.key])
 
 

@@ -54,7 +54,6 @@ def test_a_quoted_merge_key_and_one_as_value_are_text() -> None:
 
 
 def value_of(text: str) -> object:
-    """The only document of a text."""
     [document] = values(text)
     return document
 

@@ -38,7 +38,6 @@ WORKERS_ON_SPOT = CLASS + policy(
 
 
 def case(expect: str, pod: str = WORKER, more: str = "") -> str:
-    """A document with one test."""
     body = f"- name: it\n  pod: {pod}\n  expect: {expect}\n"
     if more:
         body += f"  {more}\n"

@@ -111,7 +111,6 @@ class Engine:
                 self.observed = replace(self.observed, object=None, pods=())
 
     def object(self, **changes: Any) -> Engine:
-        """The object changes."""
         assert self.observed.object is not None
         self.observed = replace(self.observed, object=self.observed.object._replace(**changes))
         return self
@@ -134,7 +133,6 @@ class Engine:
         return self
 
     def goes(self, name: str) -> Engine:
-        """A pod is deleted."""
         pods = {pod.name: pod for pod in self.observed.pods}
         pod = pods.pop(name)
         gone = (*self.observed.gone, pod)
@@ -147,39 +145,32 @@ class Engine:
         return self.pod(name, phase="Failed", ready=False, exit=end)
 
     def runs(self) -> Engine:
-        """All pods run."""
         self.look()
         for name in ("master-0", "worker-0", "worker-1"):
             self.pod(name)
         return self.look()
 
     def later(self, seconds: float) -> Engine:
-        """Time goes by."""
         self.now += timedelta(seconds=seconds)
         return self.look()
 
     def spec(self, **fields: Any) -> Engine:
-        """The Run is edited."""
         spec = self.run.spec.model_copy(update=fields)
         self.run = self.run.model_copy(update={"spec": spec})
         return self.look()
 
     @property
     def status(self) -> RunStatus:
-        """As written."""
         return self.run.status
 
     def role(self, role: str = "worker") -> RoleStatus:
-        """As written."""
         return self.status.replicas[role]
 
     @property
     def phase(self) -> str:
-        """As written."""
         return self.run.status.phase
 
     def condition(self, kind: str) -> Condition:
-        """As written."""
         return next(each for each in self.status.conditions if each.type == kind)
 
 
