@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster.accounts import account
 from tests.cluster.live_runs import CONTAINER, SOON, create_run
-from tests.cluster.manifests import Json, pod
+from tests.cluster.manifests import Json, pod, policy_text
 from tests.cluster.spaces import Space
 from tests.control_planes import clear_namespace
 from tests.fast_yaml import load_yaml
@@ -28,12 +28,7 @@ pytest_plugins = ["tests.cluster.run_fixtures"]
 ACCOUNT = "talker"
 # In a variable, an argument, an annotation: what authors write in spite of all advice.
 TOLD = "told-in-a-template-8f3a"
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: arch}
-spec: {requirements: {nodeSelector: {kubernetes.io/arch: amd64}}}
-"""
+POLICIES = policy_text("arch", "requirements: {nodeSelector: {kubernetes.io/arch: amd64}}")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.live_runs import ALONE, TEMPLATE, LiveRun, create_run
+from tests.cluster.manifests import policy_text
 from tests.cluster.spaces import Json, Space
 from tests.control_planes import StartControlPlane
 from tests.wording import mentions
@@ -46,14 +47,9 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     "kube-controller-manager": ("--node-monitor-grace-period=15s", "--node-monitor-period=1s"),
 }
 # A webhook is there for what the controller says in annotations.
-NO_POLICY = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: of-nothing}
-spec:
-  match: {namespaces: [nowhere]}
-  overrides: {nodeSelector: {a: b}}
-"""
+NO_POLICY = policy_text(
+    "of-nothing", "match: {namespaces: [nowhere]}", "overrides: {nodeSelector: {a: b}}"
+)
 # PodGC waits for 40 s after a Node is gone, and looks every 20.
 PATIENT = 180.0
 

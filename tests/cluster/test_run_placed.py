@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.live_runs import LiveRun
-from tests.cluster.manifests import SPOT, SPOT_CLASS
+from tests.cluster.manifests import SPOT, SPOT_CLASS, policy_text
 from tests.cluster.spaces import Json, NewNamespace, Space, stamp
 from tests.fast_yaml import load_yaml
 from webhook.sandbox.control_plane import ControlPlane
@@ -26,28 +26,21 @@ pytestmark = pytest.mark.usefixtures("running", "more_nodes")
 FILES = Path(__file__).parent / "files"
 POLICIES = (
     SPOT_CLASS
-    + """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: workers-on-spot}
-spec:
-  match: {roles: [worker], namespaceSelector: {matchLabels: {test: mnist}}}
-  overrides: {capacity: [{class: spot, mode: Constrain}]}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: leaders-on-demand}
-spec:
-  match: {roles: [master, ps], namespaceSelector: {matchLabels: {test: mnist}}}
-  overrides: {capacity: [{class: spot, mode: Prevent}]}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: gpus}
-spec:
-  match: {resources: [nvidia.com/gpu], namespaceSelector: {matchLabels: {test: mnist}}}
-  defaults: {tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]}
-"""
+    + policy_text(
+        "workers-on-spot",
+        "match: {roles: [worker], namespaceSelector: {matchLabels: {test: mnist}}}",
+        "overrides: {capacity: [{class: spot, mode: Constrain}]}",
+    )
+    + policy_text(
+        "leaders-on-demand",
+        "match: {roles: [master, ps], namespaceSelector: {matchLabels: {test: mnist}}}",
+        "overrides: {capacity: [{class: spot, mode: Prevent}]}",
+    )
+    + policy_text(
+        "gpus",
+        "match: {resources: [nvidia.com/gpu], namespaceSelector: {matchLabels: {test: mnist}}}",
+        "defaults: {tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]}",
+    )
 )
 GPU = "nvidia.com/gpu"
 BIG = {"cpu": "64", "memory": "128Gi", "pods": "100"}
