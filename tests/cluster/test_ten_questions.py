@@ -37,27 +37,31 @@ CONFIGURATION = (
 POLICY_OBJECTS = f"/apis/{names.API_VERSION}/{names.PLACEMENT_POLICIES}"
 # Other tests' namespaces, which may still be going away, are none of these policies' business.
 POLICIES = (
-    WORKERS_ON_SPOT
-    + policy_text(
-        "fast-queue",
-        "priority: 10",
-        "match: {roles: [worker, ps]}",
-        "overrides: {labels: {queue: fast}, annotations: {example.com/queue: fast}}",
+    (
+        WORKERS_ON_SPOT
+        + policy_text(
+            "fast-queue",
+            "priority: 10",
+            "match: {roles: [worker, ps]}",
+            "overrides: {labels: {queue: fast}, annotations: {example.com/queue: fast}}",
+        )
+        + policy_text(
+            "slow-queue",
+            "match: {roles: [worker]}",
+            "overrides: {annotations: {example.com/queue: slow}}",
+        )
+        + policy_text(
+            "notebooks-stay",
+            "match: {kinds: [notebook]}",
+            "overrides: {capacity: [{class: spot, mode: Prevent}]}",
+        )
+        + policy_text(
+            "dask-pool", "match: {frameworks: [dask]}", "overrides: {nodeSelector: {pool: dask}}"
+        )
     )
-    + policy_text(
-        "slow-queue",
-        "match: {roles: [worker]}",
-        "overrides: {annotations: {example.com/queue: slow}}",
-    )
-    + policy_text(
-        "notebooks-stay",
-        "match: {kinds: [notebook]}",
-        "overrides: {capacity: [{class: spot, mode: Prevent}]}",
-    )
-    + policy_text(
-        "dask-pool", "match: {frameworks: [dask]}", "overrides: {nodeSelector: {pool: dask}}"
-    )
-).replace("match: {", 'match: {namespaces: ["research-*"], ')
+    .replace("match: {", 'match: {namespaces: ["research-*"], ')
+    .removesuffix("---")
+)
 # The branch that is to be merged: parameter servers go to spot nodes as well.
 BRANCH = POLICIES.replace(
     "roles: [worker]}\n  overrides: {capacity",
