@@ -44,7 +44,7 @@ def test_the_owner_of_a_rejected_pod_gets_an_event(wording: Wording) -> None:
 def test_an_admitted_pod_causes_no_event() -> None:
     """Nor one that is rejected only under Audit."""
     assert told(owned(JOB)) == []
-    audited = POOL.replace("spec:\n", "spec:\n  enforcement: Audit\n")
+    audited = POOL.replace("spec: {", "spec: {enforcement: Audit, ")
     assert told(owned(JOB, **ELSEWHERE), audited) == []
     assert told(owned(JOB), SPOT) == []
 
