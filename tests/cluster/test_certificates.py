@@ -199,7 +199,13 @@ def test_secrets_of_any_type_are_healed_where_they_are(site: Site, kind: str) ->
 def test_an_immutable_secret_is_reported_with_the_cure(site: Site) -> None:
     """Only a person may delete it; then it is made again."""
     site.write(site.installation.serving, {}, immutable=True)
-    asyncio.run(says(site, "delete it"))
+
+    async def until_reported() -> None:
+        async with site.keeper() as keeper:
+            while "delete it" not in keeper.reason:
+                await keeper.take_step()
+
+    asyncio.run(until_reported())
     site.delete(site.installation.serving)
     site.settle()
     site.is_sound()
@@ -234,10 +240,3 @@ def watched_until_steady(site: Site) -> None:
             await site.until_steady(site.keeper_of(client, client), check)
 
     asyncio.run(work())
-
-
-async def says(site: Site, said: str) -> None:
-    """A keeper goes on trying, and says why it does not get on."""
-    async with site.keeper() as keeper:
-        while said not in keeper.reason:
-            await keeper.take_step()

@@ -100,7 +100,8 @@ def said(
             for program in ("talking-webhook", "talking-controller")
         )
         keys = [ssh["ssh-privatekey"], kept[names.SERVING_SECRET]["tls.key"]]
-        keys += [each for each in kept[names.AUTHORITY_SECRET].values() if is_key(each)]
+        authority = kept[names.AUTHORITY_SECRET].values()
+        keys += [each for each in authority if b"PRIVATE KEY" in base64.b64decode(each)]
         material = {"the token of the controller": token, "what a template says": TOLD}
         for at, key in enumerate(keys):
             lines = base64.b64decode(key).decode().splitlines()
@@ -122,11 +123,6 @@ def secrets(space: Space) -> dict[str, dict[str, str]]:
     """What the space's Secrets hold, in base64."""
     items = space.items("secrets")
     return {each["metadata"]["name"]: each.get("data", {}) for each in items}
-
-
-def is_key(text: str) -> bool:
-    """Whether what a Secret holds is a private key."""
-    return b"PRIVATE KEY" in base64.b64decode(text)
 
 
 def administrator(space: Space, folder: Path) -> tuple[Path, str]:

@@ -167,7 +167,8 @@ def losses(space: Space) -> Mapping[tuple[str, str], Loss]:
             tainted(loss, names.TAINT_OUT_OF_SERVICE, "NoExecute")
         elif story == "back":
             loss.live.until("it is one disruption", partial(is_one_disruption, loss))
-            comes_back(loss)
+            space.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
+            loss.live.until("the node is ready", partial(is_ready, loss))
     return found
 
 
@@ -212,13 +213,6 @@ def is_ready(loss: Loss) -> bool:
 def is_one_disruption(loss: Loss) -> bool:
     """Whether a disruption is charged, and no failure."""
     return loss.counts() == (0, 1)
-
-
-def comes_back(loss: Loss) -> None:
-    """The node's kubelet is there again."""
-    space = loss.live.space
-    space.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
-    loss.live.until("the node is ready", partial(is_ready, loss))
 
 
 def says_ready(loss: Loss) -> bool:

@@ -94,12 +94,6 @@ def written() -> Json:
     return run
 
 
-def played(space: Space, run: Json) -> dict[str, Json]:
-    """Create the run; its pods once all of them run."""
-    space.create(run)
-    return LiveRun(space, "mnist").until_running(*REPLICAS)
-
-
 def main(pod: Json) -> Json:
     container: Json = pod["spec"]["containers"][0]
     return container
@@ -114,7 +108,8 @@ def mnist_space(run_space: Space, new_namespace: NewNamespace) -> Space:  # noqa
 @pytest.mark.parametrize("make", [written, converted])
 def test_each_replica_has_its_resources_and_its_place(mnist_space: Space, make: Any) -> None:
     """Masters and servers land on demand, workers on spot: the real scheduler puts them there."""
-    pods = played(mnist_space, make())
+    mnist_space.create(make())
+    pods = LiveRun(mnist_space, "mnist").until_running(*REPLICAS)
     nodes = mnist_space.items("nodes")
     spot = {node["metadata"]["name"] for node in nodes if SPOT in node["metadata"]["labels"]}
     for name, pod in pods.items():

@@ -46,23 +46,13 @@ def arrival(
     return Arrival(pod, namespace, {})
 
 
-def compared(
-    old: Sequence[str],
-    new: Sequence[str],
-    pod: Arrival,
-    nodes: Sequence[Node] | None = None,
-) -> Difference | Same:
-    """What becomes of the pod otherwise."""
-    return compared_sets((policies(*old), policies(*new)), pod, nodes)
-
-
 def compared_sets(
     sets: tuple[PolicySet, PolicySet],
     pod: Arrival,
     nodes: Sequence[Node] | None = None,
     cluster: Cluster = CLUSTER,
 ) -> Difference | Same:
-    """The same, of sets that are read, at the time of the arrival."""
+    """What becomes of the pod otherwise, at the time of the arrival."""
     namespaces = {pod.namespace: pod.namespace_labels}
     old, new = (
         World(each, cluster, namespaces, pod.now, None, None, UNREAD, nodes, None, None).evaluate(
@@ -80,6 +70,6 @@ def different(
     nodes: Sequence[Node] | None = None,
 ) -> Difference:
     """The same, of a pod of which something else becomes."""
-    found = compared(old, new, pod, nodes)
+    found = compared_sets((policies(*old), policies(*new)), pod, nodes)
     assert isinstance(found, Difference), found
     return found

@@ -25,12 +25,6 @@ def host_of(kubeconfig: Path | None, environ: dict[str, str]) -> str:
     return str(configuration.host)
 
 
-def service_account(folder: Path) -> Path:
-    (folder / "token").write_text(SECRET + "\n")
-    (folder / "ca.crt").write_text("a certificate\n")
-    return folder
-
-
 def test_the_kubeconfig_that_is_named_wins(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     named = write_kubeconfig(tmp_path, "http://127.0.0.1:1")
@@ -48,8 +42,9 @@ def test_kubeconfig_may_list_several_files(tmp_path: Path) -> None:
 def test_a_pod_takes_its_service_account(tmp_path: Path) -> None:
     """Without a kubeconfig, address from the environment, trust and token from the mount."""
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
-    mount = service_account(tmp_path)
-    configuration = asyncio.run(load(None, environ=environ, service_account=mount))
+    (tmp_path / "token").write_text(SECRET + "\n")
+    (tmp_path / "ca.crt").write_text("a certificate\n")
+    configuration = asyncio.run(load(None, environ=environ, service_account=tmp_path))
     assert configuration.host == "https://[fd00::1]:443"
     assert configuration.ssl_ca_cert == str(tmp_path / "ca.crt")
 

@@ -77,10 +77,6 @@ def labels(marks: Sequence[Mark]) -> dict[str, str]:
     return {mark.key: mark.value or "some" for mark in marks}
 
 
-def carries(pod: dict[str, str], mark: Mark) -> bool:
-    return mark.key in pod and mark.value in (None, pod[mark.key])
-
-
 def check(entries: Sequence[Json], sources: Sequence[str], pod: dict[str, str]) -> None:
     """The pod is sent once if a chosen source, or its namespace, marks it, and else not at all."""
     marks = [
@@ -89,7 +85,7 @@ def check(entries: Sequence[Json], sources: Sequence[str], pod: dict[str, str]) 
         for mark in source.marks
         if source.name in (*DEFAULT_SOURCES, *sources) and not mark.namespace
     ]
-    marked = any(carries(pod, mark) for mark in marks)
+    marked = any(mark.key in pod and mark.value in (None, pod[mark.key]) for mark in marks)
     plain = {"kubernetes.io/metadata.name": "team"}
     whole = {**plain, "fairlead.dev/place": "all"}
     own = {**whole, "kubernetes.io/metadata.name": "fairlead-system"}

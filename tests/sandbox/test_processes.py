@@ -28,12 +28,6 @@ def sleeper(directory: Path) -> list[str]:
     return ["/usr/bin/tail", "-f", str(directory / "empty")]
 
 
-def gone(pid: int, directory: Path) -> bool:
-    """Whether the process ends, for which it has a minute."""
-    eventually("the process ends", lambda: not alive(pid, directory))
-    return True
-
-
 def test_another_command_can_end_what_one_has_started(tmp_path: Path) -> None:
     """The process ids lie in the directory, so `down` needs nothing from `up`."""
     process = Process("sleeper", sleeper(tmp_path), tmp_path)
@@ -90,7 +84,7 @@ def test_a_group_dies_when_its_starter_is_killed(tmp_path: Path) -> None:
         pid = int(starter.stdout.readline())
         assert alive(pid, tmp_path)
         starter.kill()
-    assert gone(pid, tmp_path)
+    eventually("the process ends", lambda: not alive(pid, tmp_path))
 
 
 # Ports for two processes that each take twenty: they meet all the time, and some may be in use.
