@@ -20,17 +20,11 @@ if TYPE_CHECKING:
 
 # Fields that name objects of the cluster, or that are no fields of a pod.
 APART = ("capacity", "patchStrategy", "priorityClassName", "runtimeClassName", "split")
-
-
-def everything() -> dict[str, Any]:
-    """One placement with every field that a pod has."""
-    documents = load_all_yaml(EVERYTHING)
-    spec = next(each["spec"] for each in documents if each["kind"] == names.POLICY_KIND)
-    whole = spec["defaults"] | spec["overrides"] | spec["requirements"] | {"nodeName": "n1"}
-    return {field: value for field, value in whole.items() if field not in APART}
-
-
-PLACEMENT = everything()
+DOCUMENTS = load_all_yaml(EVERYTHING)
+SPEC = next(each["spec"] for each in DOCUMENTS if each["kind"] == names.POLICY_KIND)
+WHOLE = SPEC["defaults"] | SPEC["overrides"] | SPEC["requirements"] | {"nodeName": "n1"}
+# One placement with every field that a pod has.
+PLACEMENT = {field: value for field, value in WHOLE.items() if field not in APART}
 VALUES: st.SearchStrategy[Any] = (
     st.just(GONE)
     | st.sampled_from(["", "a", "A", "a b", "-8", "8", "8.5", "a/b", "A.b/c", "x" * 64, "x" * 254])

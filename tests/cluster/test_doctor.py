@@ -210,14 +210,7 @@ def head() -> Json:
 
 def told(site: Site, check: str) -> list[str]:
     """What one check says."""
-    (found,) = told_by(site, check)
-    return found
-
-
-def told_by(site: Site, *checks: str) -> list[list[str]]:
-    """What each of these checks says, all of one document."""
-    findings = site.findings(*(option for check in checks for option in ("--check", check)))
-    return [[each["what"] for each in findings if each["check"] == check] for check in checks]
+    return [each["what"] for each in site.findings("--check", check) if each["check"] == check]
 
 
 GUIDES = ROOT / "docs" / "guides"
