@@ -29,7 +29,6 @@ metadata: {name: spot}
 spec: {nodes: [{labels: {lifecycle: spot}}]}
 """
 SPOT_TAINT = {"key": SPOT, "operator": "Equal", "value": "true", "effect": "NoSchedule"}
-ZONE = "topology.kubernetes.io/zone"
 
 
 def policy_text(name: str, *spec: str) -> str:

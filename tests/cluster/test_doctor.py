@@ -22,7 +22,6 @@ from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
-from tests.objects import an_object
 from tests.server.serving import get
 from tests.wording import line_with, mentions
 from webhook import names
@@ -35,13 +34,6 @@ from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
-SETTING: Json = an_object(
-    names.API_VERSION,
-    names.POLICY_KIND,
-    "setting",
-    {"overrides": {"capacity": [{"class": "none", "mode": "Constrain"}]}},
-)
-SERVER_NAME = "fairlead-webhook.fairlead-system.svc"
 LEASE = ("--lease-namespace", NAMESPACE)
 
 
@@ -201,16 +193,6 @@ def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     said = site.run("doctor", "--check", "unplaced pods", "--kubeconfig", str(kubeconfig)).stdout
     mentions(said.splitlines()[0], "unknown unplaced pods: could not read")
     assert not any("there is no" in each for each in found)
-
-
-def head() -> Json:
-    """What the webhook configuration is."""
-    return an_object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "fairlead")
-
-
-def told(site: Site, check: str) -> list[str]:
-    """What one check says."""
-    return [each["what"] for each in site.findings("--check", check) if each["check"] == check]
 
 
 GUIDES = ROOT / "docs" / "guides"

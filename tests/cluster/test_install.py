@@ -44,12 +44,6 @@ metadata: {name: mine}
 spec:
   defaults: {nodeSelector: {pool: mine}}
 """
-SETTING = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: setting, labels: {team: a}}
-spec: {priority: 3, overrides: {capacity: [{class: spot, mode: Constrain}]}}
-"""
 RESOURCES = (names.RUNS, *names.POLICY_RESOURCES.values())
 PATCHED = json.dumps({"spec": {"defaults": {"nodeSelector": {"pool": "theirs"}}}})
 

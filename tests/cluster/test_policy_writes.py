@@ -19,7 +19,6 @@ from webhook.sandbox.kubectl import Kubectl
 
 pytest_plugins = ["tests.cluster.policy_fixtures"]
 
-Json = dict[str, Any]
 REFUSED = 'admission webhook "policies.fairlead.dev" denied the request: fairlead: '
 
 
@@ -52,10 +51,6 @@ def policy(name: str, **spec: Any) -> str:
 def setting(of: str, name: str = "setting") -> str:
     """A policy that prefers a class."""
     return policy(name, overrides={"capacity": [{"class": of, "mode": "Prefer"}]})
-
-
-def pool(value: str) -> Json:
-    return {"nodeSelector": {"pool": value}}
 
 
 SPOT = text(names.CLASS_KIND, "spot", nodes=[{"labels": {"lifecycle": "spot"}}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tests.policy_tests.writing import CLASS
 from webhook import names
@@ -16,14 +15,7 @@ from webhook.placement.nodes import Node
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 
-Json = dict[str, Any]
 CLUSTER = Cluster()
-TAINT: Any = {"key": "spot", "value": "true", "effect": "NoSchedule"}
-NODES = (
-    Node("spot-1", {"pool": "spot"}, [TAINT]),
-    Node("spot-2", {"pool": "spot"}, [TAINT]),
-    Node("steady-1", {"pool": "steady"}, []),
-)
 
 
 def policies(*texts: str) -> PolicySet:

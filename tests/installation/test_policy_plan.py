@@ -16,18 +16,6 @@ from webhook.installation.policy_plan import GIVEN, SHIPPED, check, is_still, ma
 Json = dict[str, Any]
 SHIPS = [capacity_class("spot"), capacity_class("on-demand", complementOf="spot")]
 OURS = [marked(each, SHIPPED) for each in SHIPS]
-POLICY = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: mine}
-spec: {overrides: {capacity: [{class: spot, mode: Constrain}]}}
-"""
-SPOT = """
-apiVersion: fairlead.dev/v1alpha1
-kind: CapacityClass
-metadata: {name: spot}
-spec: {nodes: [{labels: {pool: spot}}]}
-"""
 
 
 def at(name: str) -> Key:

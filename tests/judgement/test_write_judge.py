@@ -213,7 +213,6 @@ def test_what_would_reject_every_pod_is_refused(wording: Wording) -> None:
     mentions(line, "no node can meet lifecycle Lt 0", "no label is a negative number")
 
 
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 BELOW: Json = {"key": "lifecycle", "operator": "Lt", "values": ["0"]}
 LESS_THAN_NONE: Json = {"affinity": required_affinity({"matchExpressions": [BELOW]})}
 

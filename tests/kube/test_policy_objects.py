@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 POLICIES, CLASSES = f"{GROUP}/placementpolicies", f"{GROUP}/capacityclasses"
 EXCEPTIONS = f"{GROUP}/placementexceptions"
-SOURCES = f"{GROUP}/runsources"
 POOL = {"defaults": {"nodeSelector": {"pool": "a"}}}
 FILE = b"""
 apiVersion: fairlead.dev/v1alpha1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,6 @@ from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.sources import SOURCES
 from webhook.sources.marks import Mark
 
-Kustomize = Callable[[Path], tuple[Json, ...]]
 NAMES = tuple(source.name for source in OTHERS)
 MARKS = [mark for source in SOURCES for mark in source.marks if not mark.namespace]
 CONFIGURATION = "MutatingWebhookConfiguration"
