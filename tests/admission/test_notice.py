@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from tests.admission.reviews import POOL, SPOT, Json, Webhook, pod, policy_set, 
 from tests.wording import Wording, mentions
 from webhook.admission.decision import Decision
 from webhook.admission.notice import NO_NODE, REJECTED, Notice, Owner, of_no_node, owner_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u1", "controller": True}
 OWNER = Owner("batch/v1", "Job", "train", "u1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, reject, settings
@@ -14,9 +14,7 @@ from tests.fast_yaml import load_all_yaml
 from tests.policy.examples import EVERYTHING, GONE, changed, places
 from webhook import names
 from webhook.placement.schema.placement import PlacementModel
-
-if TYPE_CHECKING:
-    from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.control_plane import ControlPlane
 
 # Fields that name objects of the cluster, or that are no fields of a pod.
 APART = ("capacity", "patchStrategy", "priorityClassName", "runtimeClassName", "split")

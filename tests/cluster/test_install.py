@@ -7,10 +7,11 @@ import base64
 import json
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
+from starlette.types import Receive, Scope, Send
 
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.paths import path
@@ -32,9 +33,6 @@ from webhook.kube.client import connect
 from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 Json = dict[str, Any]
 POLICY = """

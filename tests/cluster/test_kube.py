@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -25,13 +27,8 @@ from webhook.kube.config import load
 from webhook.kube.namespaces import PATH, labels_of
 from webhook.kube.reflector import Reflector
 from webhook.kube.transport import JSON
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-    from pathlib import Path
-
-    from webhook.sandbox.control_plane import ControlPlane
-    from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tests.cluster.manifests import workload
+from tests.cluster.spaces import Json
 from tests.objects import an_object
 from tests.run.runs import a_run, containers, spec_of
 from webhook import names
@@ -13,10 +12,7 @@ from webhook.controller.owned_objects import DEPLOYMENT, SERVICE, Objects
 from webhook.kube.client import connect
 from webhook.kube.rate_limit import TokenBucket
 from webhook.kube.writer import Writer
-
-if TYPE_CHECKING:
-    from tests.cluster.spaces import Json
-    from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.control_plane import ControlPlane
 
 CLOSED: Json = an_object(
     "v1",

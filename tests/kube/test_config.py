@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from tests.kube.fake_api import write_kubeconfig
 from tests.wording import Wording, mentions
 from webhook.errors import ClusterError
 from webhook.kube.config import default_namespace, load
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECRET = "s3cret-token-of-nobody"
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +16,6 @@ from webhook.errors import SandboxError
 from webhook.sandbox import processes
 from webhook.sandbox.api import wait_until
 from webhook.sandbox.processes import Lifeline, Process, alive, end_recorded, free_ports, recorded
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def sleeper(directory: Path) -> list[str]:
