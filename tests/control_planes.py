@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import sys
 import uuid
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final, Protocol
+from pathlib import Path
+from typing import Final, Protocol
 
 import pytest
 
@@ -21,10 +23,6 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.progress import Lines
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
 
 class StartControlPlane(Protocol):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.fast_yaml import load_yaml
 from webhook.identity import Identity, identify
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Pods as each system really labels them, with the identity that they are read as.
 PODS: list[dict[str, Any]] = load_yaml(

@@ -119,7 +119,6 @@ PAGES: Final = {"commands": commands, "metrics": metrics, "scenarios": scenarios
 
 
 def main() -> None:
-    """Write the pages."""
     for name, make in PAGES.items():
         (FOLDER / f"{name}.md").write_text(make())
 

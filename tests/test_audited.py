@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
@@ -20,7 +19,6 @@ from webhook.audited import (
 )
 from webhook.server.webhook_metrics import Metrics
 
-Json = dict[str, Any]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 REFUSED = "policy strict: requirements.labels[team]: must be 'y'; the pod has 'z'"
 ENFORCED = "policy real: requirements.nodeSelector[pool]: policy strict requires otherwise"

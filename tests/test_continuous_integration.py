@@ -174,7 +174,6 @@ RELEASE_STEPS: list[dict[str, Any]] = RELEASE["jobs"]["release"]["steps"]
 def run_release_step(
     name: str, folder: Path, settings: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Run a step of the release in a folder."""
     (step,) = (each for each in RELEASE_STEPS if each.get("name") == name)
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],

@@ -88,7 +88,6 @@ def arrival(given: Json, now: str | None = None) -> Arrival:
 
 
 def patched(pod: Json, decision: Decision) -> Json:
-    """The pod with the patch applied."""
     result: Json = jsonpatch.apply_patch(copy.deepcopy(pod), list(decision.patch))
     return result
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,7 +16,6 @@ from webhook.interception import DEFAULT_SOURCES, select_sources, webhooks
 from webhook.run.backends.engines import created_objects
 from webhook.sources import SOURCES
 
-Json = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 CLASSES = sorted(
     path

@@ -48,12 +48,10 @@ class Block(NamedTuple):
 
 
 def kinds(text: str) -> set[str]:
-    """The kinds of the documents in a text."""
     return {str(document.get("kind")) for document in load_all_yaml(text)}
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """The fenced blocks of a page."""
     policies = ""
     for language, text in FENCED.findall(page.read_text()):
         if language == "yaml" and "PlacementPolicy" in kinds(text):

@@ -21,7 +21,6 @@ from webhook.interception import (
 )
 from webhook.sources import SOURCES
 
-Json = dict[str, Any]
 NAME = "kubernetes.io/metadata.name"
 # Sources with a mark that has a value, with several marks, and with one.
 SOME = ("fairlead", "nuclio", "mlrun", "polyaxon", "namespace")

@@ -38,7 +38,6 @@ def patched(before: Json, patch: Json) -> Json:
 
 
 def disabled(until: datetime = LATER) -> Json:
-    """It, disabled."""
     return patched(configuration(), suspend(configuration(), until))
 
 
@@ -51,14 +50,12 @@ def annotated(key: str, value: str | None) -> Json:
 
 
 def suspension(found: Json) -> Suspension:
-    """What is read of it."""
     seen = parse_suspension(found)
     assert seen
     return seen
 
 
 def rules_of(found: Json) -> list[list[Json]]:
-    """The rules of each entry."""
     return [entry["rules"] for entry in found["webhooks"]]
 
 

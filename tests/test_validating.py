@@ -12,7 +12,6 @@ Json = dict[str, Any]
 
 
 def entry(name: str, **options: Any) -> Json:
-    """The entry of this name."""
     found: Json = next(e for e in validating.webhooks(**options) if e["name"] == name)
     return found
 

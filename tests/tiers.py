@@ -93,7 +93,6 @@ def tier_of(path: Path) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --tier."""
     parser.addoption(
         "--tier",
         metavar="NAMES",

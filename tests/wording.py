@@ -122,7 +122,6 @@ class _Dumper(yaml.SafeDumper):
     """Writes texts of several lines as blocks."""
 
     def represent_text(self, text: str) -> Any:
-        """Represent one text."""
         style = "|" if "\n" in text else None
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -147,7 +146,6 @@ _PASSED: Final = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to record."""
     if config.getoption("--update-golden"):
         if getattr(config.option, "numprocesses", None):
             raise pytest.UsageError("--update-golden wants -n 0: one process writes the files")

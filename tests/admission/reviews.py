@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.types import Message
 
+from tests.policy_tests.writing import policy
 from webhook import names
 from webhook.admission.app import admission_app
 from webhook.admission.arrival import DecisionInputs, NamespaceLabels, Objects
@@ -27,22 +28,15 @@ from webhook.server.webhook_metrics import Metrics
 
 Json = dict[str, Any]
 
-SPOT = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: spot-tolerated}
-spec:
-  match: {namespaces: ["ml-*"]}
-  overrides: {tolerations: [{key: spot, operator: Exists, effect: NoSchedule}]}
-"""
-POOL = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: pool-required}
-spec:
-  match: {namespaces: ["ml-*"]}
-  requirements: {nodeSelector: {pool: experiments}}
-"""
+SPOT = policy(
+    "spot-tolerated",
+    'match: {namespaces: ["ml-*"]}, '
+    "overrides: {tolerations: [{key: spot, operator: Exists, effect: NoSchedule}]}",
+)
+POOL = policy(
+    "pool-required",
+    'match: {namespaces: ["ml-*"]}, requirements: {nodeSelector: {pool: experiments}}',
+)
 SECRET = "hunter2-do-not-log"
 
 

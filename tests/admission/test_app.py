@@ -27,6 +27,7 @@ from tests.admission.reviews import (
     policy_set,
     review,
 )
+from tests.policy_tests.writing import policy
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.app import MAX_BODY_BYTES, Unread, read_body
@@ -123,14 +124,7 @@ def test_a_dry_run_is_decided_as_any_other() -> None:
 
 def test_the_default_priority_class_counts_as_unset() -> None:
     """The cluster's is nobody's word; one that the pod's author chose is."""
-    policies = policy_set(
-        """
-        apiVersion: fairlead.dev/v1alpha1
-        kind: PlacementPolicy
-        metadata: {name: important}
-        spec: {defaults: {priorityClassName: batch}}
-        """
-    )
+    policies = policy_set(policy("important", "defaults: {priorityClassName: batch}"))
     webhook = Webhook(policies, default_priority_class=lambda: "normal")
     for own, becomes in (("normal", "batch"), ("mine", "mine")):
         sent = pod(priorityClassName=own, priority=7)
@@ -142,14 +136,11 @@ def test_the_default_priority_class_counts_as_unset() -> None:
 def test_a_namespace_that_is_not_known_yet_is_asked_for() -> None:
     """And the policies that its labels select apply."""
     policies = policy_set(
-        """
-        apiVersion: fairlead.dev/v1alpha1
-        kind: PlacementPolicy
-        metadata: {name: batch}
-        spec:
-          match: {namespaceSelector: {matchLabels: {tier: batch}}}
-          defaults: {nodeSelector: {pool: batch}}
-        """
+        policy(
+            "batch",
+            "match: {namespaceSelector: {matchLabels: {tier: batch}}}, "
+            "defaults: {nodeSelector: {pool: batch}}",
+        )
     )
     webhook = Webhook(policies, namespaces=Asked({"ml-team": {"tier": "batch"}}))
     placed = jsonpatch.apply_patch(pod(), webhook.post(review()).patch)
@@ -362,14 +353,7 @@ def test_decisions_are_counted_by_result_and_policy() -> None:
     assert seconds == 3
 
 
-AUDIT = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: later}
-spec:
-  enforcement: Audit
-  requirements: {nodeSelector: {pool: experiments}}
-"""
+AUDIT = policy("later", "enforcement: Audit, requirements: {nodeSelector: {pool: experiments}}")
 
 
 @pytest.mark.parametrize(

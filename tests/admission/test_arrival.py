@@ -7,17 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from tests.admission.reviews import Json, Webhook, pod, policy_set, review
+from tests.policy_tests.writing import policy
 from tests.wording import mentions
 from webhook.errors import ClusterError
 from webhook.sources.marks import ObjectRef
 from webhook.sources.table import SourceTable
 
-LEADS = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: leads}
-spec: {match: {coordinator: true}, overrides: {labels: {leads: "yes"}}}
-"""
+LEADS = policy("leads", 'match: {coordinator: true}, overrides: {labels: {leads: "yes"}}')
 _PADDLE = "training.kubeflow.org"
 PADDLE = {
     f"{_PADDLE}/operator-name": "paddlejob-controller",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,6 @@ from webhook.admission.prospects import Prospects
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
 
-Json = dict[str, Any]
 SAID = "0 of 1 nodes: pool=experiments (policy pool-required)"
 OWNED = {
     "ownerReferences": [

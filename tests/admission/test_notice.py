@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from tests.admission.reviews import POOL, SPOT, Json, Webhook, pod, policy_set, 
 from tests.wording import Wording, mentions
 from webhook.admission.decision import Decision
 from webhook.admission.notice import NO_NODE, REJECTED, Notice, Owner, of_no_node, owner_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u1", "controller": True}
 OWNER = Owner("batch/v1", "Job", "train", "u1")
@@ -44,7 +42,7 @@ def test_the_owner_of_a_rejected_pod_gets_an_event(wording: Wording) -> None:
 def test_an_admitted_pod_causes_no_event() -> None:
     """Nor one that is rejected only under Audit."""
     assert told(owned(JOB)) == []
-    audited = POOL.replace("spec:\n", "spec:\n  enforcement: Audit\n")
+    audited = POOL.replace("spec: {", "spec: {enforcement: Audit, ")
     assert told(owned(JOB, **ELSEWHERE), audited) == []
     assert told(owned(JOB), SPOT) == []
 

@@ -10,6 +10,7 @@ import jsonpatch
 import pytest
 
 from tests.admission.reviews import POOL, SPOT, Known, Webhook, pod, policy_set, review
+from tests.policy_tests.writing import policy
 from webhook import names
 from webhook.admission.decision import Decision
 from webhook.admission.notice import Notice
@@ -18,22 +19,10 @@ from webhook.admission.stamp import SECONDS, Answers, FirstCall
 Json = dict[str, Any]
 KEY = b"key"
 
-SPOTLESS = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: spotless}
-spec:
-  defaults: {nodeSelector: {pool: spot}}
-"""
-STRICT = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: strict}
-spec:
-  enforcement: Audit
-  priority: 5
-  requirements: {nodeSelector: {pool: steady}}
-"""
+SPOTLESS = policy("spotless", "defaults: {nodeSelector: {pool: spot}}")
+STRICT = policy(
+    "strict", "enforcement: Audit, priority: 5, requirements: {nodeSelector: {pool: steady}}"
+)
 RELEASED = """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementException

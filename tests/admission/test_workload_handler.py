@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.admission.reviews import POOL, SECRET, Asked, Json, Known, policy_set, review
 from tests.examples import examples
 from tests.fuzz.mutations import Mutation, encoded, mutated, mutations
+from tests.policy_tests.writing import policy
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.arrival import DecisionInputs, NamespaceLabels
@@ -32,33 +33,20 @@ from webhook.sources.table import SourceTable
 from webhook.workloads.template import PodTemplate
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-WORKERS = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: workers-on-arm}
-spec:
-  match: {roles: [worker]}
-  requirements: {nodeSelector: {kubernetes.io/arch: arm64}}
-"""
-THIRD = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: third}
-spec:
-  match: {replicaIndexes: [2]}
-  requirements: {nodeSelector: {pool: experiments}}
-"""
+WORKERS = policy(
+    "workers-on-arm",
+    "match: {roles: [worker]}, requirements: {nodeSelector: {kubernetes.io/arch: arm64}}",
+)
+THIRD = policy(
+    "third", "match: {replicaIndexes: [2]}, requirements: {nodeSelector: {pool: experiments}}"
+)
 OFF_SPOT = """
 apiVersion: fairlead.dev/v1alpha1
 kind: CapacityClass
 metadata: {name: spot}
 spec: {nodes: [{labels: {spot: "true"}}]}
 ---
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: off-spot}
-spec: {overrides: {capacity: [{class: spot, mode: Prevent}]}}
-"""
+""" + policy("off-spot", "overrides: {capacity: [{class: spot, mode: Prevent}]}")
 REJECTED = ("nodeSelector[pool]", "'experiments'", "'other'")
 ELSEWHERE = {"nodeSelector": {"pool": "other"}}
 
@@ -471,12 +459,8 @@ RUNTIME = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/torch"
 
 
 def train_job(**spec: Any) -> Json:
-    return {
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": "train", "namespace": "ml-team"},
-        "spec": {"runtimeRef": {"name": "torch"}, **spec},
-    }
+    named = {"runtimeRef": {"name": "torch"}, **spec}
+    return workload("trainer.kubeflow.org/v1alpha1", "TrainJob", named)
 
 
 def runtime(made: Json) -> Json:
@@ -537,12 +521,7 @@ def test_a_runtime_of_the_namespace_is_read_there() -> None:
 
 def ray_job(**spec: Any) -> Json:
     cluster = {"headGroupSpec": {"template": template({})}}
-    return {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayJob",
-        "metadata": {"name": "train", "namespace": "ml-team"},
-        "spec": {"rayClusterSpec": cluster, **spec},
-    }
+    return workload("ray.io/v1", "RayJob", {"rayClusterSpec": cluster, **spec})
 
 
 def test_the_author_of_a_ray_job_learns_that_no_policy_reaches_its_submitter() -> None:

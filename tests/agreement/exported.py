@@ -66,7 +66,6 @@ def _wait_until_in_force(plane: ControlPlane, stamp: str, namespace: str, pod: J
 
 
 def withdraw(plane: ControlPlane, documents_: Sequence[Json]) -> None:
-    """Take the documents away."""
     for document in reversed(documents_):
         path = f"{_GROUP}/{_PLURALS[document['kind']]}"
         plane.api.call("DELETE", f"{path}/{document['metadata']['name']}")

@@ -33,6 +33,7 @@ from tests.laws.strategies import CLASSES, document
 from tests.marked_pods import PODS as MARKED
 from tests.marked_pods import training
 from tests.objects import required_affinity
+from tests.policy_tests.writing import policy
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
@@ -244,17 +245,9 @@ def test_exported_policies_do_with_pods_what_the_webhook_does(
         assert became[result], result
 
 
-READ = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: leads}
-spec: {match: {coordinator: true}, overrides: {annotations: {leads: "yes"}}}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: serves}
-spec: {match: {kinds: [service]}, overrides: {annotations: {serves: "yes"}}}
-"""
+READ = policy(
+    "leads", 'match: {coordinator: true}, overrides: {annotations: {leads: "yes"}}'
+) + policy("serves", 'match: {kinds: [service]}, overrides: {annotations: {serves: "yes"}}')
 
 
 def test_the_pods_of_every_system_are_read_as_the_webhook_reads_them(plane: ControlPlane) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, reject, settings
@@ -14,23 +14,15 @@ from tests.fast_yaml import load_all_yaml
 from tests.policy.examples import EVERYTHING, GONE, changed, places
 from webhook import names
 from webhook.placement.schema.placement import PlacementModel
-
-if TYPE_CHECKING:
-    from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.control_plane import ControlPlane
 
 # Fields that name objects of the cluster, or that are no fields of a pod.
 APART = ("capacity", "patchStrategy", "priorityClassName", "runtimeClassName", "split")
-
-
-def everything() -> dict[str, Any]:
-    """One placement with every field that a pod has."""
-    documents = load_all_yaml(EVERYTHING)
-    spec = next(each["spec"] for each in documents if each["kind"] == names.POLICY_KIND)
-    whole = spec["defaults"] | spec["overrides"] | spec["requirements"] | {"nodeName": "n1"}
-    return {field: value for field, value in whole.items() if field not in APART}
-
-
-PLACEMENT = everything()
+DOCUMENTS = load_all_yaml(EVERYTHING)
+SPEC = next(each["spec"] for each in DOCUMENTS if each["kind"] == names.POLICY_KIND)
+WHOLE = SPEC["defaults"] | SPEC["overrides"] | SPEC["requirements"] | {"nodeName": "n1"}
+# One placement with every field that a pod has.
+PLACEMENT = {field: value for field, value in WHOLE.items() if field not in APART}
 VALUES: st.SearchStrategy[Any] = (
     st.just(GONE)
     | st.sampled_from(["", "a", "A", "a b", "-8", "8", "8.5", "a/b", "A.b/c", "x" * 64, "x" * 254])
@@ -54,7 +46,6 @@ def placements(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def pod(placement: PlacementModel) -> dict[str, Any]:
-    """A pod with this placement."""
     spec = placement.model_dump(by_alias=True, exclude_none=True)
     metadata = {name: spec.pop(name) for name in ("labels", "annotations") if name in spec}
     return {

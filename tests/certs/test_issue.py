@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -16,9 +16,6 @@ from certs.authority import new_authority
 from certs.errors import CertificateError
 from certs.issue import Names, issue_server
 from certs.pair import Pair
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAMES = Names(

@@ -43,13 +43,6 @@ spec:
       replicas: 3
       template: {spec: {containers: [{name: tensorflow, image: tf}]}}
 """
-WEB = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {fairlead.dev/run: web}}
-spec:
-  template: {spec: {containers: [{name: web, image: web}]}}
-"""
 REJECTED = policy("amd64-only", "requirements: {nodeSelector: {arch: amd64}}")
 
 
@@ -63,7 +56,6 @@ class Files:
         self.write("nodes.yaml", NODES)
 
     def write(self, name: str, text: str) -> Path:
-        """Write a file."""
         path = self.folder / name
         path.write_text(text)
         return path

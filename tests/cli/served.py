@@ -115,7 +115,6 @@ class Served:
         return eventually(what, so, explain=self.readiness)
 
     def metrics(self) -> str:
-        """The exposition."""
         return get(self.health_port, "/metrics")[1].decode()
 
     def end(self) -> tuple[int, list[str]]:
@@ -138,7 +137,6 @@ def ask(
 
 
 def patch_of(body: bytes) -> list[Json]:
-    """The operations in an answer."""
     patch: list[Json] = json.loads(base64.b64decode(json.loads(body)["response"]["patch"]))
     return patch
 

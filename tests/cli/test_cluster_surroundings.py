@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,13 +12,8 @@ from tests.kube.fake_api import answer_of
 from tests.wording import Wording
 from webhook.cli.cluster_surroundings import read_classes, read_labels, read_world
 from webhook.errors import ClusterError
+from webhook.kube.client import Client
 from webhook.policy.load import load
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
-
-    from webhook.kube.client import Client
 
 Json = dict[str, Any]
 ML: Json = {"metadata": {"name": "ml", "labels": {"team": "vision"}}, "status": {}}

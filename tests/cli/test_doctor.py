@@ -18,7 +18,6 @@ OUTCOMES = (
 
 
 def plain(outcomes: tuple[Outcome, ...]) -> list[str]:
-    """Without colours."""
     return [click.unstyle(line) for line in lines(outcomes)]
 
 

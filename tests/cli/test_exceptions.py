@@ -17,7 +17,6 @@ from webhook.policy.match_model import Match
 
 
 def pod_that_passed(phase: str, stamp: str) -> dict[str, Any]:
-    """A pod as a list has it."""
     metadata = {"name": "p", "namespace": "n", "annotations": {names.PLACEMENT: stamp}}
     return {"metadata": metadata, "status": {"phase": phase}}
 

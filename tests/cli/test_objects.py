@@ -22,12 +22,6 @@ def read(folder: Path, text: str, name: str = "objects.yaml") -> list[Object]:
     return read_objects([file])
 
 
-def problems(folder: Path, text: str) -> list[str]:
-    with pytest.raises(UnreadableInput) as caught:
-        read(folder, text)
-    return [problem.removeprefix(f"{folder}/") for problem in caught.value.problems]
-
-
 def test_documents_and_lists_are_taken_apart(tmp_path: Path) -> None:
     """Documents of one file and items of a List are objects, in their order; empty ones are not."""
     text = """
@@ -109,7 +103,9 @@ def test_long_json_is_read_all_the_same(tmp_path: Path) -> None:
     found = read(tmp_path, text, "nodes.json")
     assert [each.name for each in found] == names
     assert found[7].place(("metadata",)) == f"{tmp_path}/nodes.json"
-    assert problems(tmp_path, text[:-1])[0].startswith("objects.yaml:2:1: not YAML")
+    with pytest.raises(UnreadableInput) as caught:
+        read(tmp_path, text[:-1])
+    assert caught.value.problems[0].startswith(f"{tmp_path}/objects.yaml:2:1: not YAML")
 
 
 LISTED = """

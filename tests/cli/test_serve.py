@@ -19,7 +19,6 @@ import pytest
 import webhook
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
-from certs.pair import Pair
 from tests.admission.reviews import pod, review
 from tests.cli.served import Served, ask, patch_of, pool_in, pool_policy, served
 from tests.eventually import eventually
@@ -179,14 +178,6 @@ def test_what_may_be_wrong_in_the_policies_is_logged(tmp_path: Path) -> None:
     assert any("warning" in message and "hostname" in message for message in messages)
 
 
-def issued(folder: Path, signer: Pair) -> None:
-    """Write a new certificate and its key into the folder, as a Secret's update does: the key
-    and the certificate are not there at the same instant."""
-    pair = issue_server(signer, "t", Names(addresses=("127.0.0.1",)), datetime.now(UTC))
-    (folder / "tls.key").write_bytes(pair.private_key)
-    (folder / "tls.crt").write_bytes(pair.certificate)
-
-
 def test_policies_with_a_fault_serve_and_an_alarm_counts_it(tmp_path: Path) -> None:
     """As a version before may have taken them: the log has each, and the metrics how many."""
     zones = [
@@ -229,7 +220,10 @@ def test_a_certificate_is_waited_for_and_followed(tmp_path: Path) -> None:
         status, conditions = server.readiness()
         assert (status, conditions["certificate"]["ready"]) == (503, False)
         for count in (1, 2):
-            issued(tmp_path, signer)
+            pair = issue_server(signer, "t", Names(addresses=("127.0.0.1",)), datetime.now(UTC))
+            # As a Secret's update does it: both are not there at the same instant.
+            (tmp_path / "tls.key").write_bytes(pair.private_key)
+            (tmp_path / "tls.crt").write_bytes(pair.certificate)
             server.line("certificate loaded", count)
             connection = server.connect(authority)
             connection.connect()

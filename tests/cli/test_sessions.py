@@ -81,7 +81,6 @@ def text_of(content: Any, files: dict[str, str]) -> str | None:
 
 
 def documents_of(policies: dict[str, Any]) -> str:
-    """The documents of policies, by name."""
     head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "PlacementPolicy"}
     found = [{**head, "metadata": {"name": name}, "spec": spec} for name, spec in policies.items()]
     return "\n---\n".join(map(json.dumps, found))
@@ -112,7 +111,6 @@ def printed(line: str, code: int) -> str:
 def test_commands_print_the_golden_transcript(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
-    """To the letter."""
     session = SESSIONS[name]
     assert session.keys() <= KEYS
     monkeypatch.chdir(tmp_path)

@@ -17,14 +17,12 @@ def made_of(spec: Json, labels: Mapping[str, str] = LABELS, **fields: object) ->
 
 
 def a_job(spec: Json, **fields: object) -> Json:
-    """A Job."""
     return an_object(
         "batch/v1", "Job", "job", {"template": made_of(spec, restartPolicy="Never"), **fields}
     )
 
 
 def indexed_job(spec: Json) -> Json:
-    """An Indexed Job of two pods."""
     return a_job(spec, completionMode="Indexed", completions=2, parallelism=2)
 
 
@@ -36,7 +34,6 @@ def cron_job(spec: Json) -> Json:
 
 
 def controlled(spec: Json) -> Json:
-    """A ReplicationController."""
     fields = {"selector": {"app": "app"}, "replicas": 2, "template": made_of(spec)}
     return an_object("v1", "ReplicationController", "controlled", fields)
 

@@ -50,7 +50,6 @@ class Installed:
         return Space(self.plane, self.kubectl, names.NAMESPACE)
 
     def space(self, name: str) -> Space:
-        """A new namespace."""
         self.plane.create_namespace(name)
         return Space(self.plane, self.kubectl.within(name), name)
 

@@ -76,12 +76,10 @@ class Site:
         return Serving.read(data_of(self.secret(self.installation.serving)))
 
     def secret(self, name: str) -> Json | None:
-        """A Secret as the API server has it."""
         found: Json | None = self.plane.api.get(self.installation.secret(name))
         return found
 
     def configuration(self) -> Json:
-        """The configuration of webhooks."""
         found: Json = self.plane.api.get(self.place.path)
         return found
 
@@ -111,7 +109,6 @@ class Site:
         )
 
     def unconfigure(self) -> None:
-        """Delete the configuration."""
         self.plane.api.call("DELETE", self.place.path)
 
     def write(self, name: str, data: Mapping[str, str], kind: str = "Opaque", **more: Any) -> None:
@@ -128,7 +125,6 @@ class Site:
         self._replace(self.installation.secret(name), secret)
 
     def delete(self, name: str) -> None:
-        """Delete a Secret."""
         self.plane.api.call("DELETE", self.installation.secret(name))
 
     def ask_to_rotate(self, name: str) -> None:
@@ -183,7 +179,6 @@ class Site:
             yield self.keeper_of(client, client)
 
     def keeper_of(self, client: Client, writes: Writes) -> Keeper:
-        """A keeper with this client."""
         return Keeper(
             Observer(client, self.installation, ask=self._ask),
             writes,

@@ -61,7 +61,6 @@ class LiveRun:
         return status
 
     def role(self, role: str) -> Json:
-        """The counts of one role."""
         counts: Json = self.status["replicas"][role]
         return counts
 
@@ -196,6 +195,5 @@ class LiveRun:
 
 
 def create_run(space: Space, name: str, **spec: Any) -> LiveRun:
-    """Create a run in the space."""
     space.create(run_manifest(name, **spec))
     return LiveRun(space, name)

@@ -29,7 +29,6 @@ metadata: {name: spot}
 spec: {nodes: [{labels: {lifecycle: spot}}]}
 """
 SPOT_TAINT = {"key": SPOT, "operator": "Equal", "value": "true", "effect": "NoSchedule"}
-ZONE = "topology.kubernetes.io/zone"
 
 
 def policy_text(name: str, *spec: str) -> str:
@@ -99,7 +98,6 @@ def workload(kind: str, name: str, pods: Json | None = None, **fields: object) -
 
 
 def job_spec() -> Json:
-    """The spec of a Job of one pod."""
     return {"template": template(restartPolicy="Never")}
 
 

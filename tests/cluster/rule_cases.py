@@ -58,17 +58,14 @@ def a_policy(**spec: Any) -> Json:
 
 
 def a_class(**spec: Any) -> Json:
-    """A capacity class."""
     return mine(names.CLASS_KIND, spec)
 
 
 def an_exception(**spec: Any) -> Json:
-    """An exception to the policy `mine`."""
     return mine(names.EXCEPTION_KIND, {**EXCEPTION, **spec})
 
 
 def mine(kind: str, spec: Mapping[str, Any], **metadata: Any) -> Json:
-    """An object of that kind, of the name `mine`."""
     return an_object(names.API_VERSION, kind, {"name": "mine", **metadata}, dict(spec))
 
 

@@ -121,7 +121,6 @@ class Space:
         self.plane.api.delete(self.path(resource, name) + query)
 
     def pods(self) -> list[Json]:
-        """The pods in the namespace."""
         return self.items("pods")
 
     def wait_for_pods(self, count: int) -> list[Json]:

@@ -19,6 +19,7 @@ from tests.cluster.manifests import (
     SPOT_TAINT,
     Json,
     pod,
+    policy_text,
     required_terms,
     template,
     workload,
@@ -38,56 +39,44 @@ pytestmark = pytest.mark.usefixtures("running")
 # Runs stay off spot nodes here, and are scheduled by the one scheduler that knows of quotas.
 POLICIES = (
     SPOT_CLASS
+    + policy_text(
+        "never-on-spot",
+        "match: {namespaceSelector: {matchLabels: {test: bypass}}}",
+        "overrides: {capacity: [{class: spot, mode: Prevent}]}",
+    )
+    + policy_text(
+        "amd64-only",
+        "match: {namespaceSelector: {matchLabels: {test: bypass}}}",
+        "requirements: {nodeSelector: {kubernetes.io/arch: amd64}}",
+    )
+    + policy_text(
+        "one-scheduler",
+        "match: {namespaceSelector: {matchLabels: {schedulers: one}}}",
+        "overrides: {schedulerName: default-scheduler}",
+    )
+    + policy_text(
+        "strictly-off-spot",
+        'match: {namespaceSelector: {matchLabels: {strict: "yes"}}}',
+        "overrides: {labels: {team: ml}}",
+        "requirements: {capacity: [{class: spot, mode: Prevent}]}",
+    )
+    + policy_text(
+        "linux-pool",
+        "match: {namespaceSelector: {matchLabels: {system: linux}}}",
+        "overrides: {nodeSelector: {kubernetes.io/os: linux}}",
+        "requirements: {nodeSelector: {kubernetes.io/arch: amd64}, labels: {team: ml}}",
+    )
     + """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: never-on-spot}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: bypass}}}
-  overrides: {capacity: [{class: spot, mode: Prevent}]}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: amd64-only}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: bypass}}}
-  requirements: {nodeSelector: {kubernetes.io/arch: amd64}}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: one-scheduler}
-spec:
-  match: {namespaceSelector: {matchLabels: {schedulers: one}}}
-  overrides: {schedulerName: default-scheduler}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: strictly-off-spot}
-spec:
-  match: {namespaceSelector: {matchLabels: {strict: "yes"}}}
-  overrides: {labels: {team: ml}}
-  requirements: {capacity: [{class: spot, mode: Prevent}]}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: linux-pool}
-spec:
-  match: {namespaceSelector: {matchLabels: {system: linux}}}
-  overrides: {nodeSelector: {kubernetes.io/os: linux}}
-  requirements: {nodeSelector: {kubernetes.io/arch: amd64}, labels: {team: ml}}
----
 apiVersion: fairlead.dev/v1alpha1
 kind: CapacityClass
 metadata: {name: not-spot}
 spec: {complementOf: spot}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: loosely-off-spot}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: overrides}}}
-  overrides: {capacity: [{class: spot, mode: Prevent}]}
-"""
+---"""
+    + policy_text(
+        "loosely-off-spot",
+        "match: {namespaceSelector: {matchLabels: {test: overrides}}}",
+        "overrides: {capacity: [{class: spot, mode: Prevent}]}",
+    )
 )
 OFF_SPOT = {"key": SPOT, "operator": "NotIn", "values": ["true"]}
 DAEMON_SETS = names.DAEMON_SET_CONTROLLER
@@ -107,7 +96,6 @@ def space_of_author(new_namespace: NewNamespace, **labels: str) -> Space:
 
 
 def create(space: Space, manifest: Json) -> CompletedProcess[str]:
-    """The author creates it."""
     return space.kubectl.run("create", "-f", "-", *AUTHOR, stdin=json.dumps(manifest))
 
 
@@ -120,7 +108,6 @@ def created(space: Space, manifest: Json) -> Json:
 
 
 def spot_node(space: Space) -> str:
-    """The name of some spot node."""
     listed = space.kubectl.json("get", "nodes", "-l", f"{SPOT}=true")["items"]
     name: str = listed[0]["metadata"]["name"]
     return name

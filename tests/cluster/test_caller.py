@@ -17,7 +17,7 @@ import pytest
 
 from certs.authority import new_authority
 from certs.pair import Pair
-from tests.cluster.manifests import pod
+from tests.cluster.manifests import pod, policy_text
 from tests.cluster.spaces import is_stamped
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
@@ -30,12 +30,7 @@ from webhook.sandbox.processes import free_ports
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 AUTHORITY = new_authority("Callers", datetime.now(UTC))
-POLICY = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: arch}
-spec: {defaults: {nodeSelector: {kubernetes.io/arch: amd64}}}
-"""
+POLICY = policy_text("arch", "defaults: {nodeSelector: {kubernetes.io/arch: amd64}}")
 # One server, reached by three addresses: for each the API server has other credentials.
 RIGHT, WRONG, NONE = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 
@@ -95,7 +90,6 @@ def admission_configuration(folder: Path, port: int) -> Path:
 
 
 def credentials(pair: Pair) -> dict[str, str]:
-    """A pair as a kubeconfig holds it."""
     return {
         "client-certificate-data": base64.b64encode(pair.certificate).decode(),
         "client-key-data": base64.b64encode(pair.private_key).decode(),

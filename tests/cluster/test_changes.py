@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from tests.cluster.manifests import pod
+from tests.cluster.manifests import pod, policy_text
 from tests.cluster.spaces import NewNamespace, Space, stamp
 from tests.control_planes import clear_namespace
 from tests.eventually import eventually
@@ -16,14 +16,11 @@ from webhook.sandbox.kubectl import Kubectl
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")
 
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: batch}
-spec:
-  match: {namespaceSelector: {matchLabels: {tier: batch}}}
-  defaults: {nodeSelector: {cloud.google.com/gke-nodepool: on-demand}}
-"""
+POLICIES = policy_text(
+    "batch",
+    "match: {namespaceSelector: {matchLabels: {tier: batch}}}",
+    "defaults: {nodeSelector: {cloud.google.com/gke-nodepool: on-demand}}",
+)
 POOL = {"cloud.google.com/gke-nodepool": "on-demand"}
 
 

@@ -100,11 +100,7 @@ def test_a_pod_of_the_run_before_is_not_this_runs(run_space: Space) -> None:
     }
 
 
-def no_containers() -> Json:
-    return {"spec": {"containers": []}}
-
-
-@pytest.mark.parametrize("template", [no_containers(), {"spec": {}}])
+@pytest.mark.parametrize("template", [{"spec": {"containers": []}}, {"spec": {}}])
 def test_a_run_of_which_no_pods_can_be_made_says_why_and_is_over(
     run_space: Space, template: Any
 ) -> None:

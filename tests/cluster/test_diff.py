@@ -56,13 +56,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(space: Space, *arguments: str | Path) -> Any:
-    """What it says to programs."""
-    done = space.ask("diff", *arguments, "-o", "json")
-    assert done.exit_code == 1, done.output
-    return json.loads(done.stdout)
-
-
 def changes(found: Any) -> dict[str, tuple[str, list[str], int]]:
     """By object: what becomes of its pods otherwise, by which policies, and how many they are."""
     return {
@@ -108,7 +101,9 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(space: Space, fo
     )
     live = space.wait_for_pods(7)
     assert sum(map(is_stamped, live)) == 6
-    found = told(space, folder / "old.yaml", folder / "new.yaml")
+    done = space.ask("diff", folder / "old.yaml", folder / "new.yaml", "-o", "json")
+    assert done.exit_code == 1, done.output
+    found = json.loads(done.stdout)
     assert changes(found) == {
         "Deployment/train": ("moved", ["diff-training"], 2),
         "Run/mnist": ("moved", ["diff-training"], 3),

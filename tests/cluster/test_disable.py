@@ -26,7 +26,6 @@ from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 
 Json = dict[str, Any]
-CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
 DRY_RUN = f"{path('pods', namespace='default')}?dryRun=All"
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager")
 
@@ -67,11 +66,6 @@ def apply(site: Site, overlay: str) -> None:
 def placed(site: Site) -> bool:
     """Whether a pod of a run is, by dry run."""
     return is_stamped(site.plane.api.create(DRY_RUN, pod("probe")))
-
-
-def rules(site: Site) -> list[Any]:
-    """Those of each entry."""
-    return [each.get("rules") for each in site.configuration()["webhooks"]]
 
 
 def said(site: Site) -> Json:

@@ -22,7 +22,6 @@ from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
-from tests.objects import an_object
 from tests.server.serving import get
 from tests.wording import line_with, mentions
 from webhook import names
@@ -35,13 +34,6 @@ from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
-SETTING: Json = an_object(
-    names.API_VERSION,
-    names.POLICY_KIND,
-    "setting",
-    {"overrides": {"capacity": [{"class": "none", "mode": "Constrain"}]}},
-)
-SERVER_NAME = "fairlead-webhook.fairlead-system.svc"
 LEASE = ("--lease-namespace", NAMESPACE)
 
 
@@ -201,23 +193,6 @@ def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     said = site.run("doctor", "--check", "unplaced pods", "--kubeconfig", str(kubeconfig)).stdout
     mentions(said.splitlines()[0], "unknown unplaced pods: could not read")
     assert not any("there is no" in each for each in found)
-
-
-def head() -> Json:
-    """What the webhook configuration is."""
-    return an_object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "fairlead")
-
-
-def told(site: Site, check: str) -> list[str]:
-    """What one check says."""
-    (found,) = told_by(site, check)
-    return found
-
-
-def told_by(site: Site, *checks: str) -> list[list[str]]:
-    """What each of these checks says, all of one document."""
-    findings = site.findings(*(option for check in checks for option in ("--check", check)))
-    return [[each["what"] for each in findings if each["check"] == check] for check in checks]
 
 
 GUIDES = ROOT / "docs" / "guides"

@@ -111,7 +111,6 @@ def plane(start_module_plane: StartControlPlane, policy_folder: Path) -> Control
 
 @pytest.fixture(scope="module")
 def policy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The policies."""
     folder = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(POLICIES)
     return folder

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.every_kind import EVERY_KIND, a_job
-from tests.cluster.manifests import SPOT_CLASS, Json, spec, template, workload
+from tests.cluster.manifests import SPOT_CLASS, Json, policy_text, spec, template, workload
 from tests.cluster.spaces import NewNamespace, Space
 from tests.eventually import eventually
 from webhook import names
@@ -26,36 +26,27 @@ pytestmark = pytest.mark.usefixtures("running")
 
 POLICIES = (
     SPOT_CLASS
-    + """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: on-spot}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: foreseen}}}
-  exclude: [{replicaIndexes: [0]}]
-  overrides: {capacity: [{class: spot, mode: Constrain}]}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: the-first-stays}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: foreseen}}, replicaIndexes: [0]}
-  overrides: {capacity: [{class: spot, mode: Prevent}]}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: second-of-a-set}
-spec:
-  match: {podSelector: {matchLabels: {apps.kubernetes.io/pod-index: "1"}}}
-  defaults: {annotations: {which: second}}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: of-a-job}
-spec:
-  match: {podSelector: {matchExpressions: [{key: job-name, operator: Exists}]}}
-  defaults: {labels: {from: job}}
-"""
+    + policy_text(
+        "on-spot",
+        "match: {namespaceSelector: {matchLabels: {test: foreseen}}}",
+        "exclude: [{replicaIndexes: [0]}]",
+        "overrides: {capacity: [{class: spot, mode: Constrain}]}",
+    )
+    + policy_text(
+        "the-first-stays",
+        "match: {namespaceSelector: {matchLabels: {test: foreseen}}, replicaIndexes: [0]}",
+        "overrides: {capacity: [{class: spot, mode: Prevent}]}",
+    )
+    + policy_text(
+        "second-of-a-set",
+        'match: {podSelector: {matchLabels: {apps.kubernetes.io/pod-index: "1"}}}',
+        "defaults: {annotations: {which: second}}",
+    )
+    + policy_text(
+        "of-a-job",
+        "match: {podSelector: {matchExpressions: [{key: job-name, operator: Exists}]}}",
+        "defaults: {labels: {from: job}}",
+    )
 )
 VOLUMES = [{"name": "a"}, {"name": "b", "emptyDir": None}]
 WORKLOADS = {

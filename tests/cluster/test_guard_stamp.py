@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.cluster.guards import guarded, type_warnings
-from tests.cluster.manifests import Json, pod, workload
+from tests.cluster.manifests import Json, pod, policy_text, workload
 from tests.cluster.spaces import NewNamespace, Space, is_stamped
 from tests.eventually import eventually
 from tests.wording import mentions
@@ -25,18 +25,12 @@ from webhook.sandbox.processes import free_ports
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: arch}
-spec: {defaults: {nodeSelector: {kubernetes.io/arch: amd64}}}
-"""
+POLICIES = policy_text("arch", "defaults: {nodeSelector: {kubernetes.io/arch: amd64}}")
 NAME = "may-be-ignored"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 
 def create(space: Space, manifest: Json, *options: str) -> CompletedProcess[str]:
-    """`kubectl create` it."""
     return space.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
 
 

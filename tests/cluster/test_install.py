@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterable
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
+from starlette.types import Receive, Scope, Send
 
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.paths import path
@@ -34,9 +34,6 @@ from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
 Json = dict[str, Any]
 POLICY = """
 apiVersion: fairlead.dev/v1alpha1
@@ -44,12 +41,6 @@ kind: PlacementPolicy
 metadata: {name: mine}
 spec:
   defaults: {nodeSelector: {pool: mine}}
-"""
-SETTING = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: setting, labels: {team: a}}
-spec: {priority: 3, overrides: {capacity: [{class: spot, mode: Constrain}]}}
 """
 RESOURCES = (names.RUNS, *names.POLICY_RESOURCES.values())
 PATCHED = json.dumps({"spec": {"defaults": {"nodeSelector": {"pool": "theirs"}}}})
@@ -247,16 +238,6 @@ def test_uninstall_leaves_what_it_says(installed: Site) -> None:
     mentions(line, "nothing of Fairlead's")
 
 
-def parsed(manifests: str) -> Iterable[Json]:
-    """Read the objects of some YAML."""
-    return list(yaml.load_all(manifests, Loader=yaml.CSafeLoader))
-
-
-def listed(objects: Iterable[Json]) -> str:
-    """Write objects for `kubectl apply -f -`."""
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [*objects]})
-
-
 @pytest.mark.last
 def test_what_kubectl_applied_is_taken_over(site: Site) -> None:
     """Whoever began with kubectl can go on with install.
@@ -268,7 +249,9 @@ def test_what_kubectl_applied_is_taken_over(site: Site) -> None:
     site.kubectl.run("apply", "-f", "-", stdin=shown)
     # Their definitions are served a moment after they were applied.
     site.kubectl("wait", "--for=condition=Established", "crd", "--all")
-    policies = listed(each for each in parsed(shown) if each["apiVersion"] == names.API_VERSION)
+    every = yaml.load_all(shown, Loader=yaml.CSafeLoader)
+    items = [each for each in every if each["apiVersion"] == names.API_VERSION]
+    policies = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     eventually(
         "policies can be written",
         lambda: site.kubectl.run("apply", "-f", "-", stdin=policies).returncode == 0,

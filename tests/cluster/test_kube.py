@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -25,49 +27,40 @@ from webhook.kube.config import load
 from webhook.kube.namespaces import PATH, labels_of
 from webhook.kube.reflector import Reflector
 from webhook.kube.transport import JSON
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-    from pathlib import Path
-
-    from webhook.sandbox.control_plane import ControlPlane
-    from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
     return an_object("v1", "ConfigMap", {"name": name, "labels": {"made": "here"}}, data=data)
 
 
-def test_objects_are_created_read_patched_and_deleted(
+async def test_objects_are_created_read_patched_and_deleted(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """Each verb and each kind of patch does what the API server means by it."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-
-    async def run() -> None:
-        async with connect(control_plane.kubeconfig) as client:
-            await client.create(path, config_map("a", x="0"), query={"dryRun": "All"})
-            created = await client.create(path, config_map("a", x="1"))
-            assert created["metadata"]["uid"]
-            assert await client.get(f"{path}/a") == created
-            json_patch = [{"op": "replace", "path": "/data/x", "value": "2"}]
-            assert (await client.patch(f"{path}/a", json_patch, "json"))["data"] == {"x": "2"}
-            merge = {"data": {"x": None, "y": "3"}}
-            assert (await client.patch(f"{path}/a", merge, "merge"))["data"] == {"y": "3"}
-            label = {"metadata": {"labels": {"l": "4"}}}
-            patched = await client.patch(f"{path}/a", label, "strategic")
-            assert patched["metadata"]["labels"] == {"made": "here", "l": "4"}
-            mine = {"fieldManager": "test", "force": "true"}
-            applied = await client.patch(f"{path}/b", config_map("b", z="5"), "apply", query=mine)
-            assert applied["data"] == {"z": "5"}
-            await client.delete(f"{path}/a", {"preconditions": {"uid": created["metadata"]["uid"]}})
-            await client.delete(f"{path}/b")
-            left = await client.list(
-                path, lambda seen: seen["metadata"]["name"], query={"labelSelector": "made=here"}
-            )
-            assert left.items == []
-
-    asyncio.run(run())
+    async with connect(control_plane.kubeconfig) as client:
+        await client.create(path, config_map("a", x="0"), query={"dryRun": "All"})
+        created = await client.create(path, config_map("a", x="1"))
+        assert created["metadata"]["uid"]
+        assert await client.get(f"{path}/a") == created
+        json_patch = [{"op": "replace", "path": "/data/x", "value": "2"}]
+        assert (await client.patch(f"{path}/a", json_patch, "json"))["data"] == {"x": "2"}
+        merge = {"data": {"x": None, "y": "3"}}
+        assert (await client.patch(f"{path}/a", merge, "merge"))["data"] == {"y": "3"}
+        label = {"metadata": {"labels": {"l": "4"}}}
+        patched = await client.patch(f"{path}/a", label, "strategic")
+        assert patched["metadata"]["labels"] == {"made": "here", "l": "4"}
+        mine = {"fieldManager": "test", "force": "true"}
+        applied = await client.patch(f"{path}/b", config_map("b", z="5"), "apply", query=mine)
+        assert applied["data"] == {"z": "5"}
+        await client.delete(f"{path}/a", {"preconditions": {"uid": created["metadata"]["uid"]}})
+        await client.delete(f"{path}/b")
+        left = await client.list(
+            path, lambda seen: seen["metadata"]["name"], query={"labelSelector": "made=here"}
+        )
+        assert left.items == []
 
 
 def test_refusals_are_distinguished(control_plane: ControlPlane, namespace: str) -> None:
@@ -101,46 +94,43 @@ def test_refusals_are_distinguished(control_plane: ControlPlane, namespace: str)
     ]
 
 
-def test_pages_make_the_same_list_as_one_piece(control_plane: ControlPlane, namespace: str) -> None:
+async def test_pages_make_the_same_list_as_one_piece(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     """However small the pages."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-
-    async def run() -> None:
-        async with connect(control_plane.kubeconfig) as client:
-            for number in range(7):
-                await client.create(path, config_map(f"n{number}"))
-            selected = {"labelSelector": "made in (here, there)"}
-            lists = [
-                await client.list(
-                    path, lambda seen: seen["metadata"]["name"], query=selected, page_size=size
-                )
-                for size in (1, 3, 7, 500)
-            ]
-            names = [f"n{number}" for number in range(7)]
-            assert [one.items for one in lists] == [names] * 4
-            assert all(int(one.resource_version) > 0 for one in lists)
-
-    asyncio.run(run())
+    async with connect(control_plane.kubeconfig) as client:
+        for number in range(7):
+            await client.create(path, config_map(f"n{number}"))
+        selected = {"labelSelector": "made in (here, there)"}
+        lists = [
+            await client.list(
+                path, lambda seen: seen["metadata"]["name"], query=selected, page_size=size
+            )
+            for size in (1, 3, 7, 500)
+        ]
+        names = [f"n{number}" for number in range(7)]
+        assert [one.items for one in lists] == [names] * 4
+        assert all(int(one.resource_version) > 0 for one in lists)
 
 
-def test_a_certificate_of_another_authority_is_not_trusted(control_plane: ControlPlane) -> None:
+async def test_a_certificate_of_another_authority_is_not_trusted(
+    control_plane: ControlPlane,
+) -> None:
     """Nothing is sent to such a server, and the error says why."""
     other = control_plane.layout.credentials / "front-proxy-ca.crt"
 
-    async def run() -> None:
-        async def credentials() -> Any:
-            configuration = await load(control_plane.kubeconfig, environ={})
-            configuration.ssl_ca_cert = str(other)
-            return configuration
+    async def credentials() -> Any:
+        configuration = await load(control_plane.kubeconfig, environ={})
+        configuration.ssl_ca_cert = str(other)
+        return configuration
 
-        async with Client(credentials) as client:
-            with pytest.raises(ClusterError, match=r"certificate of .* not trusted"):
-                await client.get("/api/v1/namespaces")
-
-    asyncio.run(run())
+    async with Client(credentials) as client:
+        with pytest.raises(ClusterError, match=r"certificate of .* not trusted"):
+            await client.get("/api/v1/namespaces")
 
 
-def test_a_pod_s_own_token_is_used_and_its_rotation_noticed(
+async def test_a_pod_s_own_token_is_used_and_its_rotation_noticed(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     """With the mount of a real service account: forbidden, allowed by RBAC, expired, renewed."""
@@ -174,28 +164,25 @@ def test_a_pod_s_own_token_is_used_and_its_rotation_noticed(
             return False
         return True
 
-    async def run() -> None:
-        async with connect(control_plane.kubeconfig) as admin:
-            (tmp_path / "token").write_text(await token(admin))
-            pod = Client(lambda: load(None, environ=environ, service_account=tmp_path))
-            async with pod:
-                path = f"/api/v1/namespaces/{namespace}/configmaps"
-                with pytest.raises(ClusterError) as caught:
-                    await pod.get(path)
-                assert (caught.value.status, caught.value.reason) == (403, "Forbidden")
-                await admin.create(f"{roles}/roles", reader)
-                await admin.create(f"{roles}/rolebindings", binding)
-                # RBAC is read from caches too.
-                await eventually_async("the role counts", lambda: allowed(pod, path))
-                (tmp_path / "token").write_text("not.a.token")
-            async with pod:
-                with pytest.raises(ClusterError) as caught:
-                    await pod.get(path)
-                assert caught.value.status == 401
-                (tmp_path / "token").write_text(await token(admin))
+    async with connect(control_plane.kubeconfig) as admin:
+        (tmp_path / "token").write_text(await token(admin))
+        pod = Client(lambda: load(None, environ=environ, service_account=tmp_path))
+        async with pod:
+            path = f"/api/v1/namespaces/{namespace}/configmaps"
+            with pytest.raises(ClusterError) as caught:
                 await pod.get(path)
-
-    asyncio.run(run())
+            assert (caught.value.status, caught.value.reason) == (403, "Forbidden")
+            await admin.create(f"{roles}/roles", reader)
+            await admin.create(f"{roles}/rolebindings", binding)
+            # RBAC is read from caches too.
+            await eventually_async("the role counts", lambda: allowed(pod, path))
+            (tmp_path / "token").write_text("not.a.token")
+        async with pod:
+            with pytest.raises(ClusterError) as caught:
+                await pod.get(path)
+            assert caught.value.status == 401
+            (tmp_path / "token").write_text(await token(admin))
+            await pod.get(path)
 
 
 @asynccontextmanager
@@ -210,7 +197,7 @@ async def running(run: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
             await task
 
 
-def test_a_config_map_comes_without_data_whatever_its_managed_fields(
+async def test_a_config_map_comes_without_data_whatever_its_managed_fields(
     control_plane: ControlPlane, kubectl: Kubectl, namespace: str
 ) -> None:
     """In a list and in a watch; anybody may nest managedFields deeper than most parsers go."""
@@ -227,22 +214,19 @@ def test_a_config_map_comes_without_data_whatever_its_managed_fields(
         whole = json.dumps({**body(name), "apiVersion": "v1", "kind": "ConfigMap"})
         kubectl("create", "--raw", path, "-f", "-", stdin=whole.replace('"FIELDS"', fields))
 
-    async def run() -> None:
-        async with connect(control_plane.kubeconfig) as client:
-            cache: Cache[frozenset[str]] = Cache(frozenset)
-            reflector = Reflector(client, path, cache, metadata_only=True)
-            await asyncio.to_thread(create, "listed")
-            async with running(reflector.run):
-                await cache.wait_synced()
-                await asyncio.to_thread(create, "watched")
-                await until(lambda: cache.get(f"{namespace}/watched") is not None)
-                assert reflector.last_error is None
-            for name in ("listed", "watched"):
-                kept = cache.get(f"{namespace}/{name}")
-                assert kept is not None
-                assert kept <= {"kind", "apiVersion", "metadata"}
-
-    asyncio.run(run())
+    async with connect(control_plane.kubeconfig) as client:
+        cache: Cache[frozenset[str]] = Cache(frozenset)
+        reflector = Reflector(client, path, cache, metadata_only=True)
+        await asyncio.to_thread(create, "listed")
+        async with running(reflector.run):
+            await cache.wait_synced()
+            await asyncio.to_thread(create, "watched")
+            await until(lambda: cache.get(f"{namespace}/watched") is not None)
+            assert reflector.last_error is None
+        for name in ("listed", "watched"):
+            kept = cache.get(f"{namespace}/{name}")
+            assert kept is not None
+            assert kept <= {"kind", "apiVersion", "metadata"}
 
 
 class Recorded(Client):
@@ -268,24 +252,20 @@ class FiveSeconds(Random):
         return min(a, b, 5)
 
 
-def test_bookmarks_move_a_watch_that_sees_no_events(
+async def test_bookmarks_move_a_watch_that_sees_no_events(
     control_plane: ControlPlane,
 ) -> None:
     """The next watch begins where the collection is by then, and nothing is listed again."""
-
-    async def run() -> None:
-        async with Recorded(control_plane) as client:
-            cache = Cache(labels_of)
-            nothing = {"labelSelector": "no=such"}
-            reflector = Reflector(client, PATH, cache, query=nothing, random=FiveSeconds())
-            async with running(reflector.run):
-                await until(lambda: len(client.versions) == 1)
-                seen = await client.create(PATH, {"metadata": {"generateName": "unseen-"}})
-                last = int(seen["metadata"]["resourceVersion"])
-                assert client.versions[0] < last
-                # The watch after the next one, if the first was near its end by then.
-                await until(lambda: client.versions[-1] >= last)
-                assert reflector.lists == 1
-                assert dict(cache.items()) == {}
-
-    asyncio.run(run())
+    async with Recorded(control_plane) as client:
+        cache = Cache(labels_of)
+        nothing = {"labelSelector": "no=such"}
+        reflector = Reflector(client, PATH, cache, query=nothing, random=FiveSeconds())
+        async with running(reflector.run):
+            await until(lambda: len(client.versions) == 1)
+            seen = await client.create(PATH, {"metadata": {"generateName": "unseen-"}})
+            last = int(seen["metadata"]["resourceVersion"])
+            assert client.versions[0] < last
+            # The watch after the next one, if the first was near its end by then.
+            await until(lambda: client.versions[-1] >= last)
+            assert reflector.lists == 1
+            assert dict(cache.items()) == {}

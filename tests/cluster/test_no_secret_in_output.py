@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster.accounts import account
 from tests.cluster.live_runs import CONTAINER, SOON, create_run
-from tests.cluster.manifests import Json, pod
+from tests.cluster.manifests import Json, pod, policy_text
 from tests.cluster.spaces import Space
 from tests.control_planes import clear_namespace
 from tests.fast_yaml import load_yaml
@@ -28,12 +28,7 @@ pytest_plugins = ["tests.cluster.run_fixtures"]
 ACCOUNT = "talker"
 # In a variable, an argument, an annotation: what authors write in spite of all advice.
 TOLD = "told-in-a-template-8f3a"
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: arch}
-spec: {requirements: {nodeSelector: {kubernetes.io/arch: amd64}}}
-"""
+POLICIES = policy_text("arch", "requirements: {nodeSelector: {kubernetes.io/arch: amd64}}")
 
 
 @dataclass(frozen=True)
@@ -105,7 +100,8 @@ def said(
             for program in ("talking-webhook", "talking-controller")
         )
         keys = [ssh["ssh-privatekey"], kept[names.SERVING_SECRET]["tls.key"]]
-        keys += [each for each in kept[names.AUTHORITY_SECRET].values() if is_key(each)]
+        authority = kept[names.AUTHORITY_SECRET].values()
+        keys += [each for each in authority if b"PRIVATE KEY" in base64.b64decode(each)]
         material = {"the token of the controller": token, "what a template says": TOLD}
         for at, key in enumerate(keys):
             lines = base64.b64decode(key).decode().splitlines()
@@ -127,11 +123,6 @@ def secrets(space: Space) -> dict[str, dict[str, str]]:
     """What the space's Secrets hold, in base64."""
     items = space.items("secrets")
     return {each["metadata"]["name"]: each.get("data", {}) for each in items}
-
-
-def is_key(text: str) -> bool:
-    """Whether what a Secret holds is a private key."""
-    return b"PRIVATE KEY" in base64.b64decode(text)
 
 
 def administrator(space: Space, folder: Path) -> tuple[Path, str]:

@@ -10,6 +10,7 @@ from tests.cluster.manifests import (
     SPOT_TAINT,
     Json,
     pod,
+    policy_text,
     required_terms,
     template,
     within,
@@ -24,38 +25,29 @@ pytestmark = pytest.mark.usefixtures("running")
 
 POLICIES = (
     SPOT_CLASS
-    + """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: on-spot}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: spot}}}
-  overrides: {capacity: [{class: spot, mode: Constrain}]}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: labelled}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: labels}}}
-  defaults: {labels: {team: research, app: theirs}}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: ends-soon}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: ends}}}
-  defaults: {terminationGracePeriodSeconds: 20}
-  requirements: {terminationGracePeriodSeconds: 60}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: notebooks-on-gpu}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: whole}}, kinds: [notebook]}
-  defaults:
-    nodeSelector: {cloud.google.com/gke-nodepool: gpu}
-    tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]
-"""
+    + policy_text(
+        "on-spot",
+        "match: {namespaceSelector: {matchLabels: {test: spot}}}",
+        "overrides: {capacity: [{class: spot, mode: Constrain}]}",
+    )
+    + policy_text(
+        "labelled",
+        "match: {namespaceSelector: {matchLabels: {test: labels}}}",
+        "defaults: {labels: {team: research, app: theirs}}",
+    )
+    + policy_text(
+        "ends-soon",
+        "match: {namespaceSelector: {matchLabels: {test: ends}}}",
+        "defaults: {terminationGracePeriodSeconds: 20}",
+        "requirements: {terminationGracePeriodSeconds: 60}",
+    )
+    + policy_text(
+        "notebooks-on-gpu",
+        "match: {namespaceSelector: {matchLabels: {test: whole}}, kinds: [notebook]}",
+        "defaults:",
+        "  nodeSelector: {cloud.google.com/gke-nodepool: gpu}",
+        "  tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]",
+    )
 )
 ON_SPOT = within(SPOT, "true")
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tests.cluster.spaces import Json
 from tests.pod_schema.templates import NAMES, NEGATIVE, RIGHT, WRONG, template
 from tests.policy_tests.writing import policy
 from tools.pod_schema import compact
 from webhook.cli.check import command as check
 from webhook.pod_schema.field_checks import faults, schema
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.cluster.spaces import Json
-    from webhook.sandbox.control_plane import ControlPlane
-    from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
 
 
 def test_the_schema_is_the_api_servers(control_plane: ControlPlane) -> None:

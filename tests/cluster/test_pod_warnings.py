@@ -8,36 +8,30 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.cluster.manifests import Json, pod, terms, within
+from tests.cluster.manifests import Json, pod, policy_text, terms, within
 from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped, stamp
 from webhook.cli import audit
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")
 
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: later-zone-b}
-spec:
-  enforcement: Audit
-  match: {namespaceSelector: {matchLabels: {test: audit}}}
-  requirements: {nodeSelector: {topology.kubernetes.io/zone: europe-west4-b}}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: changes-much}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: apply}}}
-  overrides:
-    nodeSelector: {pool: large}
-    tolerations: [{key: spot, operator: Exists, effect: NoSchedule}]
-    affinity:
-      nodeAffinity:
-        requiredDuringSchedulingIgnoredDuringExecution:
-          nodeSelectorTerms:
-            - matchExpressions: [{key: kubernetes.io/os, operator: In, values: [linux]}]
-"""
+POLICIES = policy_text(
+    "later-zone-b",
+    "enforcement: Audit",
+    "match: {namespaceSelector: {matchLabels: {test: audit}}}",
+    "requirements: {nodeSelector: {topology.kubernetes.io/zone: europe-west4-b}}",
+) + policy_text(
+    "changes-much",
+    "match: {namespaceSelector: {matchLabels: {test: apply}}}",
+    "overrides:",
+    "  nodeSelector: {pool: large}",
+    "  tolerations: [{key: spot, operator: Exists, effect: NoSchedule}]",
+    "  affinity:",
+    "    nodeAffinity:",
+    "      requiredDuringSchedulingIgnoredDuringExecution:",
+    "        nodeSelectorTerms:",
+    "          - matchExpressions: [{key: kubernetes.io/os, operator: In, values: [linux]}]",
+)
 ZONE = "topology.kubernetes.io/zone"
 IN_A = {ZONE: "europe-west4-a"}
 

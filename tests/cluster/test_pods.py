@@ -75,13 +75,6 @@ def bound(space: Space, count: int) -> list[str]:
     return found
 
 
-def limited(space: Space, folder: Path) -> Path:
-    """The kubeconfig of an account that may list the pods of the namespace, and nothing else."""
-    pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
-    grant(space.kubectl, "reader", "reader", pods)
-    return account(space.kubectl, "reader", folder / "kubeconfig")
-
-
 def found(space: Space, *arguments: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:
     """The exit code, and of each pod the finding and its owner's kind and name."""
     done = space.ask("pods", *arguments, "-o", "json")
@@ -161,7 +154,9 @@ def test_what_may_not_be_read_is_unknown_and_not_well(
 ) -> None:
     """A user who may list pods only: exit code 2 without a finding, and stderr names each right."""
     space = module_space
-    config = limited(space, tmp_path)
+    pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
+    grant(space.kubectl, "reader", "reader", pods)
+    config = account(space.kubectl, "reader", tmp_path / "kubeconfig")
     done = space.ask("pods", "--otherwise", "--no-node", "--policies", now, kubeconfig=config)
     mentions(done.stderr, "list nodes", "list ReplicaSet objects", "namespaces")
     mentions(done.stdout, "cannot be judged" if done.exit_code == 2 else "forged")

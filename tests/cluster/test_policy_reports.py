@@ -70,7 +70,6 @@ class Site:
     kubectl: Kubectl
 
     def space(self, name: str) -> Space:
-        """A new namespace."""
         self.plane.create_namespace(name)
         return Space(self.plane, self.kubectl.within(name), name)
 

@@ -234,7 +234,6 @@ def test_nodes_that_come_satisfy(clean: Site) -> None:
 
 
 def node(site: Site, name: str, labels: Mapping[str, str]) -> None:
-    """A node that runs nothing."""
     metadata = {"name": name, "labels": dict(labels)}
     manifest = an_object("v1", "Node", metadata)
     site.plane.api.create(path("nodes"), manifest)

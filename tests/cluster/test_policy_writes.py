@@ -19,7 +19,6 @@ from webhook.sandbox.kubectl import Kubectl
 
 pytest_plugins = ["tests.cluster.policy_fixtures"]
 
-Json = dict[str, Any]
 REFUSED = 'admission webhook "policies.fairlead.dev" denied the request: fairlead: '
 
 
@@ -41,24 +40,17 @@ def kubectl(
 
 
 def text(kind: str, name: str, **spec: Any) -> str:
-    """A document for kubectl."""
     document = an_object(names.API_VERSION, kind, name)
     return "---\n" + yaml.safe_dump({**document, "spec": spec})
 
 
 def policy(name: str, **spec: Any) -> str:
-    """A policy's document."""
     return text(names.POLICY_KIND, name, **spec)
 
 
 def setting(of: str, name: str = "setting") -> str:
     """A policy that prefers a class."""
     return policy(name, overrides={"capacity": [{"class": of, "mode": "Prefer"}]})
-
-
-def pool(value: str) -> Json:
-    """A placement in a pool."""
-    return {"nodeSelector": {"pool": value}}
 
 
 SPOT = text(names.CLASS_KIND, "spot", nodes=[{"labels": {"lifecycle": "spot"}}])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster.manifests import Json, pod
+from tests.cluster.manifests import Json, pod, policy_text
 from tests.cluster.spaces import NewNamespace, Running, Space
 from tests.eventually import eventually
 from webhook.errors import SandboxError
@@ -18,14 +18,11 @@ from webhook.sandbox.control_plane import ControlPlane
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")
 
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: batch-priority}
-spec:
-  match: {namespaceSelector: {matchLabels: {test: default}}}
-  defaults: {priorityClassName: test-batch}
-"""
+POLICIES = policy_text(
+    "batch-priority",
+    "match: {namespaceSelector: {matchLabels: {test: default}}}",
+    "defaults: {priorityClassName: test-batch}",
+)
 PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NewClass = Callable[..., None]
 BATCH = ("test-batch", 1000, "Never")

@@ -137,7 +137,6 @@ def _passed(space: Space, begun: str) -> bool:
 
 
 def a_pod(name: str, history: str) -> Json:
-    """A pod of a run, with this history."""
     metadata = {"name": name, "labels": {names.RUN: "r"}, "annotations": {names.HISTORY: history}}
     spec = {"containers": [CONTAINER]}
     return an_object("v1", "Pod", metadata, spec)

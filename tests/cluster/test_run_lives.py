@@ -175,7 +175,6 @@ def test_mpi(run_space: Space) -> None:
 
 @pytest.fixture
 def notebook(run_space: Space) -> LiveRun:
-    """A notebook that runs."""
     template: dict[str, Any] = {
         "spec": {"containers": [{**CONTAINER, "ports": [{"containerPort": 8888}]}]}
     }

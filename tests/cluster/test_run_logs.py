@@ -11,12 +11,13 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from click.testing import CliRunner
 
 from tests.cli.run.scripted_cluster import pod_object
+from tests.control_planes import StartControlPlane
 from tests.kube.fake_api import Answer, Request, fake_api
 from tests.objects import an_object
 from tests.wording import mentions
@@ -25,10 +26,7 @@ from webhook.cli import fairlead
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
-
-if TYPE_CHECKING:
-    from tests.control_planes import StartControlPlane
-    from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.kubectl import Kubectl
 
 Json = dict[str, Any]
 SMALL = Settings(components=("etcd", "kube-apiserver"))

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.live_runs import ALONE, TEMPLATE, LiveRun, create_run
+from tests.cluster.manifests import policy_text
 from tests.cluster.spaces import Json, Space
 from tests.control_planes import StartControlPlane
 from tests.wording import mentions
@@ -46,14 +47,9 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     "kube-controller-manager": ("--node-monitor-grace-period=15s", "--node-monitor-period=1s"),
 }
 # A webhook is there for what the controller says in annotations.
-NO_POLICY = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: of-nothing}
-spec:
-  match: {namespaces: [nowhere]}
-  overrides: {nodeSelector: {a: b}}
-"""
+NO_POLICY = policy_text(
+    "of-nothing", "match: {namespaces: [nowhere]}", "overrides: {nodeSelector: {a: b}}"
+)
 # PodGC waits for 40 s after a Node is gone, and looks every 20.
 PATIENT = 180.0
 
@@ -67,7 +63,6 @@ class Loss:
 
     @property
     def node(self) -> str:
-        """The node that it lost."""
         name: str = self.before["worker-1"]["spec"]["nodeName"]
         return name
 
@@ -79,7 +74,6 @@ class Loss:
         return found[0] if found else {}
 
     def counts(self) -> tuple[int, int]:
-        """Failures and disruptions."""
         worker = self.live.role("worker")
         return worker["failed"], worker["disruptions"]
 
@@ -173,7 +167,8 @@ def losses(space: Space) -> Mapping[tuple[str, str], Loss]:
             tainted(loss, names.TAINT_OUT_OF_SERVICE, "NoExecute")
         elif story == "back":
             loss.live.until("it is one disruption", partial(is_one_disruption, loss))
-            comes_back(loss)
+            space.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
+            loss.live.until("the node is ready", partial(is_ready, loss))
     return found
 
 
@@ -218,13 +213,6 @@ def is_ready(loss: Loss) -> bool:
 def is_one_disruption(loss: Loss) -> bool:
     """Whether a disruption is charged, and no failure."""
     return loss.counts() == (0, 1)
-
-
-def comes_back(loss: Loss) -> None:
-    """The node's kubelet is there again."""
-    space = loss.live.space
-    space.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
-    loss.live.until("the node is ready", partial(is_ready, loss))
 
 
 def says_ready(loss: Loss) -> bool:

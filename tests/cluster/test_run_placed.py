@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.live_runs import LiveRun
-from tests.cluster.manifests import SPOT, SPOT_CLASS
+from tests.cluster.manifests import SPOT, SPOT_CLASS, policy_text
 from tests.cluster.spaces import Json, NewNamespace, Space, stamp
 from tests.fast_yaml import load_yaml
 from webhook.sandbox.control_plane import ControlPlane
@@ -26,28 +26,21 @@ pytestmark = pytest.mark.usefixtures("running", "more_nodes")
 FILES = Path(__file__).parent / "files"
 POLICIES = (
     SPOT_CLASS
-    + """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: workers-on-spot}
-spec:
-  match: {roles: [worker], namespaceSelector: {matchLabels: {test: mnist}}}
-  overrides: {capacity: [{class: spot, mode: Constrain}]}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: leaders-on-demand}
-spec:
-  match: {roles: [master, ps], namespaceSelector: {matchLabels: {test: mnist}}}
-  overrides: {capacity: [{class: spot, mode: Prevent}]}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: gpus}
-spec:
-  match: {resources: [nvidia.com/gpu], namespaceSelector: {matchLabels: {test: mnist}}}
-  defaults: {tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]}
-"""
+    + policy_text(
+        "workers-on-spot",
+        "match: {roles: [worker], namespaceSelector: {matchLabels: {test: mnist}}}",
+        "overrides: {capacity: [{class: spot, mode: Constrain}]}",
+    )
+    + policy_text(
+        "leaders-on-demand",
+        "match: {roles: [master, ps], namespaceSelector: {matchLabels: {test: mnist}}}",
+        "overrides: {capacity: [{class: spot, mode: Prevent}]}",
+    )
+    + policy_text(
+        "gpus",
+        "match: {resources: [nvidia.com/gpu], namespaceSelector: {matchLabels: {test: mnist}}}",
+        "defaults: {tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]}",
+    )
 )
 GPU = "nvidia.com/gpu"
 BIG = {"cpu": "64", "memory": "128Gi", "pods": "100"}
@@ -101,14 +94,7 @@ def written() -> Json:
     return run
 
 
-def played(space: Space, run: Json) -> dict[str, Json]:
-    """Create the run; its pods once all of them run."""
-    space.create(run)
-    return LiveRun(space, "mnist").until_running(*REPLICAS)
-
-
 def main(pod: Json) -> Json:
-    """The main container."""
     container: Json = pod["spec"]["containers"][0]
     return container
 
@@ -122,7 +108,8 @@ def mnist_space(run_space: Space, new_namespace: NewNamespace) -> Space:  # noqa
 @pytest.mark.parametrize("make", [written, converted])
 def test_each_replica_has_its_resources_and_its_place(mnist_space: Space, make: Any) -> None:
     """Masters and servers land on demand, workers on spot: the real scheduler puts them there."""
-    pods = played(mnist_space, make())
+    mnist_space.create(make())
+    pods = LiveRun(mnist_space, "mnist").until_running(*REPLICAS)
     nodes = mnist_space.items("nodes")
     spot = {node["metadata"]["name"] for node in nodes if SPOT in node["metadata"]["labels"]}
     for name, pod in pods.items():

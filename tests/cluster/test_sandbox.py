@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +13,7 @@ from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.kubectl import Kubectl
 
 
 def test_a_job_runs_to_its_end(kubectl: Kubectl) -> None:

@@ -7,9 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -21,10 +22,6 @@ from tests.wording import line_with, mentions
 from webhook.cli import fairlead
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.processes import alive
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 POLICIES = """\
 apiVersion: fairlead.dev/v1alpha1

@@ -63,7 +63,6 @@ class Played:
         self.made.append(f"{collection}/{manifest['metadata']['name']}")
 
     def remove(self) -> None:
-        """Delete it again."""
         for each in self.made:
             self.space.plane.api.call("DELETE", each)
 

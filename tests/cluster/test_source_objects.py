@@ -71,7 +71,6 @@ def condition(site: Site, kind: str, name: str = "acme") -> Json:
 
 
 def until_condition(site: Site, kind: str, status: str, reason: str, name: str = "acme") -> Json:
-    """Wait for a condition, and return it."""
     eventually(
         f"{kind} of {name} is {status}, {reason}",
         lambda: (

@@ -9,12 +9,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.manifests import WORKERS_ON_SPOT, pod, template, workload
+from tests.cluster.manifests import WORKERS_ON_SPOT, pod, policy_text, template, workload
 from tests.cluster.spaces import LOOK, Space, is_stamped, stamp
 from tests.cluster.webhooks import erase, serving
 from tests.control_planes import clear_namespace
@@ -29,7 +28,6 @@ from webhook.times import to_second
 
 pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.run_fixtures"]
 
-Json = dict[str, Any]
 CONFIGURATION = (
     f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/"
     f"{names.WEBHOOK_CONFIGURATION}"
@@ -37,38 +35,31 @@ CONFIGURATION = (
 POLICY_OBJECTS = f"/apis/{names.API_VERSION}/{names.PLACEMENT_POLICIES}"
 # Other tests' namespaces, which may still be going away, are none of these policies' business.
 POLICIES = (
-    WORKERS_ON_SPOT
-    + """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: fast-queue}
-spec:
-  priority: 10
-  match: {roles: [worker, ps]}
-  overrides: {labels: {queue: fast}, annotations: {example.com/queue: fast}}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: slow-queue}
-spec:
-  match: {roles: [worker]}
-  overrides: {annotations: {example.com/queue: slow}}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: notebooks-stay}
-spec:
-  match: {kinds: [notebook]}
-  overrides: {capacity: [{class: spot, mode: Prevent}]}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: dask-pool}
-spec:
-  match: {frameworks: [dask]}
-  overrides: {nodeSelector: {pool: dask}}
-"""
-).replace("match: {", 'match: {namespaces: ["research-*"], ')
+    (
+        WORKERS_ON_SPOT
+        + policy_text(
+            "fast-queue",
+            "priority: 10",
+            "match: {roles: [worker, ps]}",
+            "overrides: {labels: {queue: fast}, annotations: {example.com/queue: fast}}",
+        )
+        + policy_text(
+            "slow-queue",
+            "match: {roles: [worker]}",
+            "overrides: {annotations: {example.com/queue: slow}}",
+        )
+        + policy_text(
+            "notebooks-stay",
+            "match: {kinds: [notebook]}",
+            "overrides: {capacity: [{class: spot, mode: Prevent}]}",
+        )
+        + policy_text(
+            "dask-pool", "match: {frameworks: [dask]}", "overrides: {nodeSelector: {pool: dask}}"
+        )
+    )
+    .replace("match: {", 'match: {namespaces: ["research-*"], ')
+    .removesuffix("---")
+)
 # The branch that is to be merged: parameter servers go to spot nodes as well.
 BRANCH = POLICIES.replace(
     "roles: [worker]}\n  overrides: {capacity",

@@ -13,7 +13,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.cluster.manifests import pod
+from tests.cluster.manifests import pod, policy_text
 from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped
 from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane
@@ -22,12 +22,7 @@ from webhook.sandbox.processes import free_ports
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 
-GOOD = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: arch}
-spec: {defaults: {nodeSelector: {kubernetes.io/arch: amd64}}}
-"""
+GOOD = policy_text("arch", "defaults: {nodeSelector: {kubernetes.io/arch: amd64}}")
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.manifests import open_definition, pod
+from tests.cluster.manifests import open_definition, pod, policy_text
 from tests.cluster.spaces import Json, Running, Space
 from tests.cluster.webhooks import serving, told_of_workloads
 from tests.eventually import eventually
@@ -26,14 +26,11 @@ from webhook.sandbox.fairlead import Webhook
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: pool-required}
-spec:
-  match: {kinds: [job]}
-  requirements: {nodeSelector: {cloud.google.com/gke-nodepool: on-demand}}
-"""
+POLICIES = policy_text(
+    "pool-required",
+    "match: {kinds: [job]}",
+    "requirements: {nodeSelector: {cloud.google.com/gke-nodepool: on-demand}}",
+)
 POOL = "cloud.google.com/gke-nodepool"
 # What a warning names beside the workload.
 REASON = (

@@ -40,7 +40,6 @@ def placed(came: Arrival, by: PolicySet) -> PodPlacement:
 
 
 def credited(placement: PodPlacement) -> Mapping[str, Sequence[str]]:
-    """What its stamp credits."""
     found: Mapping[str, Sequence[str]] = json.loads(placement.annotations[names.PLACEMENT])[
         "policies"
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tests.policy_tests.writing import CLASS
 from webhook import names
@@ -16,14 +15,7 @@ from webhook.placement.nodes import Node
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 
-Json = dict[str, Any]
 CLUSTER = Cluster()
-TAINT: Any = {"key": "spot", "value": "true", "effect": "NoSchedule"}
-NODES = (
-    Node("spot-1", {"pool": "spot"}, [TAINT]),
-    Node("spot-2", {"pool": "spot"}, [TAINT]),
-    Node("steady-1", {"pool": "steady"}, []),
-)
 
 
 def policies(*texts: str) -> PolicySet:
@@ -46,23 +38,13 @@ def arrival(
     return Arrival(pod, namespace, {})
 
 
-def compared(
-    old: Sequence[str],
-    new: Sequence[str],
-    pod: Arrival,
-    nodes: Sequence[Node] | None = None,
-) -> Difference | Same:
-    """What becomes of the pod otherwise."""
-    return compared_sets((policies(*old), policies(*new)), pod, nodes)
-
-
 def compared_sets(
     sets: tuple[PolicySet, PolicySet],
     pod: Arrival,
     nodes: Sequence[Node] | None = None,
     cluster: Cluster = CLUSTER,
 ) -> Difference | Same:
-    """The same, of sets that are read, at the time of the arrival."""
+    """What becomes of the pod otherwise, at the time of the arrival."""
     namespaces = {pod.namespace: pod.namespace_labels}
     old, new = (
         World(each, cluster, namespaces, pod.now, None, None, UNREAD, nodes, None, None).evaluate(
@@ -80,6 +62,6 @@ def different(
     nodes: Sequence[Node] | None = None,
 ) -> Difference:
     """The same, of a pod of which something else becomes."""
-    found = compared(old, new, pod, nodes)
+    found = compared_sets((policies(*old), policies(*new)), pod, nodes)
     assert isinstance(found, Difference), found
     return found

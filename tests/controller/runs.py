@@ -54,7 +54,6 @@ def run(**changes: Any) -> Run:
 
 
 def owner_reference(run_uid: str) -> Json:
-    """The reference of an object to the Run that controls it."""
     return {
         "apiVersion": names.API_VERSION,
         "kind": names.RUN_KIND,
@@ -67,7 +66,6 @@ def owner_reference(run_uid: str) -> Json:
 def raw_pod(
     index: int, *, uid: str = "", run_uid: str = UID, version: int = 9, **metadata: Any
 ) -> Json:
-    """A worker's pod."""
     owner = owner_reference(run_uid)
     return {
         "metadata": {

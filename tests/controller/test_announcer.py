@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 from tests.controller.runs import Api, refused, stored_run
 from webhook.controller.announcer import AGAIN, BURST, EVERY, Announcer
@@ -30,22 +30,20 @@ class Stage:
         await self.announcer.flushed()
 
 
-def play(act: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
-    async def run() -> None:
-        stage = Stage()
-        writing = asyncio.create_task(stage.announcer.run())
-        try:
-            await act(stage)
-        finally:
-            writing.cancel()
+@asynccontextmanager
+async def staged() -> AsyncIterator[Stage]:
+    """A stage whose announcer writes."""
+    stage = Stage()
+    writing = asyncio.create_task(stage.announcer.run())
+    try:
+        yield stage
+    finally:
+        writing.cancel()
 
-    asyncio.run(run())
 
-
-def test_an_event_is_about_the_run_as_kubectl_describe_looks_for_it() -> None:
+async def test_an_event_is_about_the_run_as_kubectl_describe_looks_for_it() -> None:
     """By kind, namespace, name and uid of the object that it involves."""
-
-    async def act(stage: Stage) -> None:
+    async with staged() as stage:
         await stage.say(STARTED)
         [event] = stage.api.bodies
         involved = event["involvedObject"]
@@ -57,13 +55,10 @@ def test_an_event_is_about_the_run_as_kubectl_describe_looks_for_it() -> None:
         assert event["metadata"]["namespace"] == "lab"
         assert event["metadata"]["name"].startswith("mnist.")
 
-    play(act)
 
-
-def test_the_same_again_is_counted() -> None:
+async def test_the_same_again_is_counted() -> None:
     """Not written as another Event; after some minutes it is one."""
-
-    async def act(stage: Stage) -> None:
+    async with staged() as stage:
         stage.api.answers["patch", "*"] = {}
         await stage.say(STARTED, DOWN)
         await stage.say(STARTED)
@@ -75,25 +70,19 @@ def test_the_same_again_is_counted() -> None:
         await stage.say(STARTED)
         assert len(stage.api.named("create")) == 3
 
-    play(act)
 
-
-def test_an_event_that_the_server_has_forgotten_is_written_again() -> None:
+async def test_an_event_that_the_server_has_forgotten_is_written_again() -> None:
     """It keeps them for an hour, unless told otherwise."""
-
-    async def act(stage: Stage) -> None:
+    async with staged() as stage:
         await stage.say(STARTED)
         await stage.say(STARTED)
         assert [verb for verb, _ in stage.api.calls] == ["create", "patch", "create"]
         assert stage.announcer.dropped == 0
 
-    play(act)
 
-
-def test_one_run_cannot_flood_the_cluster_and_takes_nothing_from_others() -> None:
+async def test_one_run_cannot_flood_the_cluster_and_takes_nothing_from_others() -> None:
     """What it says too often is dropped and counted."""
-
-    async def act(stage: Stage) -> None:
+    async with staged() as stage:
         many = [Announcement("Warning", "ReplicaDown", str(n)) for n in range(BURST + 5)]
         await stage.say(*many)
         assert len(stage.api.calls) == BURST
@@ -104,13 +93,10 @@ def test_one_run_cannot_flood_the_cluster_and_takes_nothing_from_others() -> Non
         await stage.say(STARTED)
         assert len(stage.api.calls) == BURST + 2
 
-    play(act)
 
-
-def test_an_event_that_cannot_be_written_is_lost_and_the_next_one_is_not() -> None:
+async def test_an_event_that_cannot_be_written_is_lost_and_the_next_one_is_not() -> None:
     """The status says it all the same."""
-
-    async def act(stage: Stage) -> None:
+    async with staged() as stage:
         stage.api.answers["create", "*"] = refused(500)
         await stage.say(STARTED)
         del stage.api.answers["create", "*"]
@@ -118,28 +104,20 @@ def test_an_event_that_cannot_be_written_is_lost_and_the_next_one_is_not() -> No
         assert stage.announcer.dropped == 1
         assert stage.api.bodies[-1]["reason"] == "ReplicaDown"
 
-    play(act)
 
-
-def test_a_long_message_is_cut() -> None:
+async def test_a_long_message_is_cut() -> None:
     """The API server takes a kilobyte."""
-
-    async def act(stage: Stage) -> None:
+    async with staged() as stage:
         await stage.say(Announcement("Warning", "ReplicaDown", "x" * 5000))
         assert len(stage.api.bodies[0]["message"]) == 1024
 
-    play(act)
 
-
-def test_what_goes_on_stays_one_event() -> None:
+async def test_what_goes_on_stays_one_event() -> None:
     """The minutes count from the last time that it was counted, not from the first."""
-
-    async def act(stage: Stage) -> None:
+    async with staged() as stage:
         stage.api.answers["patch", "*"] = {}
         for _ in range(4):
             await stage.say(DOWN)
             stage.now += AGAIN - 1
         assert len(stage.api.named("create")) == 1
         assert stage.api.bodies[-1]["count"] == 4
-
-    play(act)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.samples import Sample
 
 from tests.controller.runs import Api, stored_run
 from webhook.controller.controller_metrics import RESULTS, ControllerMetrics
@@ -23,10 +22,6 @@ USAGE = (
         repeated_seconds=40,
     ),
 )
-
-
-def samples(registry: CollectorRegistry) -> list[Sample]:
-    return [sample for metric in registry.collect() for sample in metric.samples]
 
 
 def metrics() -> tuple[CollectorRegistry, ControllerMetrics]:
@@ -56,7 +51,8 @@ def test_what_is_done_is_counted() -> None:
     for state, seconds in (("useful", 60), ("repeated", 40), ("waiting", 7)):
         of = {"capacity_class": "spot", "resource": "replicas", "state": state}
         assert value("run_usage_seconds_total", **of) == seconds
-    assert not any(sample.labels.get("resource") == "made.up/name" for sample in samples(registry))
+    samples = [sample for metric in registry.collect() for sample in metric.samples]
+    assert not any(sample.labels.get("resource") == "made.up/name" for sample in samples)
     assert value("pods_created_total") == value("pods_deleted_total") == 1
     assert value("creations_refused_total", reason="QuotaExceeded") == 1
     assert value("api_requests_total", verb="POST", code="201") == 1

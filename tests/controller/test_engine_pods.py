@@ -24,7 +24,6 @@ def raw(uid: str, parent: str, kind: str = "Job", **metadata: Any) -> Json:
 
 
 def raw_pod(uid: str, parent: str, source: PodSource = JOBSET, **status: Any) -> Json:
-    """A worker."""
     labels = {source.label: "mnist", source.role: "worker"}
     pod = raw(uid, parent, labels=labels)
     return {**pod, "spec": {"containers": [{"name": "main"}]}, "status": status}
@@ -44,7 +43,6 @@ class Stage:
         return self
 
     def delete(self, resource: str, name: str) -> Stage:
-        """An object is gone."""
         cache: Any = self.pods.cache if resource == "pods" else self.pods.owners[resource]
         cache.put(f"lab/{name}", None)
         return self

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -89,25 +91,21 @@ class Stage:
             await asyncio.sleep(0)
 
 
-def staged(what: Any) -> None:
-    """Run `what(stage)` while the informers run."""
-
-    async def whole() -> None:
-        stage = Stage()
-        task = asyncio.create_task(stage.engines.run())
-        try:
-            await stage.settle()
-            await what(stage)
-        finally:
-            task.cancel()
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def staged() -> AsyncIterator[Stage]:
+    """A stage whose informers run."""
+    stage = Stage()
+    task = asyncio.create_task(stage.engines.run())
+    try:
+        await stage.settle()
+        yield stage
+    finally:
+        task.cancel()
 
 
-def test_a_kind_is_watched_while_a_run_uses_it() -> None:
+async def test_a_kind_is_watched_while_a_run_uses_it() -> None:
     """None without; the pods of one operator once for all its kinds."""
-
-    async def check(stage: Stage) -> None:
+    async with staged() as stage:
         assert stage.engines.collections == ()
         stage.put(raw_run())
         await stage.settle()
@@ -125,13 +123,18 @@ def test_a_kind_is_watched_while_a_run_uses_it() -> None:
         await stage.settle()
         assert stage.engines.collections == ()
 
-    staged(check)
 
-
-def watched_with_pod(stage: Stage) -> Watched:
-    """A kind with one object and one pod of it."""
+async def watched_kind(stage: Stage) -> Watched:
+    """The kind of a run that is there."""
+    stage.put(delegated("mnist"))
+    await stage.settle()
     watched = stage.engines.watched(PYTORCH)
     assert watched is not None
+    return watched
+
+
+async def watched_with_pod(stage: Stage) -> Watched:
+    watched = await watched_kind(stage)
     watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(engine_object())}, "7")  # type: ignore[dict-item]
     put_pod(watched, engine_pod("mnist-worker-1"))
     return watched
@@ -143,13 +146,10 @@ def put_pod(watched: Watched, raw: Json) -> None:
     cache.put(f"lab/{raw['metadata']['name']}", cache.keep(raw))
 
 
-def test_pods_are_those_that_the_object_owns_whatever_their_labels_are() -> None:
+async def test_pods_are_those_that_the_object_owns_whatever_their_labels_are() -> None:
     """A pod of another owner with all labels of the run is not one of its pods."""
-
-    async def check(stage: Stage) -> None:
-        stage.put(delegated("mnist"))
-        await stage.settle()
-        watched = watched_with_pod(stage)
+    async with staged() as stage:
+        watched = await watched_with_pod(stage)
         put_pod(watched, engine_pod("forged", owner="uid-foreign"))
         orphan = engine_pod("orphan")
         del orphan["metadata"]["ownerReferences"]
@@ -160,16 +160,11 @@ def test_pods_are_those_that_the_object_owns_whatever_their_labels_are() -> None
         assert stage.told
         assert set(stage.told) == {"uid-mnist"}
 
-    staged(check)
 
-
-def test_a_change_of_a_node_concerns_the_runs_with_pods_on_it() -> None:
+async def test_a_change_of_a_node_concerns_the_runs_with_pods_on_it() -> None:
     """A silent node changes no pod for minutes."""
-
-    async def check(stage: Stage) -> None:
-        stage.put(delegated("mnist"))
-        await stage.settle()
-        watched = watched_with_pod(stage)
+    async with staged() as stage:
+        watched = await watched_with_pod(stage)
         bound = engine_pod("mnist-worker-1")
         bound["spec"]["nodeName"] = "spot-1"
         put_pod(watched, bound)
@@ -179,16 +174,11 @@ def test_a_change_of_a_node_concerns_the_runs_with_pods_on_it() -> None:
         stage.engines.node_changed("spot-1")
         assert stage.told == ["uid-mnist"]
 
-    staged(check)
 
-
-def test_a_deleted_pod_is_remembered_until_it_is_counted() -> None:
+async def test_a_deleted_pod_is_remembered_until_it_is_counted() -> None:
     """As it was last seen, which may be after its failure; also if its name is taken at once."""
-
-    async def check(stage: Stage) -> None:
-        stage.put(delegated("mnist"))
-        await stage.settle()
-        watched = watched_with_pod(stage)
+    async with staged() as stage:
+        watched = await watched_with_pod(stage)
         put_pod(watched, engine_pod("mnist-worker-1", phase="Failed"))
         put_pod(watched, engine_pod("mnist-worker-1", uid="next"))
         (gone,) = watched.pods.gone("uid-job")
@@ -200,8 +190,6 @@ def test_a_deleted_pod_is_remembered_until_it_is_counted() -> None:
         assert len(watched.pods.gone("uid-job")) == MOST_GONE
         watched.objects.put("lab/mnist", None)
         assert watched.pods.gone("uid-job") == ()
-
-    staged(check)
 
 
 SECOND = "2026-08-01T12:00:05Z"
@@ -239,15 +227,12 @@ def deleted_while_running() -> Json:
         ([deleted_while_running()], "Deleted"),
     ],
 )
-def test_a_pod_that_its_engine_deletes_after_it_failed_is_a_failure(
+async def test_a_pod_that_its_engine_deletes_after_it_failed_is_a_failure(
     seen: list[Json], end: str
 ) -> None:
     """Both may be in one second: what the watch delivers first decides."""
-
-    async def check(stage: Stage) -> None:
-        stage.put(delegated("mnist"))
-        await stage.settle()
-        watched = watched_with_pod(stage)
+    async with staged() as stage:
+        watched = await watched_with_pod(stage)
         for raw in seen:
             put_pod(watched, raw)
         live = read_pod(LABELS, seen[-1])
@@ -262,17 +247,11 @@ def test_a_pod_that_its_engine_deletes_after_it_failed_is_a_failure(
             assert isinstance(failure, Failure)
             assert failure.reason == end
 
-    staged(check)
 
-
-def test_events_are_read_while_pods_are_missing_and_not_with_each_change() -> None:
+async def test_events_are_read_while_pods_are_missing_and_not_with_each_change() -> None:
     """The API server reads Events from etcd; without the right to list them there are none."""
-
-    async def check(stage: Stage) -> None:
-        stage.put(delegated("mnist"))
-        await stage.settle()
-        watched = stage.engines.watched(PYTORCH)
-        assert watched is not None
+    async with staged() as stage:
+        watched = await watched_kind(stage)
         raw = engine_object()
         raw["metadata"]["creationTimestamp"] = to_second(NOW)
         raw["spec"] = {}
@@ -300,17 +279,11 @@ def test_events_are_read_while_pods_are_missing_and_not_with_each_change() -> No
         api.answers["list", "events"] = refused(403, "Forbidden")
         assert await reason_after(9) == "Creating"
 
-    staged(check)
 
-
-def test_a_suspension_is_known_before_the_watch_delivers_it() -> None:
+async def test_a_suspension_is_known_before_the_watch_delivers_it() -> None:
     """Else the next look would take another client for the one that resumed it."""
-
-    async def check(stage: Stage) -> None:
-        stage.put(delegated("mnist"))
-        await stage.settle()
-        watched = stage.engines.watched(PYTORCH)
-        assert watched is not None
+    async with staged() as stage:
+        watched = await watched_kind(stage)
         raw = {**engine_object(), "spec": {}}
         watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(raw)}, "7")  # type: ignore[dict-item]
         api = Api()
@@ -325,8 +298,6 @@ def test_a_suspension_is_known_before_the_watch_delivers_it() -> None:
         there = watched.find("lab", "uid-mnist")
         assert there is not None
         assert there.suspended
-
-    staged(check)
 
 
 def test_the_main_container_is_the_operator_s() -> None:
@@ -380,47 +351,39 @@ def serving(*versions: str) -> Api:
     ("versions", "version"),
     [(("v1",), "v1"), (("v2beta1",), "v2beta1"), (("v1", "v2beta1"), "v2beta1"), ((), "v2beta1")],
 )
-def test_the_version_of_mpijob_is_the_one_that_the_cluster_serves(
+async def test_the_version_of_mpijob_is_the_one_that_the_cluster_serves(
     versions: tuple[str, ...], version: str
 ) -> None:
     """The watches follow; without any the newest is asked for, and its absence reported."""
     api = serving(*versions)
     now = [1.0]
-
-    async def whole() -> None:
-        runs: Cache[StoredRun] = Cache(store)
-        engines = Engines(api.client, runs, "", lambda _: None, clock=lambda: now[0])
-        task = asyncio.create_task(engines.run())
+    runs: Cache[StoredRun] = Cache(store)
+    engines = Engines(api.client, runs, "", lambda _: None, clock=lambda: now[0])
+    task = asyncio.create_task(engines.run())
+    await asyncio.sleep(0)
+    raw = raw_run(name="mnist", backend="kubeflow", framework="mpi")
+    runs.put("lab/mnist", runs.keep(raw))
+    for _ in range(3):
         await asyncio.sleep(0)
-        raw = raw_run(name="mnist", backend="kubeflow", framework="mpi")
-        runs.put("lab/mnist", runs.keep(raw))
-        for _ in range(3):
-            await asyncio.sleep(0)
-        chosen = await engines.choose(MPI)
-        assert chosen.api_version == f"kubeflow.org/{version}"
-        watched = engines.watched(MPI)
-        assert watched is not None
-        assert watched.engine == chosen
-        asked = len(api.named("get"))
-        await engines.choose(MPI)
-        assert len(api.named("get")) == asked
-        now[0] += SERVED_PAUSE
-        await engines.choose(MPI)
-        assert len(api.named("get")) > asked
-        assert await engines.choose(PYTORCH) == ENGINES[PYTORCH]
-        task.cancel()
-
-    asyncio.run(whole())
+    chosen = await engines.choose(MPI)
+    assert chosen.api_version == f"kubeflow.org/{version}"
+    watched = engines.watched(MPI)
+    assert watched is not None
+    assert watched.engine == chosen
+    asked = len(api.named("get"))
+    await engines.choose(MPI)
+    assert len(api.named("get")) == asked
+    now[0] += SERVED_PAUSE
+    await engines.choose(MPI)
+    assert len(api.named("get")) > asked
+    assert await engines.choose(PYTORCH) == ENGINES[PYTORCH]
+    task.cancel()
 
 
-def test_an_api_server_that_does_not_say_what_it_serves_is_asked_again() -> None:
+async def test_an_api_server_that_does_not_say_what_it_serves_is_asked_again() -> None:
     """No version is guessed."""
     api = Api()
     api.answers["get", "v2beta1"] = refused(503)
-
-    async def whole() -> None:
-        engines = Engines(api.client, Cache(store), "", lambda _: None)
-        with pytest.raises(ClusterError):
-            await engines.choose(MPI)
-
-    asyncio.run(whole())
+    engines = Engines(api.client, Cache(store), "", lambda _: None)
+    with pytest.raises(ClusterError):
+        await engines.choose(MPI)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,153 +46,111 @@ class Stage:
         return found
 
 
-def play(act: Callable[[Stage], object]) -> None:
-    async def run() -> None:
-        result = act(Stage())
-        if asyncio.iscoroutine(result):
-            await result
-
-    asyncio.run(run())
-
-
-def test_a_leader_begins_with_every_run() -> None:
+async def test_a_leader_begins_with_every_run() -> None:
     """Whatever happened while nobody led is seen so."""
-
-    async def act(stage: Stage) -> None:
-        stage.known.runs.put("lab/mnist", stored_run())
-        stage.pod(0)
-        assert stage.queue.agenda.ready == 0
-        stage.router.begin(stage.queue)
-        assert await stage.taken() == ["lab/mnist"]
-
-    play(act)
+    stage = Stage()
+    stage.known.runs.put("lab/mnist", stored_run())
+    stage.pod(0)
+    assert stage.queue.agenda.ready == 0
+    stage.router.begin(stage.queue)
+    assert await stage.taken() == ["lab/mnist"]
 
 
-def test_a_changed_run_is_looked_at_at_once() -> None:
+async def test_a_changed_run_is_looked_at_at_once() -> None:
     """A change, a deletion, and a status that was written, whenever it was looked at last."""
-
-    async def act(stage: Stage) -> None:
-        stage.router.begin(stage.queue)
-        for change in (stored_run(), stored_run(version=6), None):
-            stage.known.runs.put("lab/mnist", change)
-            assert await stage.taken() == ["lab/mnist"]
-
-    play(act)
-
-
-def test_after_a_quiet_time_a_pods_event_is_handled_at_once() -> None:
-    """A failure is not waited for."""
-
-    async def act(stage: Stage) -> None:
-        await stage.begin_with_a_run()
-        stage.now += module.LONGEST_PAUSE
-        stage.pod(0)
+    stage = Stage()
+    stage.router.begin(stage.queue)
+    for change in (stored_run(), stored_run(version=6), None):
+        stage.known.runs.put("lab/mnist", change)
         assert await stage.taken() == ["lab/mnist"]
 
-    play(act)
+
+@pytest.mark.parametrize("pause_per_pod", [module.PAUSE_PER_POD, 1000])
+async def test_after_the_longest_pause_a_pods_event_is_handled_at_once(
+    monkeypatch: pytest.MonkeyPatch, pause_per_pod: float
+) -> None:
+    """A failure is not waited for, however many pods the run has."""
+    monkeypatch.setattr(module, "PAUSE_PER_POD", pause_per_pod)
+    stage = Stage()
+    await stage.begin_with_a_run()
+    stage.now += module.LONGEST_PAUSE
+    stage.pod(0)
+    assert await stage.taken() == ["lab/mnist"]
 
 
-def test_many_events_are_one_look() -> None:
+async def test_many_events_are_one_look() -> None:
     """The next look waits the longer the more pods the run has, up to a second."""
-
-    async def act(stage: Stage) -> None:
-        stage.router.begin(stage.queue)
-        stage.known.runs.put("lab/mnist", stored_run())
-        for index in range(2000):
-            stage.pod(index)
-        await stage.taken()
-        for index in range(2000):
-            stage.pod(index, version=10)
-        assert (stage.queue.agenda.ready, len(stage.queue.agenda.due)) == (0, 1)
-
-    play(act)
+    stage = Stage()
+    stage.router.begin(stage.queue)
+    stage.known.runs.put("lab/mnist", stored_run())
+    for index in range(2000):
+        stage.pod(index)
+    await stage.taken()
+    for index in range(2000):
+        stage.pod(index, version=10)
+    assert (stage.queue.agenda.ready, len(stage.queue.agenda.due)) == (0, 1)
 
 
-def test_what_belongs_to_no_known_run_adds_nothing() -> None:
+async def test_what_belongs_to_no_known_run_adds_nothing() -> None:
     """The run's own coming is what counts; a run that is gone has the garbage collector."""
-
-    async def act(stage: Stage) -> None:
-        stage.router.begin(stage.queue)
-        stage.pod(0)
-        stage.known.config_maps.put("lab/mnist", UID)
-        assert (stage.queue.agenda.ready, len(stage.queue.agenda.due)) == (0, 0)
-
-    play(act)
+    stage = Stage()
+    stage.router.begin(stage.queue)
+    stage.pod(0)
+    stage.known.config_maps.put("lab/mnist", UID)
+    assert (stage.queue.agenda.ready, len(stage.queue.agenda.due)) == (0, 0)
 
 
-def test_services_and_deployments_count_as_pods_do() -> None:
+async def test_services_and_deployments_count_as_pods_do() -> None:
     """Somebody may delete them."""
-
-    async def act(stage: Stage) -> None:
-        await stage.begin_with_a_run()
-        raw = {"metadata": raw_pod(0)["metadata"], "spec": {}}
-        known = stage.known
-        known_caches: tuple[Cache[Any], ...] = (
-            known.services,
-            known.config_maps,
-            known.deployments,
-        )
-        for cache in known_caches:
-            stage.now += module.LONGEST_PAUSE
-            cache.put("lab/mnist", cache.keep(raw))
-            assert await stage.taken() == ["lab/mnist"]
-
-    play(act)
-
-
-def test_who_does_not_lead_adds_nothing() -> None:
-    """Its queue is gone."""
-
-    async def act(stage: Stage) -> None:
-        stage.router.begin(stage.queue)
-        stage.router.end()
-        stage.known.runs.put("lab/mnist", stored_run())
-        assert stage.queue.agenda.ready == 0
-
-    play(act)
-
-
-def test_a_node_that_changes_is_a_reason_to_look_at_the_runs_that_have_pods_there() -> None:
-    """A heartbeat is none, and nor is another node."""
-
-    async def act(stage: Stage) -> None:
-        stage.known.runs.put("lab/mnist", stored_run())
-        raw = {**raw_pod(0), "spec": {"nodeName": "spot-0"}}
-        stage.known.pods.put("lab/mnist-worker-0", observation.pod(raw))
-        nodes = stage.known.nodes.cache
-        for name in ("spot-0", "spot-1"):
-            nodes.put(name, nodes.keep(raw_node(name)))
-        stage.router.begin(stage.queue)
-        await stage.taken()
-
-        def heard(name: str, **changes: Any) -> None:
-            stage.now += 100
-            nodes.put(name, nodes.keep(raw_node(name, **changes)))
-
-        heard("spot-0")
-        heard("spot-1", ready="Unknown")
-        assert await stage.taken() == []
-        heard("spot-0", ready="Unknown")
-        assert await stage.taken() == ["lab/mnist"]
-        stage.now += 100
-        nodes.put("spot-0", None)
-        assert await stage.taken() == ["lab/mnist"]
-        stage.known.pods.put("lab/mnist-worker-0", None)
-        await stage.taken()
-        heard("spot-0")
-        assert await stage.taken() == []
-
-    play(act)
-
-
-def test_a_large_run_is_looked_at_every_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many pods it has: the next look waits for no more."""
-    monkeypatch.setattr(module, "PAUSE_PER_POD", 1000)
-
-    async def act(stage: Stage) -> None:
-        await stage.begin_with_a_run()
+    stage = Stage()
+    await stage.begin_with_a_run()
+    raw = {"metadata": raw_pod(0)["metadata"], "spec": {}}
+    known = stage.known
+    known_caches: tuple[Cache[Any], ...] = (
+        known.services,
+        known.config_maps,
+        known.deployments,
+    )
+    for cache in known_caches:
         stage.now += module.LONGEST_PAUSE
-        stage.pod(0)
+        cache.put("lab/mnist", cache.keep(raw))
         assert await stage.taken() == ["lab/mnist"]
 
-    play(act)
+
+async def test_who_does_not_lead_adds_nothing() -> None:
+    """Its queue is gone."""
+    stage = Stage()
+    stage.router.begin(stage.queue)
+    stage.router.end()
+    stage.known.runs.put("lab/mnist", stored_run())
+    assert stage.queue.agenda.ready == 0
+
+
+async def test_a_node_that_changes_is_a_reason_to_look_at_the_runs_that_have_pods_there() -> None:
+    """A heartbeat is none, and nor is another node."""
+    stage = Stage()
+    stage.known.runs.put("lab/mnist", stored_run())
+    raw = {**raw_pod(0), "spec": {"nodeName": "spot-0"}}
+    stage.known.pods.put("lab/mnist-worker-0", observation.pod(raw))
+    nodes = stage.known.nodes.cache
+    for name in ("spot-0", "spot-1"):
+        nodes.put(name, nodes.keep(raw_node(name)))
+    stage.router.begin(stage.queue)
+    await stage.taken()
+
+    def heard(name: str, **changes: Any) -> None:
+        stage.now += 100
+        nodes.put(name, nodes.keep(raw_node(name, **changes)))
+
+    heard("spot-0")
+    heard("spot-1", ready="Unknown")
+    assert await stage.taken() == []
+    heard("spot-0", ready="Unknown")
+    assert await stage.taken() == ["lab/mnist"]
+    stage.now += 100
+    nodes.put("spot-0", None)
+    assert await stage.taken() == ["lab/mnist"]
+    stage.known.pods.put("lab/mnist-worker-0", None)
+    await stage.taken()
+    heard("spot-0")
+    assert await stage.taken() == []

@@ -95,38 +95,30 @@ def test_catching_up_takes_what_is_newer_and_forgets_what_is_gone() -> None:
     assert known.pods.get("lab/mnist-worker-1") is None
 
 
-def test_a_list_that_fails_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_that_fails_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who leads without having caught up could do harm."""
     api = Api()
     empty_lists(api)
     api.answers["list", "pods"] = refused(503)
     monkeypatch.setattr(module, "RETRY", 0.0)
-
-    async def run() -> None:
-        catching = asyncio.create_task(Informers(api.client, synced()).catch_up())
-        await until(lambda: len(api.named("list")) >= 5)
-        assert set(api.named("list")[1:]) == {"pods"}
-        empty_lists(api)
-        await catching
-
-    asyncio.run(run())
+    catching = asyncio.create_task(Informers(api.client, synced()).catch_up())
+    await until(lambda: len(api.named("list")) >= 5)
+    assert set(api.named("list")[1:]) == {"pods"}
+    empty_lists(api)
+    await catching
     assert api.named("list")[-4:] == list(LISTS[1:])
 
 
-def test_before_every_cache_is_filled_no_process_leads() -> None:
+async def test_before_every_cache_is_filled_no_process_leads() -> None:
     """A run without its pods would look as if they had vanished."""
     api, known = Api(), ObservedState()
     empty_lists(api)
-
-    async def run() -> None:
-        catching = asyncio.create_task(Informers(api.client, known).catch_up())
-        for cache in (known.runs, known.services, known.config_maps, known.deployments):
-            cache.replace({}, "50")
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert api.calls == []
-        known.pods.replace({}, "50")
-        await catching
-
-    asyncio.run(run())
+    catching = asyncio.create_task(Informers(api.client, known).catch_up())
+    for cache in (known.runs, known.services, known.config_maps, known.deployments):
+        cache.replace({}, "50")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert api.calls == []
+    known.pods.replace({}, "50")
+    await catching
     assert len(api.calls) == 5

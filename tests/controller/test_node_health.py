@@ -155,14 +155,6 @@ def test_a_class_that_cannot_be_read_says_nothing() -> None:
     assert Stage(raw_node("a"), classes=(wrong, lonely)).of("a").interruptible
 
 
-def nodes_of_a_class(silent: int, alive: int) -> Stage:
-    """A class whose nodes are given up after five minutes of silence."""
-    spot = raw_class("spot", nodes=[{"labels": SPOT}], lostAfter="5m")
-    dead = [raw_node(f"dead-{n}", labels=SPOT, ready="Unknown") for n in range(silent)]
-    well = [raw_node(f"well-{n}", labels=SPOT) for n in range(alive)]
-    return Stage(*dead, *well, raw_node("other", ready="Unknown"), classes=(spot,))
-
-
 @pytest.mark.parametrize(
     ("silent", "alive", "after"),
     [(1, 0, 300.0), (1, 9, 300.0), (2, 8, 300.0), (2, 7, math.inf), (3, 8, math.inf)],
@@ -171,7 +163,10 @@ def test_a_silent_node_is_given_up_unless_a_fifth_of_its_class_is_silent(
     silent: int, alive: int, after: float
 ) -> None:
     """Then the network may be broken, and the programs go on."""
-    stage = nodes_of_a_class(silent, alive)
+    spot = raw_class("spot", nodes=[{"labels": SPOT}], lostAfter="5m")
+    dead = [raw_node(f"dead-{n}", labels=SPOT, ready="Unknown") for n in range(silent)]
+    well = [raw_node(f"well-{n}", labels=SPOT) for n in range(alive)]
+    stage = Stage(*dead, *well, raw_node("other", ready="Unknown"), classes=(spot,))
     assert stage.of("dead-0").lost_after == after
     assert stage.of("other").lost_after is None
 

@@ -14,16 +14,12 @@ def pod(index: int, run_uid: str = UID) -> OwnedPod:
     return found
 
 
-def service() -> Json:
-    """The run's Service."""
-    return {"metadata": raw_pod(0)["metadata"], "spec": {"selector": {"a": "b"}}}
-
-
 def test_what_a_run_owns_is_found_by_its_uid() -> None:
     """And nothing of another, though it be of the same name."""
     known = ObservedState()
     known.pods.replace({"lab/mnist-worker-0": pod(0), "lab/mnist-worker-1": pod(1, "other")})
-    known.services.put("lab/mnist", known.services.keep(service()))
+    service: Json = {"metadata": raw_pod(0)["metadata"], "spec": {"selector": {"a": "b"}}}
+    known.services.put("lab/mnist", known.services.keep(service))
     known.config_maps.put("lab/mnist-rendezvous", "other")
     observed = known.observed("lab", UID, (Refusal("a", "Failed", ""),))
     assert list(observed.pods) == ["mnist-worker-0"]

@@ -16,10 +16,6 @@ from webhook.run.observed import Refusal
 EXISTS = refused(409, "AlreadyExists", "exists")
 
 
-def manifest(index: int = 0) -> Json:
-    return raw_pod(index)
-
-
 class Stage:
     """Objects with caches that a list has filled."""
 
@@ -31,7 +27,7 @@ class Stage:
         self.objects = Objects(self.api.client, self.api.writer, self.known)
 
     def create(self, index: int = 0) -> Refusal | None:
-        return asyncio.run(self.objects.create(POD, run(), manifest(index)))
+        return asyncio.run(self.objects.create(POD, run(), raw_pod(index)))
 
     def delete(self, index: int = 0) -> bool:
         name = f"mnist-worker-{index}"

@@ -189,22 +189,18 @@ def test_a_refusal_is_reported_once(stored: Stored, caplog: pytest.LogCaptureFix
     assert stored.rules() == [rules(), rules()]
 
 
-def test_it_goes_on_until_it_leads_no_more(stored: Stored) -> None:
+async def test_it_goes_on_until_it_leads_no_more(stored: Stored) -> None:
     """Look after look."""
     stored.resumption = Resumption(
         cast(Client, stored), cast(Writer, stored), period=0.001, clock=lambda: stored.now
     )
-
-    async def lead() -> None:
-        task = asyncio.create_task(stored.resumption.lead())
-        stored.disable(minutes=1)
-        stored.now += timedelta(minutes=2)
-        await until(lambda: stored.writes > 0)
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-
-    asyncio.run(lead())
+    task = asyncio.create_task(stored.resumption.lead())
+    stored.disable(minutes=1)
+    stored.now += timedelta(minutes=2)
+    await until(lambda: stored.writes > 0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
 
 
 def test_the_last_moment_is_not_waited_for_in_a_tight_loop(stored: Stored) -> None:

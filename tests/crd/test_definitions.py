@@ -33,14 +33,12 @@ each_kind = pytest.mark.parametrize("kind", NAMES)
 
 
 def schema_of(kind: str) -> Json:
-    """The schema of the whole object."""
     (version,) = DEFINITIONS[kind]["spec"]["versions"]
     schema: Json = version["schema"]["openAPIV3Schema"]
     return schema
 
 
 def fields_at(kind: str, path: str) -> tuple[str, ...]:
-    """The fields of the object at this path."""
     return tuple(dict(nodes(schema_of(kind)))[path]["properties"])
 
 

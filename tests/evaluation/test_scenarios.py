@@ -99,7 +99,6 @@ def preview(scenario: Scenario, output: str) -> Result:
 
 @pytest.fixture
 def scenario(path: Path, tmp_path: Path) -> Scenario:
-    """The scenario of the file."""
     return Scenario(path, tmp_path)
 
 

@@ -124,7 +124,6 @@ def a_job(spec: Json) -> Json:
 
 
 def a_run(spec: Json) -> Json:
-    """A Run with this pod spec."""
     return {
         "apiVersion": names.API_VERSION,
         "kind": names.RUN_KIND,

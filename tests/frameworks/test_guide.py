@@ -20,13 +20,9 @@ PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| ((?:`[A-Za-z_]+`(?:, )?)+) \| ([a-z, ]+) \| .+ \|$", re.MULTILINE)
 
 
-def sections() -> dict[str, str]:
-    """The text of each framework, by its name as a Run writes it."""
-    heads = re.split(r"^## (.+)$", GUIDE.read_text(), flags=re.MULTILINE)[1:]
-    return {head.lower(): text for head, text in zip(heads[::2], heads[1::2], strict=True)}
-
-
-SECTIONS = sections()
+HEADS = re.split(r"^## (.+)$", GUIDE.read_text(), flags=re.MULTILINE)[1:]
+# The text of each framework, by its name as a Run writes it.
+SECTIONS = {head.lower(): text for head, text in zip(HEADS[::2], HEADS[1::2], strict=True)}
 RUNS = [
     (framework, text) for framework, section in SECTIONS.items() for text in YAML.findall(section)
 ]

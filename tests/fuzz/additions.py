@@ -32,17 +32,14 @@ LABEL_VALUES = ("", "a", "A.b_c-9", LONG_LABEL, "0", "true", "worker", "master",
 
 
 def at(*path: str | int) -> Path:
-    """A path into a pod."""
     return path
 
 
 def additions(path: Path, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Addition]:
-    """Each value at the path."""
     return values.map(lambda value: (path, value))
 
 
 def fixed(*paths_and_values: Addition) -> st.SearchStrategy[Addition]:
-    """One of these additions."""
     return st.sampled_from(paths_and_values)
 
 

@@ -93,7 +93,6 @@ mutations = st.builds(Mutation, one(*ACTIONS), st.integers(0, 9999), st.integers
 
 
 def mutated(review: Json, mutation: Mutation) -> Json:
-    """A copy of the review with one change."""
     result = copy.deepcopy(review)
     found = list(_nodes(result))
     holder, key = found[mutation.node % len(found)]
@@ -184,7 +183,6 @@ byte_mutations = st.builds(
 
 
 def damaged(body: bytes, mutation: Mutation) -> bytes:
-    """The bytes with one change."""
     if not body:
         return body
     at = mutation.node % len(body)

@@ -36,7 +36,6 @@ class Client:
         self._connection = server.connect()
 
     def post(self, body: bytes) -> Answer:
-        """POST /mutate."""
         headers = {"Content-Type": "application/json"}
         self._connection.request("POST", "/mutate", body, headers)
         response = self._connection.getresponse()

@@ -88,7 +88,6 @@ class Release:
         return int(self.get(f"{DEPLOYMENTS}/fairlead-webhook")["spec"]["replicas"])
 
     def entries(self) -> list[str]:
-        """The entries of the mutating configuration."""
         return [each["name"] for each in self.get(CONFIGURATION)["webhooks"]]
 
     def bundles(self) -> set[str]:

@@ -30,7 +30,6 @@ HEAD = "apiVersion: fairlead.dev/v1alpha1\nkind: CapacityClass\n"
 
 
 def capacity_class(name: str, **spec: object) -> Json:
-    """A class of the cluster."""
     return an_object(
         names.API_VERSION, names.CLASS_KIND, name, spec or {"nodes": [{"labels": {"pool": name}}]}
     )

@@ -16,27 +16,13 @@ from webhook.installation.policy_plan import GIVEN, SHIPPED, check, is_still, ma
 Json = dict[str, Any]
 SHIPS = [capacity_class("spot"), capacity_class("on-demand", complementOf="spot")]
 OURS = [marked(each, SHIPPED) for each in SHIPS]
-POLICY = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: mine}
-spec: {overrides: {capacity: [{class: spot, mode: Constrain}]}}
-"""
-SPOT = """
-apiVersion: fairlead.dev/v1alpha1
-kind: CapacityClass
-metadata: {name: spot}
-spec: {nodes: [{labels: {pool: spot}}]}
-"""
 
 
 def at(name: str) -> Key:
-    """The key of a class."""
     return key_of(names.CLASS_KIND, name)
 
 
 def stored(*objects: Json) -> dict[Key, Json]:
-    """Objects as a cluster has them."""
     return in_order(objects)
 
 

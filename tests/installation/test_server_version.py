@@ -18,7 +18,6 @@ class Server:
         self.version = version
 
     async def get(self, path: str) -> dict[str, str]:
-        """Its /version."""
         assert path == "/version"
         return {"gitVersion": self.version}
 
@@ -30,7 +29,6 @@ class Notes:
         self.notes: list[str] = []
 
     def note(self, text: str) -> None:
-        """Keep it."""
         self.notes.append(text)
 
 

@@ -27,7 +27,6 @@ LABELLED = {"defaults": {"nodeSelector": {"pool": "a"}}}
 
 
 def objects(*documents: dict[str, Any]) -> dict[str, bytes]:
-    """Documents as the cluster's objects."""
     return {
         f"{names.POLICY_RESOURCES[each['kind']]}/{each['metadata']['name']}": orjson.dumps(each)
         for each in documents
@@ -156,7 +155,6 @@ def test_a_changed_object_is_read_again_and_a_deleted_one_is_forgotten() -> None
 
 
 def capacity(name: str, pool: str) -> dict[str, Any]:
-    """A class of the nodes of one pool."""
     return {
         **policy(name),
         "kind": "CapacityClass",

@@ -25,12 +25,10 @@ Json = dict[str, Any]
 
 
 def stored(kind: str, name: str, **spec: Any) -> Json:
-    """An object."""
     return an_object(names.API_VERSION, kind, name, spec)
 
 
 def policy(name: str, **spec: Any) -> Json:
-    """A policy."""
     return stored(names.POLICY_KIND, name, **spec)
 
 
@@ -40,7 +38,6 @@ def setting(of: str, name: str = "setting", mode: str = "Prefer") -> Json:
 
 
 def shaped(name: str, **labels: str) -> Json:
-    """A class by labels."""
     return stored(names.CLASS_KIND, name, nodes=[{"labels": labels}])
 
 
@@ -114,7 +111,6 @@ def test_a_class_that_is_named_is_not_deleted(wording: Wording) -> None:
 
 
 def test_the_number_of_reported_errors_is_limited() -> None:
-    """And their number."""
     settings = [{"class": f"c{at}", "mode": "Allow"} for at in range(30)]
     refusals = judge([], policy("p", overrides={"capacity": settings})).refusals
     assert len(refusals) == 21
@@ -197,7 +193,6 @@ def test_warnings_are_those_that_the_write_brings(wording: Wording) -> None:
 
 
 def zone(name: str, value: str, **more: Any) -> Json:
-    """A policy that requires a zone."""
     return policy(name, requirements={"nodeSelector": {"zone": value}}, **more)
 
 
@@ -218,7 +213,6 @@ def test_what_would_reject_every_pod_is_refused(wording: Wording) -> None:
     mentions(line, "no node can meet lifecycle Lt 0", "no label is a negative number")
 
 
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 BELOW: Json = {"key": "lifecycle", "operator": "Lt", "values": ["0"]}
 LESS_THAN_NONE: Json = {"affinity": required_affinity({"matchExpressions": [BELOW]})}
 

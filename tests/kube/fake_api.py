@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from certs.authority import new_authority
 from tests.eventually import eventually_async
 from webhook.kube.client import Client
 from webhook.kube.config import load
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-    from pathlib import Path
 
 T = TypeVar("T")
 
@@ -147,7 +145,6 @@ def _authority() -> str:
 
 
 def write_kubeconfig(folder: Path, server: str, **user: Any) -> Path:
-    """A kubeconfig for `server` with the fields of one user."""
     cluster = {"server": server}
     if server.startswith("http:"):
         cluster["certificate-authority-data"] = _authority()

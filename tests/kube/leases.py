@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from webhook.errors import ClusterError
 from webhook.kube.client import Client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/here/leases"
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
 from webhook.backoff import WATCH_DELAYS, Delays
 from webhook.kube.cache import Cache
 from webhook.kube.reflector import Reflector
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
 
 
 def thing(name: str, version: int, value: str = "") -> dict[str, Any]:

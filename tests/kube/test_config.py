@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,21 +14,12 @@ from tests.wording import Wording, mentions
 from webhook.errors import ClusterError
 from webhook.kube.config import default_namespace, load
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 SECRET = "s3cret-token-of-nobody"
 
 
 def host_of(kubeconfig: Path | None, environ: dict[str, str]) -> str:
     configuration = asyncio.run(load(kubeconfig, environ=environ))
     return str(configuration.host)
-
-
-def service_account(folder: Path) -> Path:
-    (folder / "token").write_text(SECRET + "\n")
-    (folder / "ca.crt").write_text("a certificate\n")
-    return folder
 
 
 def test_the_kubeconfig_that_is_named_wins(tmp_path: Path) -> None:
@@ -48,8 +39,9 @@ def test_kubeconfig_may_list_several_files(tmp_path: Path) -> None:
 def test_a_pod_takes_its_service_account(tmp_path: Path) -> None:
     """Without a kubeconfig, address from the environment, trust and token from the mount."""
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
-    mount = service_account(tmp_path)
-    configuration = asyncio.run(load(None, environ=environ, service_account=mount))
+    (tmp_path / "token").write_text(SECRET + "\n")
+    (tmp_path / "ca.crt").write_text("a certificate\n")
+    configuration = asyncio.run(load(None, environ=environ, service_account=tmp_path))
     assert configuration.host == "https://[fd00::1]:443"
     assert configuration.ssl_ca_cert == str(tmp_path / "ca.crt")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from tests.kube.fake_api import Answer, FakeApi, Request, answer_of, client_of, 
 from tests.wording import Wording, mentions
 from webhook.errors import ClusterError, NotSynced
 from webhook.kube.namespaces import PATH, Namespaces, read_namespace
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
 
 
 def namespace(name: str, **labels: str) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -17,13 +19,8 @@ from webhook.errors import ClusterError, InvalidDocuments
 from webhook.kube.policy_objects import GROUP, PolicyObjects, read_objects, text_of
 from webhook.policy.load import load
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
-
 POLICIES, CLASSES = f"{GROUP}/placementpolicies", f"{GROUP}/capacityclasses"
 EXCEPTIONS = f"{GROUP}/placementexceptions"
-SOURCES = f"{GROUP}/runsources"
 POOL = {"defaults": {"nodeSelector": {"pool": "a"}}}
 FILE = b"""
 apiVersion: fairlead.dev/v1alpha1

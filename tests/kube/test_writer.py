@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +13,6 @@ from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
 from webhook.errors import ClusterError, NotLeading
 from webhook.kube.rate_limit import TokenBucket
 from webhook.kube.writer import TRIES, Writer
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-    from pathlib import Path
 
 
 class Pauses:

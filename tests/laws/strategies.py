@@ -34,7 +34,6 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def one(*choices: Any) -> st.SearchStrategy[Any]:
-    """One of the choices."""
     return st.sampled_from(choices)
 
 
@@ -73,7 +72,6 @@ def terms(draw: st.DrawFn, *, empty: bool = True) -> Json:
 
 @st.composite
 def tolerations(draw: st.DrawFn, *, everything: bool = True) -> Json:
-    """One toleration that Kubernetes accepts."""
     operator = draw(one("Exists", "Equal", None))
     result: Json = {}
     if operator:
@@ -233,7 +231,6 @@ def nodes(draw: st.DrawFn) -> Json:
 
 
 def document(kind: str, name: str, spec: Json) -> Json:
-    """A policy document."""
     return {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
@@ -330,7 +327,6 @@ def placements(draw: st.DrawFn, part: str) -> Json:
 def policies(
     draw: st.DrawFn, name: str, parts: tuple[str, ...] = ("defaults", "overrides", "requirements")
 ) -> Json:
-    """One PlacementPolicy document."""
     spec: Json = {"priority": draw(one(0, 1, 5))}
     if draw(st.booleans()):
         spec["match"] = draw(

@@ -196,7 +196,6 @@ class _Plain(yaml.SafeDumper):
     """Writes what is there twice twice, and text of several lines as it stands."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
-        """Always."""
         return True
 
 

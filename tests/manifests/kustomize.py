@@ -25,7 +25,6 @@ def overlay(name: str) -> tuple[Json, ...]:
 
 
 def kustomized(kubectl: Path, folder: Path) -> tuple[Json, ...]:
-    """The objects of a kustomization."""
     done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -17,13 +17,11 @@ _MATCHER = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"')
 
 
 def alerts(objects: Sequence[Json]) -> list[Json]:
-    """Every alert of the PrometheusRule."""
     groups = one(objects, "PrometheusRule")["spec"]["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 
 def dashboard(objects: Sequence[Json]) -> Json:
-    """The dashboard, as Grafana reads it."""
     (data,) = of_kind(objects, "ConfigMap", "fairlead-dashboard")
     (text,) = data["data"].values()
     found: Json = json.loads(text)
@@ -31,7 +29,6 @@ def dashboard(objects: Sequence[Json]) -> Json:
 
 
 def expressions(objects: Sequence[Json]) -> list[str]:
-    """Every expression of both."""
     panels = dashboard(objects)["panels"]
     return [
         *(alert["expr"] for alert in alerts(objects)),

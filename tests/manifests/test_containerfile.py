@@ -98,13 +98,6 @@ def copy(source: Path, target: Path) -> None:
         shutil.copy(source, target)
 
 
-def environment(prefix: Path) -> dict[str, str]:
-    """What the last stage's ENV says, and nothing else."""
-    (given,) = of(stages()[-1], "ENV")
-    pairs = dict(word.split("=", 1) for word in shlex.split(given))
-    return {**pairs, "PATH": f"{prefix / 'bin'}:/usr/bin:/bin"}
-
-
 def everything(prefix: Path) -> dict[Path, tuple[int, int]]:
     """Each file with its size and the time of its last change."""
     files = (path for path in prefix.rglob("*") if path.is_file())
@@ -115,13 +108,16 @@ def test_fairlead_runs_from_the_wheel_and_writes_nothing(built: Path, tmp_path: 
     """Every command of the manifests, from a folder without the checkout, on read-only files."""
     (entry,) = of(stages()[-1], "ENTRYPOINT")
     (program,) = json.loads(entry)
+    (given,) = of(stages()[-1], "ENV")
+    pairs = dict(word.split("=", 1) for word in shlex.split(given))
+    environment = {**pairs, "PATH": f"{built / 'bin'}:/usr/bin:/bin"}
     before = everything(built)
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
             [built / "bin" / program, *arguments],
             cwd=tmp_path,
-            env=environment(built),
+            env=environment,
             capture_output=True,
             text=True,
         )
@@ -166,7 +162,8 @@ def test_the_lock_has_all_that_is_needed(lock: str, names: list[str]) -> None:
     locked = dict(re.findall(r"^([\w.-]+)==([^ ;]+)", (ROOT / lock).read_text(), re.MULTILINE))
     wanted, seen = list(names), set()
     while wanted:
-        name = canonical(wanted.pop())
+        # As locks write it (PEP 503).
+        name = re.sub(r"[-_.]+", "-", wanted.pop()).lower()
         if name in seen:
             continue
         seen.add(name)
@@ -178,11 +175,6 @@ def test_the_lock_has_all_that_is_needed(lock: str, names: list[str]) -> None:
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 wanted.append(requirement.name)
     assert len(seen) > 3
-
-
-def canonical(name: str) -> str:
-    """A distribution's name as locks write it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def test_the_last_stage_runs_unprivileged_and_opens_the_ports_of_the_manifests() -> None:

@@ -35,7 +35,6 @@ each_overlay = pytest.mark.parametrize("overlay", OVERLAYS)
 
 
 def pod_of(objects: tuple[Json, ...], name: str) -> Json:
-    """The pod template of a Deployment."""
     template: Json = one(objects, "Deployment", name)["spec"]["template"]
     return template
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,6 @@ from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.sources import SOURCES
 from webhook.sources.marks import Mark
 
-Kustomize = Callable[[Path], tuple[Json, ...]]
 NAMES = tuple(source.name for source in OTHERS)
 MARKS = [mark for source in SOURCES for mark in source.marks if not mark.namespace]
 CONFIGURATION = "MutatingWebhookConfiguration"
@@ -77,11 +76,6 @@ def labels(marks: Sequence[Mark]) -> dict[str, str]:
     return {mark.key: mark.value or "some" for mark in marks}
 
 
-def carries(pod: dict[str, str], mark: Mark) -> bool:
-    """Whether the pod has the mark."""
-    return mark.key in pod and mark.value in (None, pod[mark.key])
-
-
 def check(entries: Sequence[Json], sources: Sequence[str], pod: dict[str, str]) -> None:
     """The pod is sent once if a chosen source, or its namespace, marks it, and else not at all."""
     marks = [
@@ -90,7 +84,7 @@ def check(entries: Sequence[Json], sources: Sequence[str], pod: dict[str, str]) 
         for mark in source.marks
         if source.name in (*DEFAULT_SOURCES, *sources) and not mark.namespace
     ]
-    marked = any(carries(pod, mark) for mark in marks)
+    marked = any(mark.key in pod and mark.value in (None, pod[mark.key]) for mark in marks)
     plain = {"kubernetes.io/metadata.name": "team"}
     whole = {**plain, "fairlead.dev/place": "all"}
     own = {**whole, "kubernetes.io/metadata.name": "fairlead-system"}

@@ -60,7 +60,6 @@ def uv_tool(wheel: Path) -> list[str | Path]:
 
 
 def pipx(wheel: Path) -> list[str | Path]:
-    """The same of pipx."""
     from_folder = f"--pip-args=--no-index --find-links {wheel.parent}"
     return [BIN / "pipx", "install", "--python", sys.executable, from_folder, wheel]
 

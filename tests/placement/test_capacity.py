@@ -85,7 +85,6 @@ def test_a_negation_of_over_64_terms_is_refused() -> None:
 
 
 def one_taint(taint: Taint) -> CapacityClass:
-    """A class with one taint."""
     return compiled("c", [shape({"spot": "true"}, [])], [taint, dict(taint)])  # type: ignore[list-item]
 
 

@@ -29,18 +29,14 @@ def requirements(draw: st.DrawFn) -> Requirement:
     return cast("Requirement", result)
 
 
-def labels(value: str | None) -> dict[str, str]:
-    """A node's labels with the value of `k`, or without it."""
-    return {} if value is None else {"k": value}
-
-
 @given(requirements(), st.sampled_from(WORLD))
 def test_an_expression_holds_where_the_scheduler_says(
     requirement: Requirement, value: str | None
 ) -> None:
     """All six operators, the missing label included."""
     expression = cast("dict[str, Any]", requirement)
-    assert holds(requirement, value) == scheduler.expression_holds(expression, labels(value))
+    labels = {} if value is None else {"k": value}
+    assert holds(requirement, value) == scheduler.expression_holds(expression, labels)
 
 
 @given(st.lists(requirements(), max_size=4))

@@ -32,7 +32,6 @@ def one_of(**values: str) -> Json:
 
 
 def policy(**spec: Any) -> Json:
-    """The policy p."""
     return document("PlacementPolicy", "p", spec)
 
 

@@ -178,7 +178,6 @@ def test_a_term_that_another_contains_is_dropped_unless_that_one_is_empty() -> N
 
 
 def term_of(*wanted: tuple[str, list[str]]) -> Term:
-    """A term that wants these labels."""
     return {"matchExpressions": [{"key": k, "operator": "In", "values": v} for k, v in wanted]}
 
 

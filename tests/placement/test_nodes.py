@@ -18,7 +18,6 @@ from webhook.placement.pod import PodPlacement
 from webhook.placement.pod import parse_pod as read_pod
 
 Json = dict[str, Any]
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 SPOT = {"key": "spot", "value": "true", "effect": "NoSchedule"}
 
 

@@ -17,7 +17,6 @@ from webhook.placement.pod import PodPlacement
 from webhook.placement.pod import parse_pod as read_pod
 
 Json = dict[str, Any]
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TAINT: Any = {"key": "spot", "value": "true", "effect": "NoSchedule"}
 GPU: Any = {"key": "gpu", "effect": "NoSchedule"}
 PRESSURE: Any = {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}

@@ -15,7 +15,6 @@ SPOT: list[Term] = [{"matchExpressions": [{"key": "spot", "operator": "Exists"}]
 
 
 def raw(metadata: Json | None = None, **spec: Any) -> Json:
-    """A pod."""
     return {"metadata": metadata or {}, "spec": {"containers": [], **spec}}
 
 

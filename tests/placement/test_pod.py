@@ -17,7 +17,6 @@ Json = dict[str, Any]
 
 
 def raw(**spec: Any) -> Json:
-    """A pod with a spec."""
     return {"metadata": {}, "spec": spec}
 
 
@@ -98,7 +97,6 @@ def expression(*values: str) -> dict[str, Any]:
 
 
 def required(*terms: dict[str, Any]) -> dict[str, Any]:
-    """A spec with these terms."""
     return {"affinity": required_affinity(*terms)}
 
 
@@ -113,7 +111,6 @@ def of_spec(spec: dict[str, Any]) -> str:
 
 
 def terms(count: int) -> dict[str, Any]:
-    """So many terms."""
     return required(*[{"matchExpressions": [expression()]}] * count)
 
 

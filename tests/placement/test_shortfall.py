@@ -13,7 +13,6 @@ from webhook.placement.pod import parse_pod as read_pod
 from webhook.placement.shortfall import LIMIT, Condition, shortfall
 from webhook.shortening import fit
 
-Json = dict[str, Any]
 GPU: Any = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
 DISK: Any = {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}
 

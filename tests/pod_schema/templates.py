@@ -38,12 +38,10 @@ def mounting(*names: str, volumes: tuple[str, ...] = ()) -> Json:
 
 
 def profiled(field: str, profile: str) -> Json:
-    """A securityContext with such a profile."""
     return {"securityContext": {field: {"type": "Localhost", "localhostProfile": profile}}}
 
 
 def annotated(key: str, value: str) -> Json:
-    """A template with an annotation."""
     return {"metadata": {"annotations": {key: value}}, **template()}
 
 

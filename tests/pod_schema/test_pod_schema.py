@@ -34,7 +34,6 @@ def faults(found: Json, **about: Any) -> list[Fault]:
 
 
 def text(fault: Fault) -> str:
-    """A fault as cases have it."""
     return f"{path_text(fault.path)}: {fault.message}"
 
 

@@ -13,7 +13,6 @@ from webhook.policy.matched_pods import unmatchable
 from webhook.policy.subject import Subject
 
 Json = dict[str, Any]
-ROLE = "fairlead.dev/role"
 
 
 @settings(max_examples=examples(200), deadline=None)

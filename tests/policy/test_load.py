@@ -23,22 +23,14 @@ spec:
 """
 
 
-def findings(**files: str) -> list[str]:
-    """What is wrong with the files, as printed; their names get .yaml."""
-    with pytest.raises(InvalidDocuments) as caught:
-        load({f"{name}.yaml": text.encode() for name, text in files.items()})
-    return [str(finding) for finding in caught.value.findings]
-
-
 def test_every_error_of_every_file_is_reported_at_once_in_order() -> None:
     """Errors of one document, of the set, and of YAML itself."""
-    seen = findings(
-        a="a: [",
-        b=POLICY % ("p", "priority: high\n  defaults: {nodeSelector: {a: 1}}"),
-        c=SPOT,
-        d=SPOT,
-    )
-    assert [line.split(":")[0] for line in seen] == ["a.yaml", "b.yaml", "b.yaml", "d.yaml"]
+    wrong = POLICY % ("p", "priority: high\n  defaults: {nodeSelector: {a: 1}}")
+    files = {"a.yaml": "a: [", "b.yaml": wrong, "c.yaml": SPOT, "d.yaml": SPOT}
+    with pytest.raises(InvalidDocuments) as caught:
+        load({name: text.encode() for name, text in files.items()})
+    seen = [str(finding).split(":")[0] for finding in caught.value.findings]
+    assert seen == ["a.yaml", "b.yaml", "b.yaml", "d.yaml"]
 
 
 def test_warnings_do_not_keep_a_set_from_loading() -> None:

@@ -24,7 +24,6 @@ NAMESPACES = ("ml", "ml-a", "ml-b", "web")
 
 
 def several(*values: Any) -> st.SearchStrategy[list[Any]]:
-    """Some of the values."""
     return st.lists(st.sampled_from(values), min_size=1, max_size=2, unique=True)
 
 

@@ -30,12 +30,10 @@ def errors_in_file(whole: Any) -> list[Finding]:
 
 
 def policy(spec: dict[str, Any]) -> dict[str, Any]:
-    """A policy document with this spec."""
     return an_object(names.API_VERSION, "PlacementPolicy", "p", spec)
 
 
 def capacity_class(spec: dict[str, Any]) -> dict[str, Any]:
-    """A capacity class `spot` with this spec."""
     return an_object(names.API_VERSION, "CapacityClass", "spot", spec)
 
 

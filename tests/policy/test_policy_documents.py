@@ -21,12 +21,10 @@ GOOD = HEAD + "  overrides: {nodeSelector: {a: b}}\n"
 
 
 def read(text: str, file: str = "p.yaml") -> Documents[PolicyDocument]:
-    """The documents of one file."""
     return parse({file: text.encode()})
 
 
 def lines(text: str, file: str = "p.yaml") -> list[str]:
-    """The findings of one file, as printed."""
     return [str(finding) for finding in read(text, file).findings]
 
 

@@ -10,7 +10,6 @@ from webhook.policy.subject import resources, service_account, volumes
 
 
 def container(**parts: dict[str, object]) -> dict[str, object]:
-    """A container with resources."""
     return {"name": "c", "resources": parts}
 
 

@@ -50,13 +50,7 @@ def test_a_merge_key_fills_in_missing_fields() -> None:
 def test_a_quoted_merge_key_and_one_as_value_are_text() -> None:
     """Only `<<` as a plain key merges."""
     assert values("a: <<") == [{"a": "<<"}]
-    assert value_of('"<<": {a: 1}') == {"<<": {"a": 1}}
-
-
-def value_of(text: str) -> object:
-    """The only document of a text."""
-    [document] = values(text)
-    return document
+    assert values('"<<": {a: 1}') == [{"<<": {"a": 1}}]
 
 
 def test_the_first_of_two_keys_is_kept_and_the_second_is_a_fault() -> None:

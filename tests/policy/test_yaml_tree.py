@@ -18,7 +18,6 @@ b:
 
 
 def root(text: str = TEXT) -> Node:
-    """The only document of a text."""
     [tree] = trees(text)
     return tree.root
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from webhook.policy.load import load
-from webhook.policy_tests.load_tests import parse
-from webhook.policy_tests.result import Verdict
-from webhook.policy_tests.runner import run_tests
-
 HEAD = "apiVersion: fairlead.dev/v1alpha1\nkind: PolicyTest\n"
 CLASS = """\
 apiVersion: fairlead.dev/v1alpha1
@@ -38,18 +33,7 @@ WORKERS_ON_SPOT = CLASS + policy(
 
 
 def case(expect: str, pod: str = WORKER, more: str = "") -> str:
-    """A document with one test."""
     body = f"- name: it\n  pod: {pod}\n  expect: {expect}\n"
     if more:
         body += f"  {more}\n"
     return f"{HEAD}{NODES}tests:\n{body}"
-
-
-def verdict(
-    expect: str, pod: str = WORKER, more: str = "", policies: str = WORKERS_ON_SPOT
-) -> Verdict:
-    """One test, judged."""
-    policy_set = load({"p.yaml": policies.encode()}).policies
-    (document,) = parse("p.test.yaml", case(expect, pod, more).encode())
-    (only,) = run_tests(document, policy_set)
-    return only

@@ -56,7 +56,6 @@ def running(name: str, since: str = "2026-11-20T10:00:05Z") -> Json:
 
 
 def waiting(name: str, reason: str, message: str = "") -> Json:
-    """The status of a container that waits."""
     state = {"waiting": {"reason": reason, **({"message": message} if message else {})}}
     return {"name": name, "ready": False, "state": state}
 
@@ -74,7 +73,6 @@ def terminated(name: str, code: int, reason: str = "Error", **more: Any) -> Json
 
 
 def condition(kind: str, status: str, reason: str = "", message: str = "") -> Json:
-    """A pod condition."""
     return {
         "type": kind,
         "status": status,

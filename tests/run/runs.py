@@ -21,7 +21,6 @@ def a_run(name: str, spec: Json, *, namespace: str = "research", uid: str = UID)
 
 
 def containers(*names: str) -> list[Json]:
-    """Containers of these names."""
     return [{"name": name, "image": "train:1"} for name in names]
 
 

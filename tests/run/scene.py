@@ -74,24 +74,19 @@ class Scene:
 
     @property
     def status(self) -> RunStatus:
-        """The run's status as written."""
         return self.run.status
 
     @property
     def pods(self) -> list[str]:
-        """The pods that are there."""
         return sorted(name.removeprefix("mnist-") for name in self.observed.pods)
 
     def pod(self, name: str) -> OwnedPod:
-        """One of them."""
         return self.observed.pods[f"mnist-{name}"]
 
     def role(self, name: str) -> RoleStatus:
-        """What is written of a role."""
         return self.status.replicas[name]
 
     def condition(self, kind: str) -> Condition | None:
-        """A condition, or None."""
         return next((each for each in self.status.conditions if each.type == kind), None)
 
     def spec(self, **fields: Any) -> Scene:

@@ -52,6 +52,7 @@ from webhook.workloads.template_search import pod_templates
 
 BEGIN = datetime(2026, 11, 24, 9, tzinfo=UTC)
 WORKERS = {"master": {"restartPolicy": "ExitCode"}, "worker": {"count": 2}}
+ALL = ("master-0", "worker-0", "worker-1")
 
 
 class Engine:
@@ -111,7 +112,6 @@ class Engine:
                 self.observed = replace(self.observed, object=None, pods=())
 
     def object(self, **changes: Any) -> Engine:
-        """The object changes."""
         assert self.observed.object is not None
         self.observed = replace(self.observed, object=self.observed.object._replace(**changes))
         return self
@@ -134,7 +134,6 @@ class Engine:
         return self
 
     def goes(self, name: str) -> Engine:
-        """A pod is deleted."""
         pods = {pod.name: pod for pod in self.observed.pods}
         pod = pods.pop(name)
         gone = (*self.observed.gone, pod)
@@ -147,39 +146,41 @@ class Engine:
         return self.pod(name, phase="Failed", ready=False, exit=end)
 
     def runs(self) -> Engine:
-        """All pods run."""
-        self.look()
-        for name in ("master-0", "worker-0", "worker-1"):
-            self.pod(name)
+        return self.look().pods().look()
+
+    def pods(self, **changes: Any) -> Engine:
+        """All pods change, or are there for the first time."""
+        for name in ALL:
+            self.pod(name, **changes)
+        return self
+
+    def recreated(self) -> Engine:
+        """All pods are deleted, and others have their names."""
+        for name in ALL:
+            self.goes(name).pod(name, uid=f"again-{name}", deleted_at="")
         return self.look()
 
     def later(self, seconds: float) -> Engine:
-        """Time goes by."""
         self.now += timedelta(seconds=seconds)
         return self.look()
 
     def spec(self, **fields: Any) -> Engine:
-        """The Run is edited."""
         spec = self.run.spec.model_copy(update=fields)
         self.run = self.run.model_copy(update={"spec": spec})
         return self.look()
 
     @property
     def status(self) -> RunStatus:
-        """As written."""
         return self.run.status
 
     def role(self, role: str = "worker") -> RoleStatus:
-        """As written."""
         return self.status.replicas[role]
 
     @property
     def phase(self) -> str:
-        """As written."""
         return self.run.status.phase
 
     def condition(self, kind: str) -> Condition:
-        """As written."""
         return next(each for each in self.status.conditions if each.type == kind)
 
 
@@ -296,17 +297,13 @@ def test_suspension_is_handed_down_once_and_costs_nothing() -> None:
     """Edits of the object by others are left alone."""
     engine = Engine().runs().spec(suspend=True)
     assert engine.did[-1] == SuspendEngineObject("uid-job", suspend=True)
-    for name in ("master-0", "worker-0", "worker-1"):
-        engine.pod(name, deleted_at=to_second(engine.now))
-    engine.look()
+    engine.pods(deleted_at=to_second(engine.now)).look()
     assert engine.phase == "Suspended"
     done = len(engine.did)
     assert len(engine.object(suspended=False).look().did) == done
     engine.object(suspended=True).spec(suspend=False)
     assert engine.did[-1] == SuspendEngineObject("uid-job", suspend=False)
-    for name in ("master-0", "worker-0", "worker-1"):
-        engine.goes(name).pod(name, uid=f"again-{name}", deleted_at="")
-    engine.look()
+    engine.recreated()
     assert engine.phase == "Running"
     assert (engine.status.disruptions, engine.status.restarts) == (0, 0)
 
@@ -315,12 +312,7 @@ def test_pods_that_go_because_a_queue_suspends_the_object_are_no_disruption() ->
     """Kueue has evicted the workload; it counts again once the queue admits it."""
     engine = Engine().runs()
     engine.object(suspended=True)
-    for name in ("master-0", "worker-0", "worker-1"):
-        engine.pod(name, deleted_at=to_second(engine.now))
-    engine.look().object(suspended=False)
-    for name in ("master-0", "worker-0", "worker-1"):
-        engine.goes(name).pod(name, uid=f"again-{name}", deleted_at="")
-    engine.look()
+    engine.pods(deleted_at=to_second(engine.now)).look().object(suspended=False).recreated()
     assert engine.phase == "Running"
     assert (engine.status.disruptions, engine.status.last_failure) == (0, None)
     engine.pod("worker-1", deleted_at=to_second(engine.now)).look()
@@ -330,7 +322,7 @@ def test_pods_that_go_because_a_queue_suspends_the_object_are_no_disruption() ->
 def test_pods_of_a_resumed_run_live_though_its_status_was_not_written() -> None:
     """The controller ends after it resumed the object: the pods that are there then are new."""
     engine = Engine(backoffLimit=0).runs().spec(suspend=True)
-    for name in ("master-0", "worker-0", "worker-1"):
+    for name in ALL:
         engine.goes(name)
     engine.look()
     suspended = engine.run.status

@@ -35,7 +35,6 @@ LIMITS = {
 
 
 def rendered(**spec: Any) -> dict[str, Any]:
-    """The object of a Run."""
     whole = {"template": spec_of(containers("main")), "backend": "kubeflow", **spec}
     return delegated_object(a_run("mnist", whole))
 

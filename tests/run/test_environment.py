@@ -15,12 +15,10 @@ Json = dict[str, Any]
 
 
 def environment(**fields: Any) -> PlacementModel:
-    """An environment with these fields."""
     return PlacementModel.model_validate(fields)
 
 
 def asking(text: str) -> Json:
-    """A template that asks for capacity."""
     return {"metadata": {"annotations": {names.CAPACITY: text, "note": "n"}}, "spec": {}}
 
 

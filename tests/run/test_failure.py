@@ -16,7 +16,6 @@ TARGET = ("PreemptionByScheduler", "preempted", BEFORE)
 
 
 def pod(phase: Any = "Failed", **fields: Any) -> OwnedPod:
-    """A pod of a run."""
     return OwnedPod("mnist-worker-0", "uid", "run", "worker", 0, 0, phase, **fields)
 
 
@@ -26,7 +25,6 @@ def exited(code: int, reason: str = "Error", message: str = "") -> Exit:
 
 
 def failure(of: OwnedPod) -> Failure:
-    """How the pod failed."""
     end = classify_end(of)
     assert isinstance(end, Failure)
     return end

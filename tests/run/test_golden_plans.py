@@ -28,20 +28,6 @@ CASES = sorted((Path(__file__).parents[1] / "golden" / "runs").glob("*.yaml"))
 PARTS = {"rule", "run", "pods", "parts", "count", "service", "configMap", "deployment", "needs"}
 
 
-def read(path: Path) -> Json:
-    """A case, with none of its parts misspelt."""
-    case: Json = load_yaml(path.read_text())
-    assert set(case) <= {*PARTS, "problems"}
-    assert case["rule"].endswith(".")
-    return case
-
-
-def every_pod(made: Plan) -> dict[str, Json]:
-    """All pods of the run, by name."""
-    pods = [made.pod(role, at, 0) for role, n in made.gang.counts.items() for at in range(n)]
-    return {pod["metadata"]["name"]: pod for pod in pods}
-
-
 def seen(value: Any, part: Any) -> Any:
     """What of a value a case looks at."""
     if isinstance(value, dict) and isinstance(part, dict):
@@ -61,7 +47,9 @@ def others(manifest: Json | None, made: Plan) -> Json | None:
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_what_becomes_of_a_run(path: Path) -> None:
     """The rule that the file states."""
-    case = read(path)
+    case: Json = load_yaml(path.read_text())
+    assert set(case) <= {*PARTS, "problems"}
+    assert case["rule"].endswith(".")
     run = a_run(case["run"]["name"], case["run"]["spec"])
     if "problems" in case:
         with pytest.raises(InvalidRun) as caught:
@@ -69,7 +57,8 @@ def test_what_becomes_of_a_run(path: Path) -> None:
         assert list(caught.value.problems) == case["problems"]
         return
     made = plan(run, cluster_domain=case["run"].get("clusterDomain", ""))
-    pods = every_pod(made)
+    every = [made.pod(role, at, 0) for role, n in made.gang.counts.items() for at in range(n)]
+    pods = {pod["metadata"]["name"]: pod for pod in every}
     assert len(pods) == case.get("count", len(pods))
     for name, whole in case.get("pods", {}).items():
         assert pods[name] == whole

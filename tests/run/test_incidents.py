@@ -42,7 +42,6 @@ def phase(scene: Scene) -> str:
 
 
 def last(scene: Scene) -> Incident:
-    """The latest incident."""
     return scene.status.incidents[-1]
 
 

@@ -31,12 +31,10 @@ TAINTS = [
 
 
 def model(said: Json, strategy: str | None = None) -> PlacementModel:
-    """An environment."""
     return PlacementModel.model_validate({**said, "patchStrategy": strategy})
 
 
 def said(environment: PlacementModel) -> Json:
-    """An environment as its document."""
     return environment.model_dump(by_alias=True, exclude_none=True)
 
 
@@ -158,7 +156,6 @@ def near(app: str) -> Json:
 
 
 def spread(skew: int, when: str) -> Json:
-    """A spread over zones."""
     return {"maxSkew": skew, "topologyKey": "zone", "whenUnsatisfiable": when}
 
 

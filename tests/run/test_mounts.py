@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.run.runs import a_run, containers, spec_of
 from webhook.frameworks.framework import SharedConfig
 from webhook.run.manifests import mounts
 
-Json = dict[str, Any]
 RUN = a_run("r", {"template": spec_of(containers("main"))})
 ROOT, HOME = "/root/.ssh", "/home/mpi/.ssh"
 

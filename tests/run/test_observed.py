@@ -13,7 +13,6 @@ OFF = NodeHealth("spot-0", uid="uid", ready="Unknown", since=SINCE, shut_down=Tr
 
 
 def pod(node: str = "spot-0", running_since: str = "") -> OwnedPod:
-    """A pod that is bound."""
     return OwnedPod(
         "mnist-worker-0",
         "uid",

@@ -14,8 +14,6 @@ from webhook import names
 from webhook.errors import InvalidRun
 from webhook.run.plan import Plan, plan
 
-Json = dict[str, Any]
-
 
 def planned(**spec: Any) -> Plan:
     """The plan of a run called r; its template has one container, main."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,11 +18,6 @@ SCOPES = ("Replica", "Role", "Run")
 LOST_AFTER = 300.0
 
 
-def silent(scene: Scene, since: datetime, **fields: Any) -> Scene:
-    """Nothing was heard of the second worker's node since then."""
-    return scene.node("spot-1", ready="Unknown", since=to_second(since), **fields)
-
-
 def lost(scope: str, **fields: Any) -> Scene:
     """Two workers, the second on a node that is silent from now on."""
     scene = Scene(**workers(2), restartScope=scope)
@@ -30,7 +25,8 @@ def lost(scope: str, **fields: Any) -> Scene:
     if "has_claim" in fields:
         scene.set("worker-1", has_claim=fields.pop("has_claim"))
     scene.off.add("spot-1")
-    return silent(scene, scene.now, **{"lost_after": LOST_AFTER, **fields})
+    whole = {"since": to_second(scene.now), "lost_after": LOST_AFTER, **fields}
+    return scene.node("spot-1", ready="Unknown", **whole)
 
 
 def forced(scene: Scene) -> int:

@@ -15,7 +15,6 @@ Json = dict[str, Any]
 
 
 def spec(**fields: Any) -> Json:
-    """A template with these fields of its spec."""
     return {"spec": fields}
 
 

@@ -36,7 +36,6 @@ def an_environment() -> Json:
 
 
 def a_run(**spec: Any) -> Json:
-    """A Run of this spec."""
     whole = {**HEAD, "metadata": {"name": "mnist"}, "spec": {"template": POD_TEMPLATE, **spec}}
     return copy.deepcopy(whole)
 

@@ -37,13 +37,10 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
-
     protocol_version = "HTTP/1.1"
     server: Server
 
     def setup(self) -> None:
-        """Note it."""
         super().setup()
         self.server.connections.append(self.connection)
 
@@ -89,7 +86,6 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def api(server: Server, tmp_path: Path) -> Iterator[Api]:
-    """The calls, to that server."""
     with closing(Api(server.server_address[1], tmp_path)) as api:
         yield api
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +18,6 @@ from webhook.sandbox.binaries import (
     version_of,
 )
 from webhook.sandbox.progress import Progress
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def script(path: Path, text: str = "") -> Path:

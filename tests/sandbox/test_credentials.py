@@ -5,16 +5,13 @@ from __future__ import annotations
 import csv
 import datetime
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from tests.fast_yaml import load_yaml
 from webhook.sandbox.credentials import TOKENS, write_credentials, write_kubeconfig
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from webhook.sandbox.binaries import ETCD, KUBERNETES, KWOK, PROGRAMS, Module, cache_key
 from webhook.sandbox.operators.table import operators
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PINS = (
     *(ETCD, KUBERNETES, KWOK),

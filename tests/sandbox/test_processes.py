@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,20 +17,11 @@ from webhook.sandbox import processes
 from webhook.sandbox.api import wait_until
 from webhook.sandbox.processes import Lifeline, Process, alive, end_recorded, free_ports, recorded
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 def sleeper(directory: Path) -> list[str]:
     """A command that waits for ever, and names the directory in its arguments."""
     (directory / "empty").touch()
     return ["/usr/bin/tail", "-f", str(directory / "empty")]
-
-
-def gone(pid: int, directory: Path) -> bool:
-    """Whether the process ends, for which it has a minute."""
-    eventually("the process ends", lambda: not alive(pid, directory))
-    return True
 
 
 def test_another_command_can_end_what_one_has_started(tmp_path: Path) -> None:
@@ -90,7 +80,7 @@ def test_a_group_dies_when_its_starter_is_killed(tmp_path: Path) -> None:
         pid = int(starter.stdout.readline())
         assert alive(pid, tmp_path)
         starter.kill()
-    assert gone(pid, tmp_path)
+    eventually("the process ends", lambda: not alive(pid, tmp_path))
 
 
 # Ports for two processes that each take twenty: they meet all the time, and some may be in use.

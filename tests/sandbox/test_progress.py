@@ -13,7 +13,6 @@ class Terminal(io.StringIO):
     """A stream that says it is a terminal."""
 
     def isatty(self) -> bool:
-        """It is."""
         return True
 
 

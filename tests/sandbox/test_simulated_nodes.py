@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from webhook.errors import SandboxError
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, Pool, Taint, node_manifests, read_pools
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_pool_becomes_as_many_nodes_that_take_its_zones_in_turn() -> None:

@@ -8,26 +8,23 @@ import json
 import socket
 import ssl
 import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
+from certs.pair import Pair
 from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.drain import ClosingConnections, Drain
 from webhook.server.health import health_app
 from webhook.server.listener import bind, serve
 from webhook.server.tls import ServerTls
 from webhook.server.webhook_metrics import Metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
-
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from certs.pair import Pair
 
 HOST = "127.0.0.1"
 NAMES = Names(dns=("localhost",), addresses=(HOST,))

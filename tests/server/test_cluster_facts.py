@@ -47,9 +47,6 @@ def test_a_cache_without_updates_stays_ready_and_reports_out_of_date() -> None:
     mentions(late.reason, "out of date", "121 s", "GET /things: no")
 
 
-Json = dict[str, Any]
-
-
 def said(nodes: ServedNodes) -> str:
     """What is said of a pod that wants the pool experiments."""
     policies = policy_set(POOL)

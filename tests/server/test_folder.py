@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from tests.server.config_map import mount
 from tests.wording import Wording
 from webhook.errors import UnreadableInput
 from webhook.server.folder import MAX_FILE_BYTES, Folder, is_test_file, read_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_folder_is_read_recursively_and_sorted(tmp_path: Path) -> None:

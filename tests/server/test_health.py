@@ -8,8 +8,8 @@ import json
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,9 +19,6 @@ from tests.server.serving import HOST, running
 from webhook.server.health import MOST_SCRAPES, RENDER_PAUSE, health_app
 from webhook.server.readiness import Condition
 from webhook.server.webhook_metrics import Metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 def _ask(path: str, conditions: dict[str, Callable[[], Condition]]) -> tuple[int, str]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+
+from starlette.types import Message, Receive, Scope, Send
 
 from tests.eventually import eventually_async
 from tests.server.serving import begin, echo, post, running
 from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.limit import InFlightLimit
-
-if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope, Send
 
 
 class _Held:

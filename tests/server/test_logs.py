@@ -6,7 +6,8 @@ import io
 import json
 import logging
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from webhook.server.logs import (
     PacedHandler,
     configure,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,6 @@ from webhook.server.notices import BURST, CREATED, EVERY, WAITING, Notices
 
 Json = dict[str, Any]
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
-OWNER = Owner("batch/v1", "Job", "train", "u1")
 
 
 def notice(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from tests.eventually import eventually_async
 from tests.kube.fake_api import until
@@ -21,9 +21,6 @@ from webhook.server.serving_policies import (
     PoliciesFromCluster,
     Snapshot,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 @dataclass

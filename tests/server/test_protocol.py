@@ -9,10 +9,11 @@ import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.metadata import version
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 import uvicorn
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
@@ -21,9 +22,6 @@ from tests.server.serving import HOST, Running, echo, post, running
 from webhook.server import connection_limiter as crowds
 from webhook.server.connection_limiter import ConnectionLimiter, Reason
 from webhook.server.limit import InFlightLimit
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 # More than the kernel takes on both sides before anybody reads.
 LARGE = bytes(range(256)) * 32 * 1024

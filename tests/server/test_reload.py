@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +15,6 @@ from tests.wording import mentions
 from webhook.errors import FairleadError
 from webhook.server.folder import Folder, Signature
 from webhook.server.reload import Reloader, ReloadState
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

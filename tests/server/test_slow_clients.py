@@ -9,18 +9,15 @@ import ssl
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from tests.eventually import eventually
 from tests.server.serving import Running, post, running
 from webhook.server import protocol
 from webhook.server.connection_limiter import Connection, ConnectionLimiter
 from webhook.server.protocol import HEAD_BYTES, BoundedProtocol
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 CROWD = 300
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"

@@ -34,13 +34,11 @@ def on_spot(**setting: Any) -> dict[str, bytes]:
 
 
 def policies(overrides: dict[str, Any]) -> dict[str, bytes]:
-    """A set with one policy."""
     policy = an_object(names.API_VERSION, names.POLICY_KIND, "a", {"overrides": overrides})
     return {"a.yaml": "\n---\n".join(map(json.dumps, (CLASS, policy))).encode()}
 
 
 def scenario(pools: Sequence[dict[str, Any]], **spec: Any) -> bytes:
-    """A scenario as text."""
     document = {
         "apiVersion": names.API_VERSION,
         "kind": "Scenario",

@@ -19,7 +19,6 @@ FALLBACK = {"afterPending": "20m", "returnAfter": "1h"}
 
 
 def pools(**spot: Any) -> list[dict[str, Any]]:
-    """Spot nodes, and others."""
     return [{**CHEAP, **spot}, SOLID]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.policy_tests.writing import policy
 from tests.wording import mentions
 from tools import corpora
 
@@ -19,12 +20,7 @@ spec:
     spec: {restartPolicy: Never, containers: [{name: main, image: i}]}
 """
 POLYAXON = "version: 1\nkind: job\nrun: {cmd: python x.py}\nbuild: {image: python}\n"
-POLICY = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: pool}
-spec: {overrides: {nodeSelector: {pool: a}}}
-"""
+POLICY = policy("pool", "overrides: {nodeSelector: {pool: a}}")
 
 
 @pytest.fixture

@@ -27,7 +27,6 @@ def text() -> str:
 
 @pytest.fixture(scope="module")
 def bill(text: str) -> dict[str, Any]:
-    """The same, read."""
     found: dict[str, Any] = json.loads(text)
     return found
 

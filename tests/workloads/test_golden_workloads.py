@@ -35,7 +35,6 @@ CASES = [(path.stem, case) for path in FILES for case in load_yaml(path.read_tex
 
 
 def objects_of(case: Json, part: str) -> list[Object]:
-    """The objects of a part of a case."""
     return [
         Object("f.yaml", {**value, "metadata": {"name": "mnist", **(value.get("metadata") or {})}})
         for value in case.get(part, ())
@@ -43,7 +42,6 @@ def objects_of(case: Json, part: str) -> list[Object]:
 
 
 def replica(template: PodTemplate, index: int) -> Json:
-    """One pod, as a case has it."""
     pod = template.pod(index)
     metadata = pod["metadata"]
     labels, annotations = (metadata.get(key) or {} for key in ("labels", "annotations"))

@@ -22,7 +22,6 @@ def merged(key: str, operator: str, value: str) -> Json:
 
 
 def term(*expressions: Json, **more: object) -> Json:
-    """A term of pod affinity."""
     return {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [*expressions]}, **more}
 
 

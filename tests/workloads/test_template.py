@@ -22,13 +22,11 @@ TEMPLATE = {"spec": POD_SPEC}
 
 
 def made_by(api_version: str, kind: str, spec: Json) -> Object:
-    """An object by the name of mnist."""
     about = {"metadata": {"name": "mnist"}, "spec": spec}
     return Object("f.yaml", {"apiVersion": api_version, "kind": kind, **about})
 
 
 def templates(api_version: str, kind: str, spec: Json) -> list[PodTemplate]:
-    """The templates of such an object."""
     return pod_templates(made_by(api_version, kind, spec))
 
 

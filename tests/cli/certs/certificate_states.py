@@ -42,12 +42,10 @@ def secret(data: Mapping[str, bytes], annotations: Mapping[str, str] | None = No
 def serving(
     bundle: bytes = STEADY.bundle, annotations: Mapping[str, str] | None = None
 ) -> ReadObject:
-    """The serving Secret."""
     return secret(Serving(LEAF, bundle).data(), annotations)
 
 
 def configuration(*bundles: bytes) -> ReadObject:
-    """One with these bundles."""
     service = {"namespace": INSTALLATION.namespace, "name": INSTALLATION.service}
     entries: list[dict[str, Any]] = [
         {

@@ -91,8 +91,7 @@ def test_an_unknown_git_revision_is_reported_with_the_cure(
     """A shallow clone has one branch only."""
     repository.write("policies/a.yaml", "one")
     repository.commit()
-    message = refused("nowhere:policies")
-    wording(message)
+    wording(refused("nowhere:policies"))
 
 
 def test_a_path_that_does_not_exist_is_reported(repository: Repository) -> None:
@@ -105,8 +104,7 @@ def test_a_path_that_does_not_exist_is_reported(repository: Repository) -> None:
 @pytest.mark.parametrize("where", [":policies", "--help:x"])
 def test_an_invalid_revision_never_reaches_git(where: str, wording: Wording) -> None:
     """An option, or nothing at all."""
-    message = refused(where)
-    wording(message)
+    wording(refused(where))
 
 
 def test_outside_of_a_repository_git_says_so(
@@ -121,8 +119,7 @@ def test_outside_of_a_repository_git_says_so(
 def test_without_git_the_cure_is_named(monkeypatch: pytest.MonkeyPatch, wording: Wording) -> None:
     """Folders and clusters need none."""
     monkeypatch.setattr("shutil.which", lambda _: None)
-    message = refused("main:policies")
-    wording(message)
+    wording(refused("main:policies"))
 
 
 def test_a_link_that_leads_elsewhere_is_refused(repository: Repository, wording: Wording) -> None:
@@ -131,8 +128,7 @@ def test_a_link_that_leads_elsewhere_is_refused(repository: Repository, wording:
     repository.write("policies/b.yaml", "two")
     (repository.folder / "policies" / "a.yaml").symlink_to("../other/a.yaml")
     repository.commit()
-    message = refused("main:policies")
-    wording(message)
+    wording(refused("main:policies"))
 
 
 def test_a_link_to_a_folder_elsewhere_is_refused(repository: Repository) -> None:
@@ -197,8 +193,7 @@ def test_a_submodule_is_refused(repository: Repository, wording: Wording) -> Non
     commit = repository.git("rev-parse", "HEAD").strip()
     repository.git("update-index", "--add", "--cacheinfo", f"160000,{commit},policies/theirs")
     repository.git("commit", "--quiet", "--message", "it")
-    message = refused("main:policies")
-    wording(message)
+    wording(refused("main:policies"))
 
 
 def test_a_file_that_no_webhook_would_read_is_refused(
@@ -207,5 +202,4 @@ def test_a_file_that_no_webhook_would_read_is_refused(
     """The limit is that of folders."""
     repository.write("policies/a.yaml", "#" * (MAX_FILE_BYTES + 1))
     repository.commit()
-    message = refused("main:policies")
-    wording(message)
+    wording(refused("main:policies"))

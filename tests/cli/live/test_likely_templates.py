@@ -17,7 +17,6 @@ Json = dict[str, Any]
 
 
 def template(**labels: str) -> Json:
-    """A pod template with these labels."""
     return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main"}]}}
 
 
@@ -33,7 +32,6 @@ def likely(templates: list[PodTemplate], labels: dict[str, str]) -> list[str]:
 
 
 def pytorch(worker: Json) -> list[PodTemplate]:
-    """The templates of a PyTorchJob."""
     replicas = {
         "Master": {"replicas": 1, "template": template()},
         "Worker": {"replicas": 3, "template": worker},

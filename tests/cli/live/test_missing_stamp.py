@@ -37,7 +37,6 @@ ENTRY: dict[str, Any] = {
 def configuration(
     since: str = "2026-11-01T08:00:00Z", entry: Any = ENTRY, **annotations: str
 ) -> dict[str, Any]:
-    """A webhook configuration of one entry."""
     metadata = {"creationTimestamp": since, "annotations": annotations}
     return {"metadata": metadata, "webhooks": [entry]}
 

@@ -13,7 +13,6 @@ from webhook.workloads.object import Object
 
 
 def pod(stamp: object) -> Object:
-    """A pod with this text as its stamp."""
     text = stamp if isinstance(stamp, str) else json.dumps(stamp)
     metadata = {"name": "p", "annotations": {names.PLACEMENT: text}}
     return Object("cluster", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata})

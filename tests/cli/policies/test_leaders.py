@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.policy_tests.writing import policy
 from webhook.cli.offline import read_offline
 from webhook.cli.policies.reading import PolicyMatcher
 from webhook.workloads.object import Object
 
-POLICY = """\
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: leaders}
-spec: {match: {coordinator: true}, defaults: {nodeSelector: {pool: a}}}
-"""
+POLICY = policy("leaders", "match: {coordinator: true}, defaults: {nodeSelector: {pool: a}}")
 JOB = """\
 apiVersion: kubeflow.org/v1
 kind: PaddleJob

@@ -85,8 +85,6 @@ def log(*chunks: bytes, pause: float = 0.0, ends: bool = True) -> Handler:
 
 
 def refuse(code: int) -> Handler:
-    """A refusal."""
-
     async def handle(_: Request, answer: Answer) -> None:
         await answer.status(code, "Refused", f"the server answers {code}")
 

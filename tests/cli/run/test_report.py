@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ def node(name: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("count", [3, 30])
-def test_only_the_nodes_that_are_asked_for_are_reported(tmp_path: Path, count: int) -> None:
+async def test_only_the_nodes_that_are_asked_for_are_reported(tmp_path: Path, count: int) -> None:
     """One by one, or out of one list; a node that is gone is left out."""
 
     async def handle(request: Request, answer: Answer) -> None:
@@ -30,27 +29,21 @@ def test_only_the_nodes_that_are_asked_for_are_reported(tmp_path: Path, count: i
         else:
             await answer.json(node(name))
 
-    async def run() -> None:
-        wanted = {f"n{number}" for number in range(count)}
-        async with fake_api(handle) as api, client_of(api, tmp_path) as client:
-            told = await fetch_summaries(client, wanted | {"gone"})
-            assert set(told) == wanted
-            assert told["n1"] == NodeSummary("pool-of-n1", "")
-
-    asyncio.run(run())
+    wanted = {f"n{number}" for number in range(count)}
+    async with fake_api(handle) as api, client_of(api, tmp_path) as client:
+        told = await fetch_summaries(client, wanted | {"gone"})
+        assert set(told) == wanted
+        assert told["n1"] == NodeSummary("pool-of-n1", "")
 
 
-def test_without_rights_on_nodes_there_is_no_text_about_them(tmp_path: Path) -> None:
+async def test_without_rights_on_nodes_there_is_no_text_about_them(tmp_path: Path) -> None:
     """That is usual, and no error; any other refusal is one."""
     codes = iter([403, 500])
 
     async def refuse(_: Request, answer: Answer) -> None:
         await answer.status(next(codes), "", "no")
 
-    async def run() -> None:
-        async with fake_api(refuse) as api, client_of(api, tmp_path) as client:
-            assert await fetch_summaries(client, {"a"}) == {}
-            with pytest.raises(ClusterError):
-                await fetch_summaries(client, {"a"})
-
-    asyncio.run(run())
+    async with fake_api(refuse) as api, client_of(api, tmp_path) as client:
+        assert await fetch_summaries(client, {"a"}) == {}
+        with pytest.raises(ClusterError):
+            await fetch_summaries(client, {"a"})

@@ -179,5 +179,4 @@ def failing(memory: Memory, verb: str, path: str, error: BaseException | None) -
 
 
 def refused(status: int | None, words: str = "no") -> ClusterError:
-    """An answer that is none."""
     return ClusterError(words, status=status)

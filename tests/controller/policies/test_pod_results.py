@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.policy_tests.writing import policy
 from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.controller.policies.pod_results import UNPLACED, UNREADABLE, PodJudge, judge_pod
@@ -71,12 +72,10 @@ def test_a_pod_that_cannot_be_judged_is_an_error() -> None:
     assert [(each.policy, each.result) for each in judged.results] == [(UNREADABLE, "error")]
 
 
-LEADERS = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: leaders}
-spec: {enforcement: Audit, match: {coordinator: true}, requirements: {nodeSelector: {pool: a}}}
-"""
+LEADERS = policy(
+    "leaders",
+    "enforcement: Audit, match: {coordinator: true}, requirements: {nodeSelector: {pool: a}}",
+)
 
 
 def replica(role: str) -> dict[str, Any]:

@@ -33,7 +33,6 @@ GOLDEN: list[Json] = [case for file in FILES for case in load_yaml(file.read_tex
 
 
 def written(documents: list[Json]) -> dict[str, bytes]:
-    """One file with the documents."""
     return {"job.yaml": "\n---\n".join(map(json.dumps, documents)).encode()}
 
 

@@ -87,7 +87,6 @@ def bundle(pem: bytes) -> str:
 
 
 def days(count: float) -> timedelta:
-    """So many."""
     return timedelta(days=count)
 
 

@@ -115,7 +115,6 @@ def test_what_a_program_needs_is_what_its_roles_grant() -> None:
 
 
 def by_helm(value: Json, release: str = "") -> Json:
-    """The object as helm writes it."""
     metadata = value["metadata"]
     labels = {**metadata.get("labels", {}), "app.kubernetes.io/managed-by": "Helm"}
     annotations = {"meta.helm.sh/release-name": release} if release else {}

@@ -85,7 +85,6 @@ def selecting(selector: str, *added: Json) -> Json:
 
 
 def expression(key: str, operator: str, *values: str) -> Json:
-    """One expression of a selector."""
     return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
 
 
@@ -188,7 +187,6 @@ def unready(reason: str, message: str) -> Json:
 
 
 def controller(image: str) -> Changes:
-    """An installation of a controller with this image."""
     return {"deployments": {names.CONTROLLER: deployment(names.CONTROLLER, 2, image)}}
 
 

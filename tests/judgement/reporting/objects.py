@@ -42,12 +42,10 @@ def seen(
 
 
 def policy(name: str, spec: dict[str, Any] = POOL, **more: Any) -> ObservedObject:
-    """A policy."""
     return seen(names.PLACEMENT_POLICIES, name, spec, **more)
 
 
 def capacity_class(name: str, spec: dict[str, Any] = SPOT, **more: Any) -> ObservedObject:
-    """A capacity class."""
     return seen(names.CAPACITY_CLASSES, name, spec, **more)
 
 

@@ -32,7 +32,6 @@ def configured(*sources: str) -> Json:
 
 
 def told(configuration: Json | None, spec: Json = ACME["spec"]) -> ConditionUpdate:
-    """The condition of a source with this spec."""
     (found,) = interception(spec, "acme", configuration)
     return found
 

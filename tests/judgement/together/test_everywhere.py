@@ -29,7 +29,6 @@ Json = dict[str, Any]
 
 
 def within(*pools: str) -> Json:
-    """A placement in one of some pools."""
     expression = {"key": "pool", "operator": "In", "values": list(pools)}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}

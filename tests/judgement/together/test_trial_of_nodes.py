@@ -16,7 +16,7 @@ from tests.laws.strategies import CLASSES, pods
 from tests.laws.world import decided, policy_set
 from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.placement.nodes import Node, survey
-from webhook.policy.findings import Finding, Kind
+from webhook.policy.findings import Kind
 
 Json = dict[str, Any]
 TAINT: Any = {"key": "spot", "value": "true", "effect": "NoSchedule"}
@@ -27,13 +27,6 @@ NODES = (
 )
 NOTEBOOKS = policy("notebooks", match={"kinds": ["notebook"]}, defaults=pool("a"))
 GPUS = policy("gpus", match={"resources": ["nvidia.com/gpu"]}, overrides=spot("Constrain"))
-
-
-def found_in(*documents: Json, nodes: tuple[Node, ...] = NODES) -> list[Finding]:
-    """What is said of policies that leave no node."""
-    read = Objects().documents(objects(*documents, *CLASSES[:1]))
-    found = judge_set(read, nodes=nodes).findings
-    return [each for each in found if each.kind is Kind.NO_NODE and "policies/" in each.file]
 
 
 def test_an_incomplete_check_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,12 +50,6 @@ wanted = st.one_of(
 parts = st.sampled_from(["overrides", "defaults", "requirements"])
 
 
-def all_matched_by(finding: Finding) -> str:
-    """Name the policy each of whose pods stays Pending: the finding's own, or another."""
-    other = re.search(r"every pod that policy '(.+?)' matches", finding.message)
-    return other[1] if other else finding.file.partition("/")[2]
-
-
 @thorough
 @given(st.lists(st.tuples(matches, parts, wanted), min_size=2, max_size=3), pods())
 def test_an_error_is_true_of_every_pod(crowd: list[tuple[Json, str, Json]], pod: Json) -> None:
@@ -73,11 +60,19 @@ def test_an_error_is_true_of_every_pod(crowd: list[tuple[Json, str, Json]], pod:
     ]
     pod["spec"] = {"containers": pod["spec"]["containers"], "priority": 0}
     pod["metadata"].pop("annotations", None)
-    found = [each for each in found_in(*documents) if each.severity == "error"]
+    read = Objects().documents(objects(*documents, *CLASSES[:1]))
+    found = [
+        each
+        for each in judge_set(read, nodes=NODES).findings
+        if (each.kind, each.severity) == (Kind.NO_NODE, "error") and "policies/" in each.file
+    ]
     event(f"told: {bool(found)}")
     decision = decided(pod, policy_set(documents))
     for finding in found:
-        if all_matched_by(finding) in decision.policies and decision.allowed:
+        # The policy each of whose pods stays Pending: the finding's own, or another.
+        other = re.search(r"every pod that policy '(.+?)' matches", finding.message)
+        by = other[1] if other else finding.file.partition("/")[2]
+        if by in decision.policies and decision.allowed:
             event("a pod that it matches")
             assert decision.placement is not None
             assert not survey(decision.placement, {}, NODES).admitted, finding

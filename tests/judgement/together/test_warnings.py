@@ -41,22 +41,18 @@ def prepared(documents: list[Json]) -> Prepared:
 
 
 def policies_of(documents: list[Json]) -> Sequence[Policy]:
-    """The policies alone."""
     return prepared(documents).policies
 
 
 def policy(name: str, **spec: Any) -> Json:
-    """A policy's document."""
     return document("PlacementPolicy", name, spec)
 
 
 def pool(value: str) -> Json:
-    """A placement in a pool."""
     return {"nodeSelector": {"pool": value}}
 
 
 def spot(mode: str) -> Json:
-    """A placement by capacity."""
     return {"capacity": [{"class": "spot", "mode": mode}]}
 
 

@@ -33,12 +33,10 @@ def found(*specs: Json) -> Witness | None:
 
 
 def labelled(**labels: str) -> Json:
-    """A selector of these labels."""
     return {"matchLabels": labels}
 
 
 def expression(key: str, operator: str, *values: str) -> Json:
-    """A selector of one expression."""
     said: Json = {"key": key, "operator": operator}
     return {"matchExpressions": [said | ({"values": list(values)} if values else {})]}
 

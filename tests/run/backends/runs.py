@@ -18,18 +18,15 @@ def a_run(name: str = "mnist", **spec: Any) -> Json:
 
 
 def model(document: Json) -> Run:
-    """The Run as the commands have it."""
     return Run.model_validate(document, by_alias=True, by_name=False)
 
 
 def rendered(backend: str, document: Json) -> Json:
-    """The one object of the engine."""
     (manifest,) = all_rendered(backend, document)
     return manifest
 
 
 def all_rendered(backend: str, document: Json) -> list[Json]:
-    """All objects of the engine."""
     return [*render_run(model(document), BACKENDS[backend])]
 
 

@@ -24,13 +24,6 @@ def problems(backend: str, document: Json) -> list[str]:
     return [*error.value.problems]
 
 
-def convert_back(document: Json) -> tuple[Json, list[str]]:
-    """The Run of an object, and the warnings."""
-    found = convert_object({"job.yaml": json.dumps(document).encode()})
-    assert found.document is not None
-    return dict(found.document), [str(each) for each in found.warnings]
-
-
 def main_of(template: Json) -> Json:
     """The first container of a pod template."""
     container: Json = template["spec"]["containers"][0]
@@ -300,8 +293,10 @@ def test_the_service_of_a_dask_scheduler_has_endpoints(ports: list[Json]) -> Non
     assert all(
         isinstance(each.get("targetPort", ""), str) for each in scheduler["service"]["ports"]
     )
-    back, warnings = convert_back(rendered("dask", run))
-    assert (warnings, rendered("dask", back)) == ([], rendered("dask", run))
+    back = convert_object({"job.yaml": json.dumps(rendered("dask", run)).encode()})
+    assert back.document is not None
+    assert not back.warnings
+    assert rendered("dask", dict(back.document)) == rendered("dask", run)
 
 
 def test_kuberay_starts_ray_unless_head_and_workers_have_a_command() -> None:

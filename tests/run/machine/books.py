@@ -150,12 +150,10 @@ class Books:
 
 
 def attempt(status: Json, role: str) -> int:
-    """The attempt of a role."""
     return int(role_of(status, role).get("attempt", 0))
 
 
 def restarts(role: Json) -> int:
-    """Restarts of a role's status."""
     return int(role.get("restarts", 0))
 
 

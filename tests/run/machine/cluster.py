@@ -80,7 +80,6 @@ class Cluster:
             self._change(pod, target=None)
 
     def delete(self, pod: Pod, *, force: bool) -> None:
-        """Somebody deletes a pod."""
         self.server.delete_pod(pod.name, pod.uid, STRANGER, force=force)
 
     def finish_going(self, pod: Pod, code: int | None) -> None:

@@ -96,7 +96,6 @@ def _woken_in_time(server: Server, run: RunThing, due: float | None) -> None:
 
 
 def role_counted(run: RunThing, pod: Pod) -> list[str]:
-    """The uids of pods that are counted already."""
     found: list[str] = run.status.get("replicas", {}).get(pod.role, {}).get("countedUIDs", [])
     return found
 

@@ -31,11 +31,9 @@ class Laws:
     def decided(
         self, run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now: datetime
     ) -> None:
-        """A reconcile has decided."""
         decisions.check(run, needs, observed, outcome, now)
 
     def about_to(self, thing: RunThing, action: act.Action) -> None:
-        """An action is about to be carried out."""
         match action:
             case act.CreatePod(role, index, attempt, history, _, restarts):
                 self._creation(thing, role, index)
@@ -55,7 +53,6 @@ class Laws:
                 self._end_of_life(thing)
 
     def written(self, old: RunThing, new: RunThing) -> None:
-        """A status was written."""
         books = self.of(new.uid)
         statuses.check(books, raw.run(new).spec, old.status, new.status, self.server.now)
         books.note(old, new)

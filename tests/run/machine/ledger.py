@@ -66,11 +66,9 @@ class Ledger:
     ill: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def created(self, pod: Pod) -> None:
-        """A pod was stored."""
         self.fates[pod.uid] = Fate(pod)
 
     def changed(self, pod: Pod) -> None:
-        """A pod changed."""
         self.fates[pod.uid].pod = pod
 
     def asked(self, pod: Pod, by: str, *, force: bool = False) -> None:

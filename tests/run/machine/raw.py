@@ -17,7 +17,6 @@ _runs: dict[int, tuple[RunThing, Run]] = {}
 
 
 def run(thing: RunThing) -> Run:
-    """A Run, read from JSON."""
     known = _runs.get(id(thing))
     if known is None or known[0] is not thing:
         if len(_runs) > 500:

@@ -48,17 +48,14 @@ class Server:
 
     @property
     def runs(self) -> Mapping[str, RunThing]:
-        """Runs by name."""
         return self.stored["runs"]
 
     @property
     def pods(self) -> Mapping[str, Pod]:
-        """Pods by name."""
         return self.stored["pods"]
 
     @property
     def nodes(self) -> Mapping[str, Node]:
-        """Nodes by name."""
         return self.stored["nodes"]
 
     def create(self, kind: str, thing: Object) -> Any:
@@ -75,7 +72,6 @@ class Server:
         return new
 
     def change(self, kind: str, name: str, **fields: Any) -> Any:
-        """Change fields of an object that is there."""
         old = self.stored[kind][name]
         if all(getattr(old, field) == value for field, value in fields.items()):
             return old

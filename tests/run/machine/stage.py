@@ -46,7 +46,6 @@ class Stage:
             self.cluster.fail(each, reason, code, target=marked)
 
     def deleted(self, pod: int, force: bool) -> None:
-        """Somebody deletes a pod."""
         for each in self._pod(pod):
             self.cluster.delete(each, force=force)
 

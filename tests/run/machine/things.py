@@ -72,7 +72,6 @@ class Pod:
 
     @property
     def place(self) -> tuple[str, int]:
-        """Role and index."""
         return self.role, self.index
 
 

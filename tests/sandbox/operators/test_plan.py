@@ -19,7 +19,6 @@ HOOK = {"clientConfig": {"service": {"name": "hooks", "namespace": "box", "port"
 
 
 def manifest(kind: str, name: str, api: str = "v1", **more: Any) -> dict[str, Any]:
-    """An object of the module."""
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name}, **more}
 
 
