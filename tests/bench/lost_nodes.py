@@ -153,8 +153,9 @@ def seem_whole(plane: ControlPlane, arm: str, size: int) -> bool:
     time.sleep(2)
     found = (each.get("status", {}) for each in plane.api.get(gangs.collection(arm))["items"])
     wanted = f"{size}/{size}"
+    # A Job's `ready` stayed behind for minutes with 1,000 of them.
     return all(
-        each.get("replicasReady") == wanted if arm == gangs.RUN else each.get("ready") == size
+        each.get("replicasReady") == wanted if arm == gangs.RUN else each.get("active") == size
         for each in found
     )
 

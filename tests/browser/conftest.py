@@ -14,12 +14,19 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 Open = Callable[..., Page]
 
 
+def find_browser() -> str:
+    """Return the path of a browser. Raises RuntimeError with the cure if there is none."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        names = ", ".join(NAMES)
+        raise RuntimeError(f"no browser: install one of {names} (apt install chromium)")
+    return found
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The browser; a machine without one fails, with the cure."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        pytest.fail(f"no browser: install one of {', '.join(NAMES)} (apt install chromium)")
+    found = find_browser()
     with sync_playwright() as playwright:
         # Its sandbox wants rights that containers lack; the pages are our own.
         running = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])

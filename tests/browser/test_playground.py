@@ -62,6 +62,7 @@ def test_completion_knows_the_schema(tab: Page) -> None:
     tab.keyboard.type("over")
     option = tab.locator(".cm-tooltip-autocomplete li").first
     expect(option).to_contain_text("overrides")
+    tab.wait_for_timeout(200)  # The editor takes no Enter within 75 ms of a new list.
     tab.keyboard.press("Enter")
     expect(tab.locator("#policies + .editor .cm-content")).to_contain_text("overrides:")
     write(tab, "policies", f"{head}enforcement: ")

@@ -26,18 +26,18 @@ class Answer(NamedTuple):
 
 
 class Page:
-    """The running command. `address` is what it printed."""
+    """The running command. `address` is what it printed, `cookie` what a browser then has."""
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.port = urlsplit(address).port or 80
-        self._cookie = ""
+        self.cookie = ""
 
     def enter(self) -> Answer:
         """Open the printed address, and keep the cookie, as a browser does."""
         parts = urlsplit(self.address)
         answer = self.ask("GET", f"{parts.path}?{parts.query}", cookie="")
-        self._cookie = answer.headers.get("set-cookie", "").partition(";")[0]
+        self.cookie = answer.headers.get("set-cookie", "").partition(";")[0]
         return answer
 
     def ask(
@@ -51,7 +51,7 @@ class Page:
     ) -> Answer:
         """Send one request, with the cookie unless another one is given."""
         sent = dict(headers or {})
-        known = self._cookie if cookie is None else cookie
+        known = self.cookie if cookie is None else cookie
         if known:
             sent["cookie"] = known
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)

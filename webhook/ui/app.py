@@ -9,40 +9,65 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from webhook.errors import FairleadError
 from webhook.policy import json_schema
 from webhook.shortening import harmless
 from webhook.ui import playground
 from webhook.ui.playground import MOST_BYTES, Texts
+from webhook.ui.runs import Runs
 from webhook.ui.worker import TooMuch, Worker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
 
+    from webhook.kube.client import Client
     from webhook.ui.playground import Answer
 
 # Seconds for one answer of the playground.
 SECONDS: Final = 10.0
+# Seconds between two looks at a page that is open: at least, and at most.
+_PAUSE: Final = 0.5
+_PERIOD: Final = 5.0
+# Pages that are kept current at one time.
+MOST_STREAMS: Final = 50
 _STATIC: Final = Path(__file__).parent / "static"
 
 
 @dataclass
 class Pages:
-    """What the pages show. texts: what the editors have at first."""
+    """What the pages show.
+
+    texts: what the editors have at first. connect: the cluster, if its Runs are shown; namespace:
+    of these Runs, all if it is empty.
+    """
 
     texts: Texts
+    connect: Callable[[], AbstractAsyncContextManager[Client]] | None = None
+    namespace: str = ""
     worker: Worker[Texts, Answer] = field(
         default_factory=lambda: Worker(playground.answer, SECONDS)
     )
 
     def __post_init__(self) -> None:
+        # Set as soon as the app runs, if it has pages of Runs.
+        self._runs: Runs
+        self._streams = 0
         self._templates = Environment(
             loader=PackageLoader("webhook.ui"),
             autoescape=True,
@@ -52,15 +77,24 @@ class Pages:
         )
         # Text of manifests and of a cluster may have control characters.
         self._templates.filters["plain"] = harmless
+        runs = [("/runs", "Runs")] if self.connect else []
+        self._templates.globals["pages"] = [*runs, ("/playground", "Playground")]
 
     def app(self) -> Starlette:
         """Return the app, without a guard."""
+        runs = [
+            Route("/runs", self.runs),
+            Route("/runs/live", self.runs_live),
+            Route("/runs/{namespace}/{name}", self.run),
+            Route("/runs/{namespace}/{name}/live", self.run_live),
+        ]
         return Starlette(
             routes=[
-                Route("/", lambda _: RedirectResponse("/playground")),
+                Route("/", lambda _: RedirectResponse("/runs" if self.connect else "/playground")),
                 Route("/playground", self.playground),
                 Route("/playground/answer", self.answer, methods=["POST"]),
                 Route("/schema.json", _schema),
+                *(runs if self.connect else []),
                 Mount("/static", StaticFiles(directory=_STATIC)),
             ],
             lifespan=self._lifespan,
@@ -68,15 +102,25 @@ class Pages:
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        yield
-        self.worker.end()
+        try:
+            if self.connect is None:
+                yield
+                return
+            async with self.connect() as client:
+                self._runs = Runs(client, self.namespace)
+                keeping = asyncio.create_task(self._runs.keep_current())
+                yield
+                keeping.cancel()
+        finally:
+            self.worker.end()
 
-    def _page(self, template: str, values: Mapping[str, Any]) -> str:
-        return self._templates.get_template(template).render(values)
+    def _page(self, template: str, values: Mapping[str, Any], here: str = "") -> str:
+        return self._templates.get_template(template).render({"here": here, **values})
 
     async def playground(self, _request: Request) -> Response:
         """Return the page itself, with the texts of the start."""
-        return HTMLResponse(self._page("playground.html", {"texts": self.texts._asdict()}))
+        values = {"texts": self.texts._asdict()}
+        return HTMLResponse(self._page("playground.html", values, "/playground"))
 
     async def answer(self, request: Request) -> Response:
         """Return marks and HTML for the texts of a JSON body."""
@@ -94,6 +138,75 @@ class Pages:
         html = self._page("answer.html", found._asdict())
         marks = [each._asdict() for each in found.marks]
         return JSONResponse({"marks": marks, "html": html, "test": found.test})
+
+    async def runs(self, request: Request) -> Response:
+        """Return the list of Runs."""
+        values = {**self._list(request), "query": str(request.query_params)}
+        return HTMLResponse(self._page("runs.html", values, "/runs"))
+
+    async def runs_live(self, request: Request) -> Response:
+        """Stream the list of Runs as it changes."""
+
+        async def make() -> str:
+            return self._page("runs_live.html", self._list(request))
+
+        return self._stream(make)
+
+    def _list(self, request: Request) -> dict[str, Any]:
+        given = request.query_params
+        words, phase, page = given.get("words", ""), given.get("phase", ""), given.get("page", "")
+        number = int(page) if page.isdecimal() and len(page) < 9 else 1
+        selected = self._runs.select(words, phase, number)
+        return {
+            "selected": selected,
+            "words": words,
+            "phase": phase,
+            "trouble": self._runs.trouble,
+        }
+
+    async def run(self, request: Request) -> Response:
+        """Return the page of one Run."""
+        values = await self._details(request)
+        return HTMLResponse(self._page("run.html", {**values, **request.path_params}, "/runs"))
+
+    async def run_live(self, request: Request) -> Response:
+        """Stream the page of one Run as it changes."""
+
+        async def make() -> str:
+            return self._page("run_live.html", await self._details(request))
+
+        return self._stream(make)
+
+    async def _details(self, request: Request) -> dict[str, Any]:
+        namespace, name = request.path_params["namespace"], request.path_params["name"]
+        try:
+            return {"trouble": "", **await self._runs.details(namespace, name)}
+        except FairleadError as error:
+            return {"trouble": str(error), "report": None}
+
+    def _stream(self, make: Callable[[], Awaitable[str]]) -> Response:
+        """Return server-sent events: the HTML that `make` returns, each time that it differs."""
+        if self._streams >= MOST_STREAMS:
+            return _refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open: close some")
+        return StreamingResponse(self._events(make), media_type="text/event-stream")
+
+    async def _events(self, make: Callable[[], Awaitable[str]]) -> AsyncIterator[bytes]:
+        self._streams += 1
+        before = ""
+        try:
+            while True:
+                version = self._runs.version
+                html = await make()
+                yield b": still there\n\n" if html == before else _event(html)
+                before = html
+                await asyncio.sleep(_PAUSE)
+                await self._runs.change(version, _PERIOD)
+        finally:
+            self._streams -= 1
+
+
+def _event(html: str) -> bytes:
+    return b"data: " + orjson.dumps(html) + b"\n\n"
 
 
 async def _schema(_request: Request) -> Response:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.options import WhereType
+from webhook.cli.options import Kubeconfig, WhereType, cluster_options, namespace_option
 from webhook.errors import ServingError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ _FILES = WhereType(folders=True, cure="give files")
 
 
 @click.command("ui")
+@click.argument("where", required=False, type=click.Choice(["cluster"]), metavar="[cluster]")
 @click.option(
     "--policies",
     multiple=True,
@@ -44,34 +45,45 @@ _FILES = WhereType(folders=True, cure="give files")
     metavar="FILE",
     help="What `kubectl get nodes -o yaml` prints.",
 )
+@namespace_option("With cluster, show the Runs of this namespace. Default: of all.")
+@cluster_options
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default: any.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 def command(
+    where: str | None,
     policies: Sequence[Path],
     filenames: Sequence[Path],
     nodes: Path | None,
+    namespace: str,
+    kubeconfig: Kubeconfig,
     port: int,
     no_browser: bool,
 ) -> None:
-    """Open a playground for policies in a browser, on loopback.
+    """Open pages in a browser, on loopback: a playground for policies, and the Runs of a cluster.
 
-    Policies are on the left, manifests and nodes in the middle, and on the right is what happens to
-    the pods, and why, while you type: the answers of `fairlead check` and `fairlead explain`. The
-    files are read once, and never written. Without options it has the example of `fairlead demo`.
-    "Copy link" puts all texts into an address; they are stored nowhere else.
+    In the playground, policies are on the left, manifests and nodes in the middle, and on the right
+    is what happens to the pods, and why, while you type: the answers of `fairlead check` and
+    `fairlead explain`. The files are read once, and never written. Without options it has the
+    example of `fairlead demo`. "Copy link" puts all texts into an address; they are stored nowhere
+    else.
 
-    Whoever has the printed address can use the page until the command ends. It asks no cluster.
+    With `cluster` there are pages of its Runs, as they change, and of each with its replicas, with
+    the rights of your kubeconfig. Nothing in the cluster is changed.
+
+    Whoever has the printed address can use the pages until the command ends.
 
     \b
     Examples:
       fairlead ui
       fairlead ui --policies policies/ -f job.yaml --nodes nodes.yaml
+      fairlead ui cluster
+      fairlead ui cluster -n research
       fairlead ui --port 8765 --no-browser
 
     \b
     Exit codes:
       0  ended by Ctrl-C
-      1  a file could not be read, or the port is taken
+      1  a file could not be read, the port is taken, or there is no such kubeconfig
       2  wrong usage
     """
     import webbrowser
@@ -81,6 +93,8 @@ def command(
     from webhook.ui.app import Pages
     from webhook.ui.guard import PARAMETER, Guard
 
+    if namespace and not where:
+        raise click.UsageError("--namespace is for `fairlead ui cluster`")
     texts = _texts(policies, filenames, nodes)
     token = secrets.token_urlsafe(24)
     with socket.socket() as listening:
@@ -95,8 +109,16 @@ def command(
         click.echo("Ctrl-C ends it.", err=True)
         if not no_browser:
             webbrowser.open(address)
-        app = Guard(Pages(texts).app(), token=token)
-        config = uvicorn.Config(app, log_level="error", access_log=False, limit_concurrency=100)
+        connect = kubeconfig.client if where else None
+        app = Guard(Pages(texts, connect, namespace).app(), token=token)
+        config = uvicorn.Config(
+            app,
+            log_level="error",
+            access_log=False,
+            limit_concurrency=100,
+            # Pages that are open are never done.
+            timeout_graceful_shutdown=1,
+        )
         uvicorn.Server(config).run([listening])
     sys.exit()
 

@@ -33,7 +33,11 @@ PERIOD: Final = 2.0
 @click.option(
     "-w", "--watch", is_flag=True, help="Print it again when it changes, until the Run ends."
 )
-@output_option("What to print. JSON has the status as it is, and every replica.")
+@output_option(
+    "What to print. JSON has the status as it is, and every replica. svg: when the run was active "
+    "and replicas were down, as a picture for reports.",
+    ("text", "json", "svg"),
+)
 def command(
     name: str,
     namespace: str,
@@ -53,6 +57,7 @@ def command(
       fairlead run status mnist
       fairlead run status mnist -n research --watch
       fairlead run status mnist -o json | jq .status.phase
+      fairlead run status mnist -o svg > mnist.svg
 
     \b
     Exit codes:
@@ -60,11 +65,11 @@ def command(
       1  no such Run, or the cluster did not answer
       2  wrong usage
     """
-    if watch and output == "json":
+    if watch and output != "text":
         raise click.UsageError("--watch prints text; for programs there is kubectl get run -w")
     from datetime import UTC, datetime
 
-    from webhook.cli.run import status_text
+    from webhook.cli.run import status_text, timeline
     from webhook.cli.run.report import fetch
 
     within = namespace or kubeconfig.namespace()
@@ -73,7 +78,10 @@ def command(
         report = await fetch(client, within, name)
 
         def lines() -> list[str]:
-            return list(status_text.lines(report, datetime.now(UTC), everything=everything))
+            now = datetime.now(UTC)
+            if output == "svg":
+                return [timeline.svg(report, now)]
+            return list(status_text.lines(report, now, everything=everything))
 
         print_result(output, json=report.document, text=lines)
         while watch and not report.ended:

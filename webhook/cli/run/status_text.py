@@ -59,7 +59,7 @@ def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterato
     status = report.status
     phase = click.style(status.phase, fg=_COLOURS[status.phase], bold=True)
     title = click.style(report.name, bold=True) + f": {phase}"
-    first, *more = wrapped(_message(report), 2)
+    first, *more = wrapped(message_of(report), 2)
     if len(click.unstyle(title)) + len(first) + 3 > 100 or more:
         yield title
         yield from (f"  {line}" for line in (first, *more) if line)
@@ -77,7 +77,8 @@ def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterato
     yield from _last_failure(report, now)
 
 
-def _message(report: Report) -> str:
+def message_of(report: Report) -> str:
+    """Return why the run is in its phase, or that nobody reconciles it."""
     if report.deleted:
         return "is being deleted"
     if not report.status.observed_generation:

@@ -1,0 +1,106 @@
+"""The pages of Runs beside the real API server, scheduler and controller, as a browser asks."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cluster.live_runs import create_run
+from tests.cluster.spaces import Space
+from tests.eventually import eventually
+from tests.ui.served_pages import Page, page
+from tests.wording import mentions
+
+pytest_plugins = ["tests.cluster.run_fixtures"]
+
+
+@pytest.fixture
+def served(run_space: Space) -> Iterator[Page]:
+    """The pages of the Runs in the test's namespace."""
+    where = ("--kubeconfig", str(run_space.plane.kubeconfig), "-n", run_space.name)
+    with page("cluster", *where) as found:
+        found.enter()
+        yield found
+
+
+@contextmanager
+def stream(served: Page, path: str) -> Iterator[Iterator[str]]:
+    """The HTML that a page gets as it changes."""
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+    connection.request("GET", path, headers={"cookie": served.cookie})
+    response = connection.getresponse()
+    assert response.headers["content-type"].startswith("text/event-stream")
+
+    def events() -> Iterator[str]:
+        while line := response.readline():
+            if line.startswith(b"data: "):
+                yield json.loads(line.removeprefix(b"data: "))
+
+    try:
+        yield events()
+    finally:
+        connection.close()
+
+
+def test_a_run_is_seen_from_its_creation_to_its_end(run_space: Space, served: Page) -> None:
+    """In the list, which changes by itself, and on its page: replicas, incident, timeline."""
+    assert served.ask("GET", "/").headers["location"] == "/runs"
+    mentions(served.ask("GET", "/runs").text, "No Runs")
+    with stream(served, "/runs/live?") as events:
+        next(events)
+        live = create_run(
+            run_space, "mnist", framework="pytorch", replicas={"master": {}, "worker": {"count": 3}}
+        )
+        seen = next(html for html in events if "Running" in html and "4/4" in html)
+    mentions(seen, f"/runs/{run_space.name}/mnist", "job, pytorch")
+    live.until_phase("Running")
+    shown = served.ask("GET", f"/runs/{run_space.name}/mnist").text
+    assert shown.count('<li class="Running"') == 4
+    mentions(shown, "worker: 3 of 3 ready", "active", "<svg")
+    with stream(served, f"/runs/{run_space.name}/mnist/live") as events:
+        next(events)
+        live.ends("worker-1", 1, message="epoch 3 <b>loss is NaN</b>")
+        seen = next(html for html in events if "loss is NaN" in html)
+        mentions(seen, "Failure", "worker-1", "exit code 1", "&lt;b&gt;loss")
+        assert "<b>loss" not in seen
+    live.until_phase("Running")
+    text = served.ask("GET", f"/runs/{run_space.name}/mnist").text
+    assert re.search(r'<path d="M[0-9.]+ 4l10 10', text), "the failure is marked in the timeline"
+
+
+def test_what_a_replica_waits_for_is_shown(run_space: Space, served: Page) -> None:
+    """The scheduler's words, beside the replica and on its square."""
+    create_run(run_space, "stuck", environment={"nodeSelector": {"no": "such-node"}})
+
+    def shown() -> str:
+        return served.ask("GET", f"/runs/{run_space.name}/stuck").text
+
+    eventually("the scheduler has said so", lambda: "nodes are available" in shown())
+    assert 'class="Pending attention"' in shown()
+
+
+def test_runs_are_found_by_words_and_phase(run_space: Space, served: Page) -> None:
+    """All words count, and each phase has its number."""
+    create_run(run_space, "alpha").until_phase("Running")
+    create_run(run_space, "beta", environment={"nodeSelector": {"no": "such-node"}})
+
+    def names(query: str) -> list[str]:
+        return re.findall(rf">{run_space.name}/(\w+)</a>", served.ask("GET", f"/runs?{query}").text)
+
+    eventually("both are listed", lambda: sorted(names("")) == ["alpha", "beta"])
+    eventually("by phase", lambda: names("phase=Running") == ["alpha"])
+    assert names("words=ALP") == ["alpha"]
+    assert names("words=alpha+nothing") == []
+    assert names("page=99999999999&words=beta") == ["beta"]
+
+
+def test_a_run_that_is_not_there_is_said(served: Page, run_space: Space) -> None:
+    """With the cure of the command; the page stays."""
+    answer = served.ask("GET", f"/runs/{run_space.name}/nosuch")
+    assert answer.status == 200
+    mentions(answer.text, "nosuch")

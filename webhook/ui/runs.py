@@ -1,0 +1,157 @@
+"""The pages of Runs: all of a cluster, and one with its replicas, as they are now."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.cli.run import timeline
+from webhook.cli.run.report import fetch
+from webhook.cli.run.status_text import message_of
+from webhook.kube.cache import Cache
+from webhook.kube.reflector import Reflector
+from webhook.times import elapsed, format_span
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.cli.run.report import Report
+    from webhook.kube.cache import Change
+    from webhook.kube.client import Client
+
+# Runs on one page of the list.
+PAGE: Final = 100
+# Replicas of a role that have a square each.
+MOST_SQUARES: Final = 2000
+_MOST_TEXT: Final = 300
+
+
+class Row(NamedTuple):
+    """A Run in the list, as its status says."""
+
+    namespace: str
+    name: str
+    kind: str
+    phase: str
+    ready: str
+    restarts: int
+    disruptions: int
+    message: str
+    created: str
+
+
+def row_of(raw: Mapping[str, Any]) -> Row:
+    """Return the row of a raw Run."""
+    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    kind = str(spec.get("kind") or names.DEFAULT_KIND)
+    framework = spec.get("framework")
+    return Row(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        kind=f"{kind}, {framework}" if framework else kind,
+        phase=str(status.get("phase") or "Pending"),
+        ready=str(status.get("replicasReady") or ""),
+        restarts=int(status.get("restarts") or 0),
+        disruptions=int(status.get("disruptions") or 0),
+        message=str(status.get("message") or "")[:_MOST_TEXT],
+        created=str(metadata.get("creationTimestamp") or ""),
+    )
+
+
+class Selected(NamedTuple):
+    """A part of the list. found: how many Runs have the words; phases: how many of these by
+    phase."""
+
+    rows: Sequence[tuple[Row, str]]
+    found: int
+    page: int
+    pages: int
+    phases: Mapping[str, int]
+
+
+class Runs:
+    """The Runs of a cluster, or of a namespace, kept current by a watch."""
+
+    def __init__(self, client: Client, namespace: str = "") -> None:
+        self._client = client
+        self.cache: Cache[Row] = Cache(row_of)
+        within = f"/namespaces/{namespace}" if namespace else ""
+        self._reflector = Reflector(
+            client, f"/apis/{names.API_VERSION}{within}/{names.RUNS}", self.cache
+        )
+        self.version = 0
+        self._changed = asyncio.Event()
+        self.cache.subscribe(self._on_change)
+
+    def _on_change(self, _change: Change[Row]) -> None:
+        self.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def keep_current(self) -> None:
+        """List and watch until cancelled."""
+        await self._reflector.run()
+
+    @property
+    def trouble(self) -> str:
+        """Why what is shown may be old; empty if it is current."""
+        error = self._reflector.last_error
+        if error is None:
+            return "" if self.cache.synced else "The Runs are not read yet."
+        return f"The cluster does not answer, so this may be old: {error}"
+
+    async def change(self, version: int, seconds: float) -> None:
+        """Return when something has changed since that version, or after so many seconds."""
+        if self.version != version:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def select(self, words: str, phase: str, page: int) -> Selected:
+        """Return the Runs that have all words in namespace, name or message; the newest first."""
+        wanted = words.lower().split()
+        found = [
+            row
+            for row in self.cache.items().values()
+            if all(
+                word in f"{row.namespace}/{row.name} {row.kind} {row.message}".lower()
+                for word in wanted
+            )
+        ]
+        phases: dict[str, int] = {}
+        for row in found:
+            phases[row.phase] = phases.get(row.phase, 0) + 1
+        rows = [row for row in found if not phase or row.phase == phase]
+        rows.sort(key=lambda row: (row.created, row.namespace, row.name), reverse=True)
+        pages = max(1, -(-len(rows) // PAGE))
+        at = min(max(page, 1), pages)
+        now = datetime.now(UTC)
+        shown = [
+            (row, format_span(elapsed(row.created, now)) if row.created else "")
+            for row in rows[(at - 1) * PAGE : at * PAGE]
+        ]
+        return Selected(shown, len(rows), at, pages, dict(sorted(phases.items())))
+
+    async def details(self, namespace: str, name: str) -> dict[str, Any]:
+        """Return what the page of one Run shows. Raises ClusterError."""
+        report = await fetch(self._client, namespace, name)
+        now = datetime.now(UTC)
+        return {
+            "report": report,
+            "message": message_of(report),
+            "roles": _by_role(report),
+            "timeline": timeline.svg(report, now),
+            "most": MOST_SQUARES,
+        }
+
+
+def _by_role(report: Report) -> dict[str, list[Any]]:
+    roles: dict[str, list[Any]] = {}
+    for each in report.replicas:
+        roles.setdefault(each.role or "pods", []).append(each)
+    return roles
