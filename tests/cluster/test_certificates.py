@@ -30,10 +30,14 @@ def site(control_plane: ControlPlane, namespace: str) -> Iterator[Site]:
     site.unconfigure()
 
 
-async def test_three_keepers_that_begin_at_once_make_one_authority(site: Site) -> None:
+def test_three_keepers_that_begin_at_once_make_one_authority(site: Site) -> None:
     """Whoever is quicker goes on, and the others see that nothing is left to do."""
-    async with site.keeper() as one, site.keeper() as two, site.keeper() as three:
-        await asyncio.gather(*(site.until_steady(each) for each in (one, two, three)))
+
+    async def work() -> None:
+        async with site.keeper() as one, site.keeper() as two, site.keeper() as three:
+            await asyncio.gather(*(site.until_steady(each) for each in (one, two, three)))
+
+    asyncio.run(work())
     site.is_sound()
     authority = site.authority()
     assert authority
@@ -45,16 +49,20 @@ async def test_three_keepers_that_begin_at_once_make_one_authority(site: Site) -
     assert secret["type"] == "kubernetes.io/tls"
 
 
-async def test_two_keepers_may_rotate_at_once(site: Site) -> None:
+def test_two_keepers_may_rotate_at_once(site: Site) -> None:
     """Though both believe to lead: each write holds for what was read, and nobody is refused."""
     site.deploy()
     site.settle()
     before = site.authority()
     site.ask_to_rotate(site.installation.authority)
-    async with connect(site.plane.kubeconfig) as client:
-        check = partial(site.nobody_is_refused, client)
-        keepers = [site.keeper_of(client, client) for _ in range(2)]
-        await asyncio.gather(*(site.until_steady(each, check) for each in keepers))
+
+    async def work() -> None:
+        async with connect(site.plane.kubeconfig) as client:
+            check = partial(site.nobody_is_refused, client)
+            keepers = [site.keeper_of(client, client) for _ in range(2)]
+            await asyncio.gather(*(site.until_steady(each, check) for each in keepers))
+
+    asyncio.run(work())
     site.is_sound()
     after = site.authority()
     assert before
@@ -199,13 +207,7 @@ def test_secrets_of_any_type_are_healed_where_they_are(site: Site, kind: str) ->
 def test_an_immutable_secret_is_reported_with_the_cure(site: Site) -> None:
     """Only a person may delete it; then it is made again."""
     site.write(site.installation.serving, {}, immutable=True)
-
-    async def until_reported() -> None:
-        async with site.keeper() as keeper:
-            while "delete it" not in keeper.reason:
-                await keeper.take_step()
-
-    asyncio.run(until_reported())
+    asyncio.run(says(site, "delete it"))
     site.delete(site.installation.serving)
     site.settle()
     site.is_sound()
@@ -240,3 +242,10 @@ def watched_until_steady(site: Site) -> None:
             await site.until_steady(site.keeper_of(client, client), check)
 
     asyncio.run(work())
+
+
+async def says(site: Site, said: str) -> None:
+    """A keeper goes on trying, and says why it does not get on."""
+    async with site.keeper() as keeper:
+        while said not in keeper.reason:
+            await keeper.take_step()

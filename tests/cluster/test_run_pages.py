@@ -11,10 +11,12 @@ from contextlib import contextmanager
 import pytest
 
 from tests.cluster.live_runs import create_run
+from tests.cluster.manifests import pod
 from tests.cluster.spaces import Space
 from tests.eventually import eventually
 from tests.ui.served_pages import Page, page
 from tests.wording import mentions
+from webhook import names
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -89,14 +91,14 @@ def test_runs_are_found_by_words_and_phase(run_space: Space, served: Page) -> No
     create_run(run_space, "alpha").until_phase("Running")
     create_run(run_space, "beta", environment={"nodeSelector": {"no": "such-node"}})
 
-    def names(query: str) -> list[str]:
+    def found(query: str) -> list[str]:
         return re.findall(rf">{run_space.name}/(\w+)</a>", served.ask("GET", f"/runs?{query}").text)
 
-    eventually("both are listed", lambda: sorted(names("")) == ["alpha", "beta"])
-    eventually("by phase", lambda: names("phase=Running") == ["alpha"])
-    assert names("words=ALP") == ["alpha"]
-    assert names("words=alpha+nothing") == []
-    assert names("page=99999999999&words=beta") == ["beta"]
+    eventually("both are listed", lambda: sorted(found("")) == ["alpha", "beta"])
+    eventually("by phase", lambda: found("phase=Running") == ["alpha"])
+    assert found("words=ALP") == ["alpha"]
+    assert found("words=alpha+nothing") == []
+    assert found("page=99999999999&words=beta") == ["beta"]
 
 
 def test_a_run_that_is_not_there_is_said(served: Page, run_space: Space) -> None:
@@ -104,3 +106,19 @@ def test_a_run_that_is_not_there_is_said(served: Page, run_space: Space) -> None
     answer = served.ask("GET", f"/runs/{run_space.name}/nosuch")
     assert answer.status == 200
     mentions(answer.text, "nosuch")
+
+
+def test_the_cluster_has_its_pools_and_what_waits(run_space: Space, served: Page) -> None:
+    """Nodes without a class are said to be so; a pod with a stamp that has no node is listed."""
+    stamp = {names.PLACEMENT: "{}"}
+    waiting = pod("waits", annotations=stamp, nodeSelector={"no": "such-node"})
+    run_space.create(waiting)
+
+    def shown() -> str:
+        return served.ask("GET", "/cluster").text
+
+    eventually("the scheduler has said so", lambda: "nodes are available" in shown())
+    mentions(shown(), f"{run_space.name}/waits", "Nodes by capacity class", "cpu 0 of")
+    nodes = run_space.plane.api.get("/api/v1/nodes")["items"]
+    counts = re.findall(r"<tr><td>[^<]*</td><td>(\d+)</td>", shown())
+    assert sum(map(int, counts)) == len(nodes)

@@ -112,7 +112,7 @@ def test_with_fail_the_pod_is_refused(unready: Unready, new_namespace: NewNamesp
     assert done.returncode == 1
     assert 'failed calling webhook "pods-0.fairlead.dev"' in done.stderr
     assert unready.refused() > 1
-    assert "policies.yaml:5:8" in unready.running.readiness()["policies"]["reason"]
+    assert "policies.yaml:6:3" in unready.running.readiness()["policies"]["reason"]
 
 
 def test_the_api_server_asks_again_by_itself(unready: Unready, new_namespace: NewNamespace) -> None:

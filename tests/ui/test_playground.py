@@ -13,7 +13,7 @@ from tests.ui.served_pages import Page, page
 from tests.wording import mentions
 from webhook.cli import fairlead
 from webhook.cli.demo.show import DATA
-from webhook.ui.playground import MOST_BYTES, MOST_SHOWN, Answer, Texts, answer
+from webhook.ui.playground import MOST_BYTES, MOST_SHOWN, Answer, Question, Texts, answer
 
 POLICIES = "\n---\n".join(
     (DATA / "policies" / name).read_text() for name in ("capacity.yaml", "policies.yaml")
@@ -31,6 +31,11 @@ def served() -> Iterator[Page]:
         yield found
 
 
+def answered(texts: Texts, before: str | None = None) -> Answer:
+    """The answer, by default without other policies before."""
+    return answer(Question(texts, texts.policies if before is None else before))
+
+
 def only(found: Answer, subject: str) -> Answer:
     """The answer with the groups of one object."""
     return found._replace(groups=[each for each in found.groups if subject in each.subject])
@@ -38,7 +43,7 @@ def only(found: Answer, subject: str) -> Answer:
 
 def test_the_example_has_a_pod_on_spot_with_its_nodes() -> None:
     """Its policy, the change of its template, and each node with the reason if it is shut."""
-    (group,) = only(answer(Texts(POLICIES, PODS, NODES)), "mnist-worker-0").groups
+    (group,) = only(answered(Texts(POLICIES, PODS, NODES)), "mnist-worker-0").groups
     assert group.word == "placed"
     mentions(group.verdict, "workers-on-spot")
     assert any(line.startswith("+") and "gke-spot" in line for line in group.diff)
@@ -56,7 +61,7 @@ def test_the_example_has_a_pod_on_spot_with_its_nodes() -> None:
 
 def test_it_is_the_answer_of_the_command(served: Page) -> None:
     """The page shows verdict, warnings and reasons of `fairlead mutate`."""
-    found = answer(Texts(POLICIES, PODS, NODES))
+    found = answered(Texts(POLICIES, PODS, NODES))
     reply = served.evaluate(POLICIES, PODS, NODES)
     assert reply.status == 200
     html = reply.json["html"]
@@ -88,7 +93,7 @@ def test_a_fault_is_marked_at_its_place(
     texts: Texts, editor: str, line: int | None, says: str
 ) -> None:
     """In the editor that has it, with the text of the commands."""
-    found = [each for each in answer(texts).marks if each.editor == editor]
+    found = [each for each in answered(texts).marks if each.editor == editor]
     assert found
     assert any(says in each.text and line in (None, each.line) for each in found)
     assert all(each.severity == "error" for each in found)
@@ -96,9 +101,9 @@ def test_a_fault_is_marked_at_its_place(
 
 def test_a_set_with_an_error_is_not_evaluated_and_one_with_a_warning_is() -> None:
     """Nodes that no policy reaches are an error of the nodes, not of the set."""
-    assert not answer(Texts("kind: PlacementPolicy\n", PODS, "")).groups
+    assert not answered(Texts("kind: PlacementPolicy\n", PODS, "")).groups
     without_spot = "\n---\n".join(part for part in NODES.split("---\n") if "gke-spot" not in part)
-    found = answer(Texts(POLICIES, PODS, without_spot))
+    found = answered(Texts(POLICIES, PODS, without_spot))
     assert any(each.severity == "error" for each in found.marks)
     assert found.groups
 
@@ -160,7 +165,7 @@ def test_many_pods_and_nodes_are_cut_and_counted(served: Page) -> None:
     nodes = "\n---\n".join(
         f"kind: Node\nmetadata: {{name: n{at}}}\n" for at in range(MOST_SHOWN + 7)
     )
-    found = answer(Texts("", pods, nodes))
+    found = answered(Texts("", pods, nodes))
     assert (len(found.groups), found.more) == (MOST_SHOWN, 20)
     (pool,) = found.groups[0].pools
     assert (len(pool.squares), pool.total, pool.more) == (MOST_SHOWN, MOST_SHOWN + 7, (7, 0))
@@ -187,7 +192,7 @@ def test_files_are_the_first_texts(tmp_path: Path) -> None:
 def test_the_question_is_a_policy_test_that_passes(tmp_path: Path) -> None:
     """Saved beside the policies, with the pods as they come and the nodes that admit them."""
     namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: research, labels: {a: b}}\n---\n"
-    found = answer(Texts(POLICIES, namespace + PODS, NODES))
+    found = answered(Texts(POLICIES, namespace + PODS, NODES))
     (tmp_path / "policies.yaml").write_text(POLICIES)
     (tmp_path / "policies.test.yaml").write_text(found.test)
     done = CliRunner().invoke(fairlead, ["test", str(tmp_path)])
@@ -196,3 +201,40 @@ def test_the_question_is_a_policy_test_that_passes(tmp_path: Path) -> None:
     assert found.test.count("runsOn") == sum(
         each.result.result not in ("rejected", "not-a-run") for each in found.groups
     )
+
+
+def test_a_node_that_cannot_be_read_is_left_out(served: Page) -> None:
+    """Of the picture and of the policy test; its place is marked."""
+    broken = "kind: Pod\n---\nkind: Node\nmetadata: {name: b, labels: 3}\n---\n" + NODES
+    found = answered(Texts(POLICIES, PODS, broken))
+    assert [(each.editor, each.line) for each in found.marks] == [("nodes", 1), ("nodes", 3)]
+    assert found.test.count("- name: on-demand-a\n") == 1
+    assert "- name: b\n" not in found.test
+    assert served.evaluate(POLICIES, PODS, broken).status == 200
+
+
+def test_the_change_against_the_policies_at_the_start_is_that_of_diff() -> None:
+    """Who is moved, and by which field; nothing without a change, or with a set that is broken."""
+    texts = Texts(POLICIES, PODS, NODES)
+    assert answered(texts).change is None
+    changed = POLICIES.replace("{class: spot, mode: Constrain}", "{class: spot, mode: Prevent}")
+    assert changed != POLICIES
+    change = answered(texts, changed).change
+    assert change is not None
+    mentions(change.headline, "placed differently")
+    (part,) = [each for each in change.parts if "mnist-worker-0" in each.pods]
+    assert part.kind == "moved"
+    assert any("capacity[spot]" in text for _, _, text in part.rows)
+    assert answered(texts, "kind: 1").change is None
+
+
+def test_the_page_shows_the_change(tmp_path: Path) -> None:
+    """Against the files that the command was given."""
+    file = tmp_path / "p.yaml"
+    file.write_text(POLICIES)
+    with page("--policies", str(file)) as found:
+        found.enter()
+        changed = POLICIES.replace("{class: spot, mode: Constrain}", "{class: spot, mode: Allow}")
+        html = found.evaluate(changed, PODS, NODES).json["html"]
+        mentions(html, "Against the policies at the start", "placed differently")
+        assert "at the start" not in found.evaluate(POLICIES, PODS, NODES).json["html"]

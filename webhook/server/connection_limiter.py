@@ -279,8 +279,8 @@ class ConnectionLimiter:
         """Close a connection at once, and count the reason."""
         # Release it first: the close takes an iteration or two, and the room is needed now.
         self.release(client)
-        client.end()
         self.on_ended(reason)
+        client.end()
 
     def end_all(self) -> None:
         """Close all remaining connections when the process exits."""

@@ -26,7 +26,8 @@ from webhook.errors import FairleadError
 from webhook.policy import json_schema
 from webhook.shortening import harmless
 from webhook.ui import playground
-from webhook.ui.playground import MOST_BYTES, Texts
+from webhook.ui.playground import MOST_BYTES, Question, Texts
+from webhook.ui.pools import Pools
 from webhook.ui.runs import Runs
 from webhook.ui.worker import TooMuch, Worker
 
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
 
     from webhook.kube.client import Client
     from webhook.ui.playground import Answer
+    from webhook.ui.watching import Watching
 
 # Seconds for one answer of the playground.
 SECONDS: Final = 10.0
 # Seconds between two looks at a page that is open: at least, and at most.
-_PAUSE: Final = 0.5
+_PAUSE: Final = 1.0
 _PERIOD: Final = 5.0
 # Pages that are kept current at one time.
 MOST_STREAMS: Final = 50
@@ -60,13 +62,15 @@ class Pages:
     texts: Texts
     connect: Callable[[], AbstractAsyncContextManager[Client]] | None = None
     namespace: str = ""
-    worker: Worker[Texts, Answer] = field(
+    worker: Worker[Question, Answer] = field(
         default_factory=lambda: Worker(playground.answer, SECONDS)
     )
 
     def __post_init__(self) -> None:
-        # Set as soon as the app runs, if it has pages of Runs.
+        # Set as soon as the app runs, if it has pages of a cluster.
         self._runs: Runs
+        self._pools: Pools
+        self._tasks: dict[Watching, asyncio.Task[None]] = {}
         self._streams = 0
         self._templates = Environment(
             loader=PackageLoader("webhook.ui"),
@@ -77,8 +81,8 @@ class Pages:
         )
         # Text of manifests and of a cluster may have control characters.
         self._templates.filters["plain"] = harmless
-        runs = [("/runs", "Runs")] if self.connect else []
-        self._templates.globals["pages"] = [*runs, ("/playground", "Playground")]
+        live = [("/runs", "Runs"), ("/cluster", "Cluster")] if self.connect else []
+        self._templates.globals["pages"] = [*live, ("/playground", "Playground")]
 
     def app(self) -> Starlette:
         """Return the app, without a guard."""
@@ -87,6 +91,8 @@ class Pages:
             Route("/runs/live", self.runs_live),
             Route("/runs/{namespace}/{name}", self.run),
             Route("/runs/{namespace}/{name}/live", self.run_live),
+            Route("/cluster", self.cluster),
+            Route("/cluster/live", self.cluster_live),
         ]
         return Starlette(
             routes=[
@@ -108,9 +114,10 @@ class Pages:
                 return
             async with self.connect() as client:
                 self._runs = Runs(client, self.namespace)
-                keeping = asyncio.create_task(self._runs.keep_current())
+                self._pools = Pools(client, self.namespace)
                 yield
-                keeping.cancel()
+                for task in self._tasks.values():
+                    task.cancel()
         finally:
             self.worker.end()
 
@@ -131,16 +138,24 @@ class Pages:
         except ValueError as error:
             return _refused(HTTPStatus.BAD_REQUEST, str(error))
         try:
-            found = await self.worker.ask(texts)
+            found = await self.worker.ask(Question(texts, self.texts.policies))
         except TooMuch:
             why = f"no answer within {SECONDS:g} s: give fewer policies or objects"
+            why += "; an error of the program is in the terminal"
             return _refused(HTTPStatus.SERVICE_UNAVAILABLE, why)
         html = self._page("answer.html", found._asdict())
         marks = [each._asdict() for each in found.marks]
         return JSONResponse({"marks": marks, "html": html, "test": found.test})
 
+    async def _current(self, watching: Watching) -> None:
+        """Begin to watch at the first look at a page."""
+        if watching not in self._tasks:
+            self._tasks[watching] = asyncio.create_task(watching.run())
+            await watching.synced(_PERIOD)
+
     async def runs(self, request: Request) -> Response:
         """Return the list of Runs."""
+        await self._current(self._runs)
         values = {**self._list(request), "query": str(request.query_params)}
         return HTMLResponse(self._page("runs.html", values, "/runs"))
 
@@ -148,9 +163,10 @@ class Pages:
         """Stream the list of Runs as it changes."""
 
         async def make() -> str:
+            await self._current(self._runs)
             return self._page("runs_live.html", self._list(request))
 
-        return self._stream(make)
+        return self._stream(self._runs, make)
 
     def _list(self, request: Request) -> dict[str, Any]:
         given = request.query_params
@@ -173,9 +189,26 @@ class Pages:
         """Stream the page of one Run as it changes."""
 
         async def make() -> str:
+            await self._current(self._runs)
             return self._page("run_live.html", await self._details(request))
 
-        return self._stream(make)
+        return self._stream(self._runs, make)
+
+    async def cluster(self, _request: Request) -> Response:
+        """Return the page of pools and findings."""
+        return HTMLResponse(self._page("cluster.html", await self._overview(), "/cluster"))
+
+    async def cluster_live(self, _request: Request) -> Response:
+        """Stream the page of pools and findings as they change."""
+
+        async def make() -> str:
+            return self._page("cluster_live.html", await self._overview())
+
+        return self._stream(self._pools, make)
+
+    async def _overview(self) -> dict[str, Any]:
+        await self._current(self._pools)
+        return {"trouble": self._pools.trouble, **await self._pools.overview()}
 
     async def _details(self, request: Request) -> dict[str, Any]:
         namespace, name = request.path_params["namespace"], request.path_params["name"]
@@ -184,23 +217,25 @@ class Pages:
         except FairleadError as error:
             return {"trouble": str(error), "report": None}
 
-    def _stream(self, make: Callable[[], Awaitable[str]]) -> Response:
+    def _stream(self, watching: Watching, make: Callable[[], Awaitable[str]]) -> Response:
         """Return server-sent events: the HTML that `make` returns, each time that it differs."""
         if self._streams >= MOST_STREAMS:
             return _refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open: close some")
-        return StreamingResponse(self._events(make), media_type="text/event-stream")
+        return StreamingResponse(self._events(watching, make), media_type="text/event-stream")
 
-    async def _events(self, make: Callable[[], Awaitable[str]]) -> AsyncIterator[bytes]:
+    async def _events(
+        self, watching: Watching, make: Callable[[], Awaitable[str]]
+    ) -> AsyncIterator[bytes]:
         self._streams += 1
         before = ""
         try:
             while True:
-                version = self._runs.version
+                version = watching.version
                 html = await make()
                 yield b": still there\n\n" if html == before else _event(html)
                 before = html
                 await asyncio.sleep(_PAUSE)
-                await self._runs.change(version, _PERIOD)
+                await watching.change(version, _PERIOD)
         finally:
             self._streams -= 1
 

@@ -83,7 +83,7 @@ def command(
     \b
     Exit codes:
       0  ended by Ctrl-C
-      1  a file could not be read, the port is taken, or there is no such kubeconfig
+      1  a file could not be read, the port is taken, or the cluster did not answer
       2  wrong usage
     """
     import webbrowser
@@ -96,6 +96,8 @@ def command(
     if namespace and not where:
         raise click.UsageError("--namespace is for `fairlead ui cluster`")
     texts = _texts(policies, filenames, nodes)
+    if where:
+        kubeconfig.ask(lambda client: client.get("/version"))
     token = secrets.token_urlsafe(24)
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -10,11 +10,15 @@ import click
 import orjson
 
 from webhook.cli.decisions import decisions, unknown_facts
+from webhook.cli.diff import report
+from webhook.cli.diff.question import Judge
 from webhook.cli.explanation import nodes_text, verdict
 from webhook.cli.mutate_text import diff_lines
 from webhook.cli.objects import objects_in
 from webhook.cli.offline import nodes_among, offline_of, unread_world, with_nodes
 from webhook.cli.yaml_out import yaml_text
+from webhook.comparison import difference_report
+from webhook.errors import UnreadableInput
 from webhook.evaluation.result import result_of
 from webhook.judgement.set_judgement import judge_set
 from webhook.placement import node_affinity
@@ -27,6 +31,8 @@ from webhook.sources.kind_model import UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from webhook.cli.offline import Offline
+    from webhook.comparison.difference import Kind
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.result import PodsResult, SurveyResult
     from webhook.placement.capacity import CapacityClass
@@ -67,6 +73,13 @@ class Texts(NamedTuple):
         if len(texts) < len(cls._fields):
             raise ValueError(f"want an object with texts: {', '.join(cls._fields)}")
         return cls(*texts)
+
+
+class Question(NamedTuple):
+    """Texts, and the policies that they are compared with."""
+
+    texts: Texts
+    before: str
 
 
 class Mark(NamedTuple):
@@ -110,18 +123,42 @@ class Group(NamedTuple):
     pools: Sequence[Pool]
 
 
+class ChangedPods(NamedTuple):
+    """Pods with one difference. rows: sign, policy and text, as `fairlead diff` prints them."""
+
+    kind: Kind
+    title: str
+    pods: str
+    namespace: str
+    rows: Sequence[tuple[str, str, str]]
+
+
+class Change(NamedTuple):
+    """What the policies change. more: how many parts are not shown."""
+
+    headline: str
+    parts: Sequence[ChangedPods]
+    more: int
+
+
 class Answer(NamedTuple):
-    """What is shown. more: how many groups are not. test: the same question as a PolicyTest."""
+    """What is shown.
+
+    more: how many groups are not. test: the same question as a PolicyTest. change: what the
+    policies change against those before; None if they are the same, or cannot be compared.
+    """
 
     marks: Sequence[Mark]
     notes: Sequence[str]
     groups: Sequence[Group]
     more: int = 0
     test: str = ""
+    change: Change | None = None
 
 
-def answer(texts: Texts) -> Answer:
+def answer(question: Question) -> Answer:
     """Return what happens to the pods of the manifests, and every finding about the texts."""
+    texts = question.texts
     now = datetime.now(UTC)
     notes: list[str] = []
     problems: list[str] = []
@@ -137,6 +174,7 @@ def answer(texts: Texts) -> Answer:
     objects = list(objects_in("manifests.yaml", texts.manifests.encode(), problems))
     groups: list[Group] = []
     found: list[Replicas] = []
+    change = None
     if judged.policies and not any(each.is_fault for each in judged.findings):
         world = with_nodes(unread_world(judged.policies), known)
         offline = offline_of(world, objects, problems, _NAMESPACE)
@@ -144,6 +182,7 @@ def answer(texts: Texts) -> Answer:
         notes += [*offline.describe_unknown("the manifests"), *unknown_facts(found)]
         classes = judged.policies.classes.values()
         groups = [_group(each, nodes, classes) for each in found[:MOST_SHOWN]]
+        change = _change(question.before, offline)
     else:
         notes.append("A set with these errors is not served: correct them to see the pods.")
     for line in dict.fromkeys(problems):
@@ -151,8 +190,36 @@ def answer(texts: Texts) -> Answer:
             marks.append(mark)
         else:
             notes.append(line)
-    test = _policy_test(found[:MOST_SHOWN], node_objects) if found else ""
-    return Answer(marks, notes, groups, max(0, len(found) - MOST_SHOWN), test)
+    valid = {each.name for each in nodes}
+    written = [each for each in node_objects if each.kind == "Node" and each.name in valid]
+    test = _policy_test(found[:MOST_SHOWN], written) if found else ""
+    return Answer(marks, notes, groups, max(0, len(found) - MOST_SHOWN), test, change)
+
+
+def _change(before: str, offline: Offline) -> Change | None:
+    """Compare with a set before; None if one of both, or a pod, cannot be evaluated."""
+    documents = policy_documents.parse({"policies.yaml": before.encode()})
+    old = judge_set(documents).policies
+    if old is None or old.hash == offline.policies.hash:
+        return None
+    try:
+        found = difference_report.report(Judge(old, offline.world).of_templates(offline.templates))
+    except UnreadableInput:
+        return None
+    world = offline.world
+    count = None if world.nodes is None else len(world.nodes)
+    outcome = report.outcome_of(("before", old), ("now", world.policies), count, [], found)
+    parts = [
+        ChangedPods(
+            kind=each.change,
+            title=report.TITLES[each.change],
+            pods=report.subjects(each),
+            namespace=each.namespace,
+            rows=list(report.change_rows(each, count, len(each.fields))),
+        )
+        for each in outcome.changes[:MOST_SHOWN]
+    ]
+    return Change(report.headline(outcome), parts, max(0, len(outcome.changes) - MOST_SHOWN))
 
 
 def _policy_test(found: Sequence[Replicas], nodes: Sequence[Object]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -10,15 +9,13 @@ from webhook import names
 from webhook.cli.run import timeline
 from webhook.cli.run.report import fetch
 from webhook.cli.run.status_text import message_of
-from webhook.kube.cache import Cache
-from webhook.kube.reflector import Reflector
 from webhook.times import elapsed, format_span
+from webhook.ui.watching import Watching
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.cli.run.report import Report
-    from webhook.kube.cache import Change
     from webhook.kube.client import Client
 
 # Runs on one page of the list.
@@ -71,53 +68,20 @@ class Selected(NamedTuple):
     phases: Mapping[str, int]
 
 
-class Runs:
-    """The Runs of a cluster, or of a namespace, kept current by a watch."""
+class Runs(Watching):
+    """The Runs of a cluster, or of a namespace."""
 
     def __init__(self, client: Client, namespace: str = "") -> None:
-        self._client = client
-        self.cache: Cache[Row] = Cache(row_of)
+        super().__init__(client)
         within = f"/namespaces/{namespace}" if namespace else ""
-        self._reflector = Reflector(
-            client, f"/apis/{names.API_VERSION}{within}/{names.RUNS}", self.cache
-        )
-        self.version = 0
-        self._changed = asyncio.Event()
-        self.cache.subscribe(self._on_change)
-
-    def _on_change(self, _change: Change[Row]) -> None:
-        self.version += 1
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def keep_current(self) -> None:
-        """List and watch until cancelled."""
-        await self._reflector.run()
-
-    @property
-    def trouble(self) -> str:
-        """Why what is shown may be old; empty if it is current."""
-        error = self._reflector.last_error
-        if error is None:
-            return "" if self.cache.synced else "The Runs are not read yet."
-        return f"The cluster does not answer, so this may be old: {error}"
-
-    async def change(self, version: int, seconds: float) -> None:
-        """Return when something has changed since that version, or after so many seconds."""
-        if self.version != version:
-            return
-        try:
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
-        except TimeoutError:
-            return
+        self.rows = self.add(f"/apis/{names.API_VERSION}{within}/{names.RUNS}", row_of)
 
     def select(self, words: str, phase: str, page: int) -> Selected:
         """Return the Runs that have all words in namespace, name or message; the newest first."""
         wanted = words.lower().split()
         found = [
             row
-            for row in self.cache.items().values()
+            for row in self.rows.items().values()
             if all(
                 word in f"{row.namespace}/{row.name} {row.kind} {row.message}".lower()
                 for word in wanted
@@ -139,7 +103,7 @@ class Runs:
 
     async def details(self, namespace: str, name: str) -> dict[str, Any]:
         """Return what the page of one Run shows. Raises ClusterError."""
-        report = await fetch(self._client, namespace, name)
+        report = await fetch(self.client, namespace, name)
         now = datetime.now(UTC)
         return {
             "report": report,

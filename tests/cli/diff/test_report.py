@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.comparison.worlds import arrival, different, policies
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, line_with
+from webhook.cli.diff.page import html
 from webhook.cli.diff.report import MAX_CHARACTERS, Outcome, markdown, outcome_of
 from webhook.comparison.difference import Difference
 from webhook.comparison.difference_report import JudgedPod, Maker, report
@@ -57,3 +58,22 @@ def test_code_ends_where_it_should() -> None:
     assert "``` Pod/`a`` ```" in text
     assert "````diff\n" in text
     assert "| `te\\|am` |" in text
+
+
+def test_a_page_has_every_change_and_no_text_of_others_as_html() -> None:
+    """Names and reasons come from everywhere; the file loads nothing."""
+    hostile = "<script>alert(1)</script>\x1b[31m"
+    found = outcome(
+        JudgedPod(Maker(f"Pod/{hostile}", hostile, "f"), 0, 0, rejected(hostile)),
+        *(
+            JudgedPod(Maker(f"Pod/p-{at}", f"team-{at}", "f"), 0, 0, rejected("arm64"))
+            for at in range(60)
+        ),
+    )
+    text = html(found)
+    assert "<script" not in text
+    assert "\x1b" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert text.count("<details") == len(found.changes) == 61
+    assert "src=" not in text
+    assert "href=" not in text

@@ -107,8 +107,9 @@ class Question:
 @settings_options(Question)
 @cluster_options
 @output_option(
-    "Text for people, Markdown for a comment on a pull request (bounded), or JSON with every pod.",
-    ("text", "markdown", "json"),
+    "Text for people, Markdown for a comment on a pull request (bounded), a page in one file, or "
+    "JSON with every pod.",
+    ("text", "markdown", "html", "json"),
 )
 def command(question: Question, output: str) -> None:
     """Show which pods NEW policies would place differently from OLD ones, and by which policy.
@@ -127,6 +128,7 @@ def command(question: Question, output: str) -> None:
       fairlead diff cluster policies/
       fairlead diff cluster policies/ -n research --fail-on rejected
       fairlead diff origin/main:policies policies -o markdown > comment.md
+      fairlead diff cluster policies/ -o html > change.html
       fairlead diff /dev/null policies -o json | jq '.changes[] | select(.change == "rejected")'
 
     \b
@@ -135,7 +137,7 @@ def command(question: Question, output: str) -> None:
       1  differences
       2  wrong usage, policies or pods that cannot be read, or the cluster did not answer
     """
-    from webhook.cli.diff import report
+    from webhook.cli.diff import page, report
     from webhook.cli.diff.question import answer
 
     for source in (question.old, question.new):
@@ -157,7 +159,7 @@ def command(question: Question, output: str) -> None:
     print_result(
         output,
         json=lambda: outcome,
-        text=lambda: report.lines(outcome),
+        text=lambda: [page.html(outcome)] if output == "html" else report.lines(outcome),
         markdown=lambda: report.markdown(outcome),
     )
     pods = outcome.pods

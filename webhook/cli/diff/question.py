@@ -68,7 +68,7 @@ def answer(question: Question) -> Outcome:
         notes += unknown_values(policies, (each for each in used if not is_live(each)))
     notes = list(dict.fromkeys(notes))
     print_notes(notes)
-    judge = _Judge(old, world)
+    judge = Judge(old, world)
     with progress.step(f"Deciding on {len(used):,} pods and templates"):
         found = report(judge.of_templates(used))
     unknown = [*judge.describe_unknown()]
@@ -181,7 +181,7 @@ def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, Poli
     return old, new
 
 
-class _Judge:
+class Judge:
     """Compares what the sets do to pods, and collects what is not known about them."""
 
     def __init__(self, old: PolicySet, new: World) -> None:

@@ -82,18 +82,20 @@ def outcome_of(
     return Outcome(was, now, nodes, notes, *found)
 
 
-def _safe_line(text: str, most: int = _LONG) -> str:
+def safe_line(text: str, most: int = _LONG) -> str:
+    """Return text that others wrote as one line, cut to so many characters."""
     return fit(one_line(text), most)
 
 
-def _headline(outcome: Outcome) -> str:
+def headline(outcome: Outcome) -> str:
     """Return the number of pods by kind: `4 pods of runs: 4 placed differently`."""
     pods = outcome.pods
     counts = [f"{count:,} {TITLES[kind]}" for kind in KINDS if (count := getattr(pods, kind))]
     return f"{count_text(pods.total, 'pod')} of runs: {', '.join(counts) or 'no change'}"
 
 
-def _remarks(outcome: Outcome) -> Iterator[str]:
+def remarks(outcome: Outcome) -> Iterator[str]:
+    """Yield what to know about the counts."""
     pods = outcome.pods
     if pods.live:
         coming = f"by templates of workloads: {pods.total - pods.live:,}"
@@ -109,14 +111,15 @@ def _remarks(outcome: Outcome) -> Iterator[str]:
         yield "nodes were not checked: give --nodes"
 
 
-def _pod_names(group: PodGroup) -> str:
+def pod_names(group: PodGroup) -> str:
+    """Return the object, and which of its pods: `TFJob/mnist worker 0, 2-3 of 4`."""
     title = f"{group.object} (live)" if group.live else group.object
-    return _safe_line(f"{title} {group.pods}" if group.pods else title)
+    return safe_line(f"{title} {group.pods}" if group.pods else title)
 
 
-def _subjects(change: Change) -> str:
+def subjects(change: Change) -> str:
     """Return the pods of a change, the first few by name: `TFJob/mnist worker 0, 2-3 of 4`."""
-    named = [_pod_names(group) for group in change.objects[: _NAMED + 2]]
+    named = [pod_names(group) for group in change.objects[: _NAMED + 2]]
     # Of the others, only the count is needed.
     return shortened(named + [""] * (len(change.objects) - len(named)), _NAMED)
 
@@ -133,7 +136,7 @@ def _field_lines(fields: Sequence[FieldChange]) -> Iterator[tuple[str, str, str]
             sign, text = "~", f"{each.new}, which has another meaning now"
         else:
             sign, text = "~", f"{each.new} (before: {each.old})"
-        yield sign, _safe_line(author), _safe_line(f"{each.field}: {text}")
+        yield sign, safe_line(author), safe_line(f"{each.field}: {text}")
 
 
 def _rejection_reason(change: Change) -> str:
@@ -142,7 +145,7 @@ def _rejection_reason(change: Change) -> str:
     if side.allowed:
         return ""
     reason = side.reason.removeprefix("fairlead: ")
-    return _safe_line(f"{'before: ' if before else ''}{reason}")
+    return safe_line(f"{'before: ' if before else ''}{reason}")
 
 
 def _nodes_line(change: Change, total: int | None) -> str:
@@ -152,9 +155,9 @@ def _nodes_line(change: Change, total: int | None) -> str:
         return ""
     now = f"{new.nodes} of {total} nodes admit such a pod{_before(old)}"
     if new.on_demand:
-        return _safe_line(f"{now}; class {', '.join(new.on_demand)} creates them on demand")
+        return safe_line(f"{now}; class {', '.join(new.on_demand)} creates them on demand")
     shut = ", ".join(f"{condition} on {count}" for condition, count in new.shut)
-    return _safe_line(f"{now}: {shut}" if shut else now)
+    return safe_line(f"{now}: {shut}" if shut else now)
 
 
 def _before(side: Side) -> str:
@@ -163,14 +166,14 @@ def _before(side: Side) -> str:
     return "" if side.nodes is None else f", {side.nodes} did before"
 
 
-def _sum_rows(outcome: Outcome) -> list[list[str]]:
+def sum_rows(outcome: Outcome) -> list[list[str]]:
     """Return the sums by namespace and policy, below their heads; only occurring kinds."""
     kinds = [kind for kind in KINDS if getattr(outcome.pods, kind)]
     return [
         ["namespace", "policy", *(TITLES[kind] for kind in kinds)],
         *(
             [
-                _safe_line(row.namespace),
+                safe_line(row.namespace),
                 row.policy or "-",
                 *(f"{getattr(row, kind):,}" for kind in kinds),
             ]
@@ -184,7 +187,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
         [
             [
                 name,
-                _safe_line(each.source),
+                safe_line(each.source),
                 f"{count_text(each.policies, 'policy')}, set {each.set[:HASH_LENGTH]}",
             ]
             for name, each in (("OLD", outcome.old), ("NEW", outcome.new))
@@ -192,11 +195,11 @@ def lines(outcome: Outcome) -> Iterator[str]:
         0,
     )
     yield ""
-    yield click.style(_headline(outcome), bold=True)
-    yield from (f"  {remark}" for remark in _remarks(outcome))
+    yield click.style(headline(outcome), bold=True)
+    yield from (f"  {remark}" for remark in remarks(outcome))
     if outcome.changes:
         yield ""
-        yield from table(_sum_rows(outcome), 2)
+        yield from table(sum_rows(outcome), 2)
     kind: Kind | None = None
     for change in outcome.changes:
         if change.change != kind:
@@ -209,16 +212,16 @@ def lines(outcome: Outcome) -> Iterator[str]:
 
 
 def _change(change: Change, total: int | None) -> Iterator[str]:
-    pods = f"{count_text(change.count, 'pod')} in {_safe_line(change.namespace)}"
-    yield from hanging(f"{pods}: {_subjects(change)}", 4, " " * 2)
-    rows = [*_change_rows(change, total, len(change.fields))]
+    pods = f"{count_text(change.count, 'pod')} in {safe_line(change.namespace)}"
+    yield from hanging(f"{pods}: {subjects(change)}", 4, " " * 2)
+    rows = [*change_rows(change, total, len(change.fields))]
     fields = [[click.style(row[0], fg=_SIGNS[row[0]]), *row[1:]] for row in rows if row[1]]
     yield from table(fields, 4)
     for _, author, text in rows:
         yield from hanging(text, 4) if not author else ()
 
 
-def _change_rows(change: Change, total: int | None, most: int) -> Iterator[tuple[str, str, str]]:
+def change_rows(change: Change, total: int | None, most: int) -> Iterator[tuple[str, str, str]]:
     """Yield a sign, the policy and part, and a text, in the form of a diff; `most` fields."""
     if reason := _rejection_reason(change):
         yield "-" if change.change == "rejected" else "+", "", reason
@@ -236,12 +239,12 @@ def markdown(outcome: Outcome) -> str:
     head = [
         f"### Placement policies: {old} → {new}",
         "",
-        f"**{_headline(outcome)}.**",
-        *(f"{remark[0].upper()}{remark[1:]}." for remark in _remarks(outcome)),
+        f"**{headline(outcome)}.**",
+        *(f"{remark[0].upper()}{remark[1:]}." for remark in remarks(outcome)),
         *_markdown_notes(outcome.notes),
     ]
     if outcome.changes:
-        head += ["", *_markdown_table(*_sum_rows(outcome))]
+        head += ["", *_markdown_table(*sum_rows(outcome))]
     text = "\n".join(head) + "\n"
     for shown, change in enumerate(outcome.changes):
         part = "\n".join(_markdown_change(change, outcome.nodes)) + "\n"
@@ -279,11 +282,11 @@ def _markdown_change(change: Change, total: int | None) -> Iterator[str]:
     title = TITLES[change.change].capitalize()
     yield ""
     count = count_text(change.count, "pod")
-    yield f"**{title}**, {count} in {_code(change.namespace)}: {_code(_subjects(change))}"
+    yield f"**{title}**, {count} in {_code(change.namespace)}: {_code(subjects(change))}"
     lines = [
         # A diff has no third sign; Markdown viewers colour this one.
         f"{'!' if sign == '~' else sign} {f'{author}: ' if author else ''}{text}"
-        for sign, author, text in _change_rows(change, total, _MOST_FIELDS)
+        for sign, author, text in change_rows(change, total, _MOST_FIELDS)
     ]
     if lines:
         fence = "`" * max(3, 1 + max(map(_longest_run, lines)))
@@ -292,7 +295,7 @@ def _markdown_change(change: Change, total: int | None) -> Iterator[str]:
 
 def _code(text: str) -> str:
     """Return the text as a code span, also with backticks in it (CommonMark 0.31, 6.1)."""
-    line = _safe_line(text, 1000)
+    line = safe_line(text, 1000)
     ticks = "`" * (1 + _longest_run(line))
     blank = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{ticks}{blank}{line}{blank}{ticks}"

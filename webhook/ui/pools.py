@@ -1,0 +1,178 @@
+"""The page of a cluster: its nodes by capacity class, what runs there, and what waits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.cli import check_report
+from webhook.cli.cluster_surroundings import read_classes
+from webhook.errors import ClusterError
+from webhook.judgement.set_judgement import Objects
+from webhook.kube.policy_objects import read_objects
+from webhook.placement import node_affinity
+from webhook.placement.nodes import Node, parse_node
+from webhook.placement.pod_requests import requests
+from webhook.placement.quantity import format_quantity
+from webhook.times import elapsed, format_span
+from webhook.ui.watching import Watching
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.judgement.set_judgement import SetJudgement
+    from webhook.kube.client import Client
+    from webhook.placement.capacity import CapacityClass
+
+# Waiting pods that are shown.
+MOST_WAITING: Final = 100
+_ENDED: Final = ("Succeeded", "Failed")
+# Shown first, if there are any; then extended resources, by name.
+_USUAL: Final = ("cpu", "memory", "pods")
+_NO_CLASS: Final = "no class"
+
+
+class PodOfRun(NamedTuple):
+    """A live pod with a stamp, as the page needs it. since: its creation."""
+
+    namespace: str
+    name: str
+    run: str
+    node: str
+    requests: Mapping[str, int]
+    since: str
+    why: str
+
+
+class PoolRow(NamedTuple):
+    """Nodes with the same classes. allocatable, used: amounts by resource, as text.
+
+    used is what pods with a stamp request; pods: how many these are.
+    """
+
+    classes: str
+    nodes: int
+    cordoned: int
+    pods: int
+    resources: Sequence[tuple[str, str, str]]
+
+
+def pod_of(raw: Mapping[str, Any]) -> PodOfRun | None:
+    """Return the pod; None if it has no stamp, or has ended."""
+    metadata, status, spec = raw["metadata"], raw.get("status") or {}, raw.get("spec") or {}
+    stamped = names.PLACEMENT in (metadata.get("annotations") or {})
+    if not stamped or status.get("phase") in _ENDED:
+        return None
+    labels = metadata.get("labels") or {}
+    waits = [
+        str(each.get("message") or "")
+        for each in status.get("conditions") or ()
+        if each.get("type") == "PodScheduled" and each.get("status") == "False"
+    ]
+    return PodOfRun(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        run=labels.get(names.RUN, ""),
+        node=spec.get("nodeName") or "",
+        requests=requests(spec),
+        since=metadata.get("creationTimestamp") or "",
+        why=next(iter(waits), ""),
+    )
+
+
+class Pools(Watching):
+    """Nodes and pods of a cluster; the policies are read for each look."""
+
+    def __init__(self, client: Client, namespace: str = "") -> None:
+        super().__init__(client)
+        within = f"/namespaces/{namespace}" if namespace else ""
+        self.nodes = self.add("/api/v1/nodes", parse_node)
+        self.pods = self.add(f"/api/v1{within}/pods", pod_of)
+
+    async def overview(self) -> dict[str, Any]:
+        """Return what the page shows; without the policies, if they cannot be read."""
+        now = datetime.now(UTC)
+        nodes = list(self.nodes.items().values())
+        judged, notes = None, []
+        try:
+            objects = await read_objects(self.client)
+            there = await read_classes(self.client)
+        except ClusterError as error:
+            notes.append(f"The policies are not read: {error}")
+        else:
+            documents = Objects().documents(objects)
+            given = check_report.CheckInput(sorted(objects), documents, nodes, there)
+            judged = check_report.check(given, now)
+            notes += check_report.notes(given, judged) if judged else []
+        pods = list(self.pods.items().values())
+        waiting = sorted((each for each in pods if not each.node), key=lambda each: each.since)
+        return {
+            "pools": pool_rows(nodes, pods, _classes(judged)),
+            "empty": _empty(judged),
+            "findings": judged.findings if judged else None,
+            "notes": notes,
+            "waiting": [(each, _age(each.since, now)) for each in waiting[:MOST_WAITING]],
+            "more": max(0, len(waiting) - MOST_WAITING),
+        }
+
+
+def _classes(judged: SetJudgement | None) -> Sequence[CapacityClass]:
+    known = judged.policies if judged else None
+    return list(known.classes.values()) if known else []
+
+
+def _empty(judged: SetJudgement | None) -> list[str]:
+    """Return the classes without a node that do not make nodes on demand."""
+    reaches = judged.feasibility.reaches if judged and judged.feasibility else ()
+    return [
+        each.name
+        for each in reaches
+        if each.kind == "CapacityClass" and not each.chosen and not each.on_demand
+    ]
+
+
+def pool_rows(
+    nodes: Iterable[Node], pods: Iterable[PodOfRun], classes: Sequence[CapacityClass]
+) -> list[PoolRow]:
+    """Return a row for each combination of classes that a node has."""
+    of_node: dict[str, str] = {}
+    allocatable: dict[str, Counter[str]] = {}
+    count: Counter[str] = Counter()
+    cordoned: Counter[str] = Counter()
+    for node in nodes:
+        own = [each for each in classes if node_affinity.holds(each.inside, node.labels, node.name)]
+        title = ", ".join(sorted(each.name for each in own)) or _NO_CLASS
+        of_node[node.name] = title
+        count[title] += 1
+        cordoned[title] += node.unschedulable
+        allocatable.setdefault(title, Counter()).update(node.allocatable or {})
+    used: dict[str, Counter[str]] = {title: Counter() for title in count}
+    running: Counter[str] = Counter()
+    for pod in pods:
+        if title := of_node.get(pod.node, ""):
+            running[title] += 1
+            used[title].update({**pod.requests, "pods": 1})
+    return [
+        PoolRow(
+            title,
+            count[title],
+            cordoned[title],
+            running[title],
+            [
+                (
+                    key,
+                    format_quantity(key, used[title][key]),
+                    format_quantity(key, allocatable[title][key]),
+                )
+                for key in (*_USUAL, *sorted(allocatable[title].keys() - set(_USUAL)))
+                if allocatable[title][key]
+            ],
+        )
+        for title in sorted(count)
+    ]
+
+
+def _age(since: str, now: datetime) -> str:
+    return format_span(elapsed(since, now)) if since else ""
