@@ -62,12 +62,14 @@ def test_a_square_says_what_it_waits_for(tab: Page, run_space: Space) -> None:
     """On hover, for screen readers, and in the table; the focus stays where it was."""
     create_run(run_space, "stuck", environment={"nodeSelector": {"no": "such-node"}})
     tab.get_by_role("link", name="stuck").click()
-    square = tab.locator(".squares .attention")
-    expect(square).to_have_attribute("title", re.compile("nodes are available"))
+    square = tab.locator(".squares .attention a")
+    expect(square).to_have_attribute("aria-label", re.compile("nodes are available"))
     square.focus()
     run_space.patch("runs", "stuck", {"metadata": {"labels": {"changed": "yes"}}})
     tab.wait_for_timeout(6000)  # Longer than a page waits for the next look.
     expect(square).to_be_focused()
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_text("has not started yet")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

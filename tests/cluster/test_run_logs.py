@@ -20,6 +20,7 @@ from tests.cli.run.scripted_cluster import pod_object
 from tests.control_planes import StartControlPlane
 from tests.kube.fake_api import Answer, Request, fake_api
 from tests.objects import an_object
+from tests.ui.served_pages import page
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
@@ -136,6 +137,16 @@ def test_logs_come_through_the_api_server(
         (request,) = asked
         assert request.path == "/containerLogs/default/mnist-worker-1/side"
         assert request.query == {"follow": "true", "tailLines": "7"}
+        with page("cluster", *where) as served:
+            served.enter()
+            for index, says in (
+                (1, "mnist-worker-1 line 2"),
+                (2, "succeeded, and the pod is gone"),
+                (9, "has no index 9"),
+            ):
+                shown = served.ask("GET", f"/runs/default/mnist/worker/{index}")
+                assert shown.status == 200
+                mentions(shown.text, says)
         done = call("-c", "absent")
         assert done.exit_code == 1
         assert "container absent is not valid for pod mnist-worker-0" in done.stderr

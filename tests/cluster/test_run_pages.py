@@ -63,6 +63,7 @@ def test_a_run_is_seen_from_its_creation_to_its_end(run_space: Space, served: Pa
     live.until_phase("Running")
     shown = served.ask("GET", f"/runs/{run_space.name}/mnist").text
     assert shown.count('<li class="Running"') == 4
+    assert f'<a href="/runs/{run_space.name}/mnist/worker/2"' in shown
     mentions(shown, "worker: 3 of 3 ready", "active", "<svg")
     with stream(served, f"/runs/{run_space.name}/mnist/live") as events:
         next(events)

@@ -91,6 +91,8 @@ class Pages:
             Route("/runs/live", self.runs_live),
             Route("/runs/{namespace}/{name}", self.run),
             Route("/runs/{namespace}/{name}/live", self.run_live),
+            Route("/runs/{namespace}/{name}/{role}/{index:int}", self.log),
+            Route("/runs/{namespace}/{name}/{role}/{index:int}/live", self.log_live),
             Route("/cluster", self.cluster),
             Route("/cluster/live", self.cluster_live),
         ]
@@ -193,6 +195,25 @@ class Pages:
             return self._page("run_live.html", await self._details(request))
 
         return self._stream(self._runs, make)
+
+    async def log(self, request: Request) -> Response:
+        """Return the page of a replica's log."""
+        values = await self._log(request)
+        return HTMLResponse(self._page("log.html", {**values, **request.path_params}, "/runs"))
+
+    async def log_live(self, request: Request) -> Response:
+        """Stream the last lines of a replica's log."""
+
+        async def make() -> str:
+            return self._page("log_live.html", await self._log(request))
+
+        return self._stream(self._runs, make)
+
+    async def _log(self, request: Request) -> dict[str, Any]:
+        try:
+            return {"trouble": "", **await self._runs.log(**request.path_params)}
+        except FairleadError as error:
+            return {"trouble": str(error), "lines": [], "problems": []}
 
     async def cluster(self, _request: Request) -> Response:
         """Return the page of pools and findings."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.cli.run import timeline
+from webhook.cli.run.cluster import fetch_run
+from webhook.cli.run.log_reading import LogReader, LogSelection, check_selection, without_pods
+from webhook.cli.run.logs import find_sources
 from webhook.cli.run.report import fetch
-from webhook.cli.run.status_text import message_of
+from webhook.cli.run.status_text import message_of, note_of
+from webhook.run.model import RunStatus
 from webhook.times import elapsed, format_span
 from webhook.ui.watching import Watching
 
@@ -23,6 +28,9 @@ PAGE: Final = 100
 # Replicas of a role that have a square each.
 MOST_SQUARES: Final = 2000
 _MOST_TEXT: Final = 300
+# Lines of a log, and characters of each.
+LAST_LINES: Final = 500
+_LONGEST: Final = 2000
 
 
 class Row(NamedTuple):
@@ -109,9 +117,30 @@ class Runs(Watching):
             "report": report,
             "message": message_of(report),
             "roles": _by_role(report),
+            "notes": {each.name: note_of(each, now) for each in report.replicas},
             "timeline": timeline.svg(report, now),
             "most": MOST_SQUARES,
         }
+
+    async def log(self, namespace: str, name: str, role: str, index: int) -> dict[str, Any]:
+        """Return the last lines of a replica's log. Raises FairleadError."""
+        run = await fetch_run(self.client, namespace, name)
+        status = RunStatus.model_validate(run.get("status") or {})
+        wanted = LogSelection(role, index)
+        check_selection(run, status, wanted)
+        sources = await find_sources(self.client, namespace, run, wanted)
+        lines: deque[str] = deque(maxlen=LAST_LINES)
+        problems = [f"{replicas}: {why}" for replicas, why in without_pods(status, sources, wanted)]
+        problems += [
+            f"has not started yet{f' ({each.why})' if each.why else ''}"
+            for each in sources
+            if not each.started
+        ]
+        started = [each for each in sources if each.started]
+        async for piece in LogReader(self.client, namespace, LAST_LINES).read(started):
+            lines += [line[:_LONGEST] for line in piece.lines]
+            problems += [piece.problem] if piece.problem else []
+        return {"lines": list(lines), "problems": problems}
 
 
 def _by_role(report: Report) -> dict[str, list[Any]]:

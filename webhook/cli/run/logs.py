@@ -112,7 +112,7 @@ async def _print(
     run = await fetch_run(client, namespace, name)
     status = RunStatus.model_validate(run.get("status") or {})
     check_selection(run, status, wanted)
-    found = await _sources(client, namespace, run, wanted)
+    found = await find_sources(client, namespace, run, wanted)
     missing = list(without_pods(status, found, wanted))
     for replicas, why in missing:
         click.echo(f"{replicas}: {why}", err=True)
@@ -145,9 +145,10 @@ async def _print(
     return fine
 
 
-async def _sources(
+async def find_sources(
     client: Client, namespace: str, run: Mapping[str, Any], wanted: LogSelection
 ) -> list[Source]:
+    """Return the selected logs that there are now."""
     from webhook.cli.run.log_reading import sources_of
     from webhook.run.backends.engine_pods import pod_reader
 
@@ -169,7 +170,7 @@ async def _now(
         return [], True
     gone = current["metadata"]["uid"] != run["metadata"]["uid"]
     phase = (current.get("status") or {}).get("phase")
-    found = await _sources(client, namespace, run, wanted)
+    found = await find_sources(client, namespace, run, wanted)
     return found, gone or phase in ("Succeeded", "Failed")
 
 

@@ -133,7 +133,7 @@ def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -
             nodes.pop() if len(nodes) == 1 else f"{len(nodes)} nodes" if nodes else "",
             one.pool,
             one.capacity,
-            _note(one, now),
+            note_of(one, now),
         ]
         for group in ([[one] for one in replicas] if alone else _grouped(replicas, now))
         for one in group[:1]
@@ -150,12 +150,13 @@ def _grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[list[Replic
     """Replicas that differ in nothing but index and node, those that are not fine first."""
     groups: dict[tuple[str, ...], list[Replica]] = {}
     for one in replicas:
-        alike = (_note(one, now), one.role, one.state, one.pool, one.capacity)
+        alike = (note_of(one, now), one.role, one.state, one.pool, one.capacity)
         groups.setdefault(alike, []).append(one)
     yield from sorted(groups.values(), key=lambda group: group[0].fine)
 
 
-def _note(replica: Replica, now: datetime) -> str:
+def note_of(replica: Replica, now: datetime) -> str:
+    """Return why the replica needs attention, or is as it is; empty for nothing."""
     note = harmless(replica.note)
     if not replica.downs:
         return note
