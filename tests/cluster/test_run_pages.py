@@ -119,6 +119,7 @@ def test_the_cluster_has_its_pools_and_what_waits(run_space: Space, served: Page
         return served.ask("GET", "/cluster").text
 
     eventually("the scheduler has said so", lambda: "nodes are available" in shown())
+    assert "name: on-demand-1" in served.ask("GET", "/playground").text
     mentions(shown(), f"{run_space.name}/waits", "Nodes by capacity class", "cpu 0 of")
     nodes = run_space.plane.api.get("/api/v1/nodes")["items"]
     counts = re.findall(r"<tr><td>[^<]*</td><td>(\d+)</td>", shown())

@@ -67,8 +67,9 @@ def command(
     example of `fairlead demo`. "Copy link" puts all texts into an address; they are stored nowhere
     else.
 
-    With `cluster` there are pages of its Runs, as they change, and of each with its replicas, with
-    the rights of your kubeconfig. Nothing in the cluster is changed.
+    With `cluster` there are pages of its Runs, as they change, of each with its replicas, and of
+    its nodes and policies, with the rights of your kubeconfig. Nothing in the cluster is changed.
+    The playground then has the cluster's policies and nodes.
 
     Whoever has the printed address can use the pages until the command ends.
 
@@ -91,13 +92,18 @@ def command(
     import uvicorn
 
     from webhook.ui.app import Pages
+    from webhook.ui.cluster_texts import cluster_texts
     from webhook.ui.guard import PARAMETER, Guard
 
     if namespace and not where:
         raise click.UsageError("--namespace is for `fairlead ui cluster`")
-    texts = _texts(policies, filenames, nodes)
     if where:
-        kubeconfig.ask(lambda client: client.get("/version"))
+        known = kubeconfig.ask(cluster_texts)
+        texts = (
+            known if not (policies or filenames or nodes) else _texts(policies, filenames, nodes)
+        )
+    else:
+        texts = _texts(policies, filenames, nodes)
     token = secrets.token_urlsafe(24)
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
