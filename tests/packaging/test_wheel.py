@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ui.served_pages import page
 from webhook import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -89,6 +90,11 @@ def test_the_command_installs_and_works_without_a_checkout(
     assert "no errors" in run([fairlead, "check", "policies"], env=env, cwd=tmp_path)
     shown = run([fairlead, "install", "--dry-run"], env=env, cwd=tmp_path)
     assert "kind: MutatingWebhookConfiguration" in shown
+
+    with page(program=[str(fairlead)], env=env) as served:
+        served.enter()
+        for path in ("playground", "static/editor.js", "static/page.css", "schema.json"):
+            assert served.ask("GET", f"/{path}").status == 200
 
     script = fairlead.resolve()
     profiled = [str(script.parent / "python"), "-X", "importtime", str(script), "version"]

@@ -6,10 +6,12 @@ import http.client
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+
+PROGRAM = (sys.executable, "-c", "from webhook.cli import main; main()")
 
 
 class Answer(NamedTuple):
@@ -72,12 +74,16 @@ class Page:
 
 
 @contextmanager
-def page(*options: str) -> Iterator[Page]:
+def page(
+    *options: str, program: Sequence[str] = PROGRAM, env: Mapping[str, str] | None = None
+) -> Iterator[Page]:
     """Run the command until the block ends."""
-    program = "from webhook.cli import main; main()"
-    command = [sys.executable, "-c", program, "ui", "--no-browser", *options]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [*program, "ui", "--no-browser", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=env,
     ) as process:
         try:
             assert process.stdout is not None
