@@ -17,7 +17,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile 
 # Without cached bytecode every program that a test starts compiles its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-unit test-all test-beyond test-operators test-browser test-versions test-laws golden fuzz lint format lock audit sbom wheel image bench chaos manifests assets clean
+.PHONY: help demo test test-unit test-all test-beyond test-operators test-browser test-versions test-laws golden fuzz lint format lock audit sbom wheel image bench chaos manifests assets docs clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
@@ -35,6 +35,7 @@ help:
 	@echo 'make lint     ruff, mypy, import-linter'
 	@echo 'make format   let ruff rewrite the code'
 	@echo 'make bench    measure, and rewrite the tables of docs/benchmarks.md'
+	@echo 'make docs     make the site of all pages, in dist/site'
 	@echo 'make manifests  generate the parts of manifests/ that are made from the code'
 	@echo 'make assets   build the editor of the pages again; needs Node 20'
 	@echo 'make chaos    play what goes wrong, and rewrite the tables of docs/reliability.md'
@@ -83,6 +84,10 @@ test-browser: $(STAMP)
 # The editor of the pages, from the packages of assets/package-lock.json. Needs Node 20.
 assets:
 	cd assets && npm ci --silent && npm run --silent build
+
+# One static site of all pages, in dist/site; a link to nothing ends it.
+docs: $(STAMP)
+	$(BIN)/python -m tools.site
 
 # Hours on first use, when each version is built. VERSIONS=1.33.4 for some of them.
 test-versions: VERSIONS ?=

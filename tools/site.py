@@ -1,0 +1,127 @@
+"""`python -m tools.site`: make one static site of README, docs and policies, in dist/site.
+
+The order of the pages is that of docs/README.md. A link to a page or heading that is not there ends
+it with exit code 1. With FAIRLEAD_REPOSITORY, the address of a repository on GitHub or the like,
+each page has a link to edit it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+ROOT: Final = Path(__file__).parents[1]
+INDEX: Final = Path("docs/README.md")
+OUTPUT: Final = ROOT / "dist" / "site"
+_PAGES: Final = ("*.md", "docs/**/*.md", "policies/*.md")
+_ITEM: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+)\)")
+_FENCES: Final = [
+    {
+        "name": "mermaid",
+        "class": "mermaid",
+        "format": "pymdownx.superfences.fence_code_format",
+    }
+]
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """Return the pages of the site, relative to the root."""
+    found = {path.relative_to(root) for pattern in _PAGES for path in root.glob(pattern)}
+    return sorted(found)
+
+
+def nav(root: Path = ROOT) -> list[Any]:
+    """Return the navigation: the sections and links of docs/README.md, then all decisions."""
+    tree: list[Any] = [{"Fairlead": "README.md"}, {"All pages": str(INDEX)}]
+    into = tree
+    for line in (root / INDEX).read_text().splitlines():
+        if line.startswith("## "):
+            section: list[Any] = []
+            tree.append({line.removeprefix("## ").partition(":")[0]: section})
+            into = section
+        elif line.endswith(":") and len(tree) > 2:
+            into = []
+            (section,) = tree[-1].values()
+            section.append({line.removesuffix(":"): into})
+        elif line.startswith("- "):
+            links = _ITEM.findall(line.partition("): ")[0] + ")")
+            into += [{title: _from_root(link)} for title, link in links if link.endswith(".md")]
+    decisions = sorted((root / "docs" / "decisions").glob("*.md"))
+    tree.append({"Decisions": [str(path.relative_to(root)) for path in decisions]})
+    return tree
+
+
+def _from_root(link: str) -> str:
+    return os.path.normpath(INDEX.parent / link)
+
+
+def config(root: Path = ROOT) -> dict[str, Any]:
+    """Return what the generator reads."""
+    repository = os.environ.get("FAIRLEAD_REPOSITORY", "")
+    edit = {"repo_url": repository, "edit_uri": "edit/main/"} if repository else {}
+    return {
+        "site_name": "Fairlead",
+        "docs_dir": "pages",
+        "site_dir": "site",
+        **edit,
+        "theme": {
+            "name": "material",
+            # No page asks another site for fonts.
+            "font": False,
+            "features": [
+                "content.code.copy",
+                "navigation.footer",
+                "navigation.top",
+                "search.highlight",
+                *(["content.action.edit"] if repository else []),
+            ],
+            "palette": [
+                {"media": "(prefers-color-scheme: light)", "scheme": "default"},
+                {"media": "(prefers-color-scheme: dark)", "scheme": "slate"},
+            ],
+        },
+        "markdown_extensions": [
+            "attr_list",
+            "tables",
+            {"toc": {"permalink": True}},
+            {"pymdownx.superfences": {"custom_fences": _FENCES}},
+            "pymdownx.highlight",
+        ],
+        "nav": nav(root),
+    }
+
+
+def build(output: Path = OUTPUT, root: Path = ROOT) -> None:
+    """Make the site. Raises CalledProcessError if a link leads nowhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        stage = Path(folder)
+        for page in pages(root):
+            copy = stage / "pages" / page
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / page, copy)
+        text = yaml.safe_dump(config(root), sort_keys=False)
+        # The generator takes this for the function that it names.
+        name = _FENCES[0]["format"]
+        text = text.replace(f"format: {name}", f"format: !!python/name:{name}")
+        (stage / "mkdocs.yml").write_text(text)
+        program = Path(sys.executable).with_name("zensical")
+        subprocess.run([program, "build", "--strict"], cwd=stage, check=True)  # noqa: S603
+        shutil.rmtree(output, ignore_errors=True)
+        output.parent.mkdir(exist_ok=True)
+        shutil.copytree(stage / "site", output)
+
+
+if __name__ == "__main__":
+    try:
+        build()
+    except subprocess.CalledProcessError as error:
+        sys.exit(error.returncode)
+    print(OUTPUT.relative_to(ROOT))
