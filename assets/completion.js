@@ -1,6 +1,6 @@
 // What may stand at a place of a YAML document, by the JSON Schema of its kind.
 
-// The keys above a line, from the top, by indentation; null for an item of a list.
+// The keys above a line, from the top, by indentation. An item of a list is half a step deeper than its dash.
 function path(lines, row, indent) {
   const keys = [];
   for (let at = row - 1; at >= 0 && indent > 0; at--) {
@@ -12,8 +12,7 @@ function path(lines, row, indent) {
     const own = space.length + dashes.length;
     if (own < indent) {
       keys.unshift(key);
-      indent = dashes ? space.length : own;
-      if (dashes) indent = space.length + 0.5;
+      indent = dashes ? space.length + 0.5 : own;
     } else if (dashes && space.length < indent && own === indent) {
       // A sibling that begins the item.
       indent = space.length + 0.5;

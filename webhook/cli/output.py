@@ -10,6 +10,9 @@ from webhook.shortening import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from jinja2 import Environment
 
     from webhook.errors import FairleadError
 
@@ -35,6 +38,7 @@ def print_result(
     text: Callable[[], Iterable[str]] = tuple,
     yaml: Callable[[], Iterable[Any]] = tuple,
     markdown: Callable[[], str] = str,
+    html: Callable[[], str] = str,
 ) -> None:
     """Print the result in the form that --output names. Only that form is made.
 
@@ -42,6 +46,7 @@ def print_result(
     text:     lines
     yaml:     objects, each a document of its own
     markdown: the whole text, with its line ends
+    html:     a page
     """
     match output:
         case "json":
@@ -50,6 +55,8 @@ def print_result(
             print_yaml(yaml())
         case "markdown":
             click.echo(markdown(), nl=False)
+        case "html":
+            click.echo(html())
         case _:
             print_text(output, text())
 
@@ -59,6 +66,23 @@ def print_text(output: str, lines: Iterable[str]) -> None:
     if output != "json":
         for line in lines:
             click.echo(line)
+
+
+def html_templates(folder: Path) -> Environment:
+    """Return the templates of a folder; they escape every value. `plain` is for text of others,
+    which may have control characters.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    templates = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["plain"] = harmless
+    return templates
 
 
 def as_one(objects: Sequence[Any]) -> Any:

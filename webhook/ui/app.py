@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.responses import (
     HTMLResponse,
@@ -22,9 +21,9 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from webhook.cli.output import html_templates
 from webhook.errors import FairleadError
 from webhook.policy import json_schema
-from webhook.shortening import harmless
 from webhook.ui import playground
 from webhook.ui.playground import MOST_BYTES, Question, Texts
 from webhook.ui.pools import Pools
@@ -41,6 +40,9 @@ if TYPE_CHECKING:
     from webhook.ui.playground import Answer
     from webhook.ui.watching import Watching
 
+    # What a template shows, for a request.
+    Values = Callable[[Request], Awaitable[dict[str, Any]]]
+
 # Seconds for one answer of the playground.
 SECONDS: Final = 10.0
 # Seconds between two looks at a page that is open: at least, and at most.
@@ -48,7 +50,7 @@ _PAUSE: Final = 1.0
 _PERIOD: Final = 5.0
 # Pages that are kept current at one time.
 MOST_STREAMS: Final = 50
-_STATIC: Final = Path(__file__).parent / "static"
+_FOLDER: Final = Path(__file__).parent
 
 
 @dataclass
@@ -72,29 +74,18 @@ class Pages:
         self._pools: Pools
         self._tasks: dict[Watching, asyncio.Task[None]] = {}
         self._streams = 0
-        self._templates = Environment(
-            loader=PackageLoader("webhook.ui"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        # Text of manifests and of a cluster may have control characters.
-        self._templates.filters["plain"] = harmless
+        self._templates = html_templates(_FOLDER / "templates")
         live = [("/runs", "Runs"), ("/cluster", "Cluster")] if self.connect else []
         self._templates.globals["pages"] = [*live, ("/playground", "Playground")]
 
     def app(self) -> Starlette:
         """Return the app, without a guard."""
-        runs = [
-            Route("/runs", self.runs),
-            Route("/runs/live", self.runs_live),
-            Route("/runs/{namespace}/{name}", self.run),
-            Route("/runs/{namespace}/{name}/live", self.run_live),
-            Route("/runs/{namespace}/{name}/{role}/{index:int}", self.log),
-            Route("/runs/{namespace}/{name}/{role}/{index:int}/live", self.log_live),
-            Route("/cluster", self.cluster),
-            Route("/cluster/live", self.cluster_live),
+        one = "/runs/{namespace}/{name}"
+        live = [
+            *self._kept_current("/runs", "runs", lambda: self._runs, self._list),
+            *self._kept_current(one, "run", lambda: self._runs, self._details),
+            *self._kept_current(one + "/{role}/{index:int}", "log", lambda: self._runs, self._log),
+            *self._kept_current("/cluster", "cluster", lambda: self._pools, self._overview),
         ]
         return Starlette(
             routes=[
@@ -102,8 +93,8 @@ class Pages:
                 Route("/playground", self.playground),
                 Route("/playground/answer", self.answer, methods=["POST"]),
                 Route("/schema.json", _schema),
-                *(runs if self.connect else []),
-                Mount("/static", StaticFiles(directory=_STATIC)),
+                *(live if self.connect else []),
+                Mount("/static", StaticFiles(directory=_FOLDER / "static")),
             ],
             lifespan=self._lifespan,
         )
@@ -155,22 +146,31 @@ class Pages:
             self._tasks[watching] = asyncio.create_task(watching.run())
             await watching.synced(_PERIOD)
 
-    async def runs(self, request: Request) -> Response:
-        """Return the list of Runs."""
+    def _kept_current(
+        self, path: str, template: str, watching: Callable[[], Watching], values: Values
+    ) -> list[Route]:
+        """Return the routes of a page and of its part that is kept current.
+
+        The part is TEMPLATE_live.html, within the page TEMPLATE.html; both have the same values.
+        """
+        here = f"/{path.split('/')[1]}"
+
+        async def page(request: Request) -> Response:
+            found = {**await values(request), **request.path_params}
+            found["query"] = str(request.query_params)
+            return HTMLResponse(self._page(f"{template}.html", found, here))
+
+        async def live(request: Request) -> Response:
+            async def make() -> str:
+                await self._current(watching())
+                return self._page(f"{template}_live.html", await values(request))
+
+            return self._stream(watching(), make)
+
+        return [Route(path, page), Route(f"{path}/live", live)]
+
+    async def _list(self, request: Request) -> dict[str, Any]:
         await self._current(self._runs)
-        values = {**self._list(request), "query": str(request.query_params)}
-        return HTMLResponse(self._page("runs.html", values, "/runs"))
-
-    async def runs_live(self, request: Request) -> Response:
-        """Stream the list of Runs as it changes."""
-
-        async def make() -> str:
-            await self._current(self._runs)
-            return self._page("runs_live.html", self._list(request))
-
-        return self._stream(self._runs, make)
-
-    def _list(self, request: Request) -> dict[str, Any]:
         given = request.query_params
         words, phase, page = given.get("words", ""), given.get("phase", ""), given.get("page", "")
         number = int(page) if page.isdecimal() and len(page) < 9 else 1
@@ -182,32 +182,11 @@ class Pages:
             "trouble": self._runs.trouble,
         }
 
-    async def run(self, request: Request) -> Response:
-        """Return the page of one Run."""
-        values = await self._details(request)
-        return HTMLResponse(self._page("run.html", {**values, **request.path_params}, "/runs"))
-
-    async def run_live(self, request: Request) -> Response:
-        """Stream the page of one Run as it changes."""
-
-        async def make() -> str:
-            await self._current(self._runs)
-            return self._page("run_live.html", await self._details(request))
-
-        return self._stream(self._runs, make)
-
-    async def log(self, request: Request) -> Response:
-        """Return the page of a replica's log."""
-        values = await self._log(request)
-        return HTMLResponse(self._page("log.html", {**values, **request.path_params}, "/runs"))
-
-    async def log_live(self, request: Request) -> Response:
-        """Stream the last lines of a replica's log."""
-
-        async def make() -> str:
-            return self._page("log_live.html", await self._log(request))
-
-        return self._stream(self._runs, make)
+    async def _details(self, request: Request) -> dict[str, Any]:
+        try:
+            return {"trouble": "", **await self._runs.details(**request.path_params)}
+        except FairleadError as error:
+            return {"trouble": str(error), "report": None}
 
     async def _log(self, request: Request) -> dict[str, Any]:
         try:
@@ -215,28 +194,9 @@ class Pages:
         except FairleadError as error:
             return {"trouble": str(error), "lines": [], "problems": []}
 
-    async def cluster(self, _request: Request) -> Response:
-        """Return the page of pools and findings."""
-        return HTMLResponse(self._page("cluster.html", await self._overview(), "/cluster"))
-
-    async def cluster_live(self, _request: Request) -> Response:
-        """Stream the page of pools and findings as they change."""
-
-        async def make() -> str:
-            return self._page("cluster_live.html", await self._overview())
-
-        return self._stream(self._pools, make)
-
-    async def _overview(self) -> dict[str, Any]:
+    async def _overview(self, _request: Request) -> dict[str, Any]:
         await self._current(self._pools)
         return {"trouble": self._pools.trouble, **await self._pools.overview()}
-
-    async def _details(self, request: Request) -> dict[str, Any]:
-        namespace, name = request.path_params["namespace"], request.path_params["name"]
-        try:
-            return {"trouble": "", **await self._runs.details(namespace, name)}
-        except FairleadError as error:
-            return {"trouble": str(error), "report": None}
 
     def _stream(self, watching: Watching, make: Callable[[], Awaitable[str]]) -> Response:
         """Return server-sent events: the HTML that `make` returns, each time that it differs."""

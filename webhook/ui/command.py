@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import socket
 import sys
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,11 +14,13 @@ from webhook.cli.options import Kubeconfig, WhereType, cluster_options, namespac
 from webhook.errors import ServingError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from webhook.kube.client import Client
     from webhook.ui.playground import Texts
 
+_PODS: Final = "# Put here what makes pods: a Run, a Job, a Pod or another workload.\n"
 _FILES = WhereType(folders=True, cure="give files")
 
 
@@ -92,18 +95,16 @@ def command(
     import uvicorn
 
     from webhook.ui.app import Pages
-    from webhook.ui.cluster_texts import cluster_texts
     from webhook.ui.guard import PARAMETER, Guard
 
     if namespace and not where:
         raise click.UsageError("--namespace is for `fairlead ui cluster`")
-    if where:
-        known = kubeconfig.ask(cluster_texts)
-        texts = (
-            known if not (policies or filenames or nodes) else _texts(policies, filenames, nodes)
-        )
+    if where and not (policies or filenames or nodes):
+        texts = kubeconfig.ask(_texts_of)
     else:
         texts = _texts(policies, filenames, nodes)
+        if where:
+            kubeconfig.ask(lambda client: client.get("/version"))
     token = secrets.token_urlsafe(24)
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -153,3 +154,43 @@ def _joined(paths: Sequence[Path]) -> str:
             short = name.removeprefix(f"{path.parent}/")
             parts.append(text if name == str(path) else f"# {short}\n{text}")
     return "\n---\n".join(parts) + "\n" * bool(parts)
+
+
+async def _texts_of(client: Client) -> Texts:
+    """Return what the user may read of a cluster. Raises ClusterError if it does not answer."""
+    import orjson
+
+    from webhook.errors import PassOver
+    from webhook.kube.policy_objects import read_objects
+    from webhook.ui.playground import Texts
+
+    policies, nodes = [], []
+    with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+        policies = [orjson.loads(text) for text in (await read_objects(client)).values()]
+    with PassOver(HTTPStatus.FORBIDDEN):
+        nodes = (await client.list("/api/v1/nodes", _node)).items
+    return Texts(_yaml("policies", policies), _PODS, _yaml("nodes", nodes))
+
+
+def _node(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return what decides which pods a node admits."""
+    metadata, spec = raw["metadata"], raw.get("spec") or {}
+    kept = {key: spec[key] for key in ("taints", "unschedulable") if spec.get(key)}
+    allocatable = (raw.get("status") or {}).get("allocatable")
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": metadata["name"], "labels": metadata.get("labels") or {}},
+        **({"spec": kept} if kept else {}),
+        **({"status": {"allocatable": allocatable}} if allocatable else {}),
+    }
+
+
+def _yaml(what: str, documents: Iterable[dict[str, Any]]) -> str:
+    from webhook.cli.yaml_out import yaml_text
+    from webhook.ui.playground import MOST_BYTES
+
+    text = "---\n".join(map(yaml_text, documents))
+    if len(text) > MOST_BYTES // 3:
+        return f"# The cluster has more {what} than fit here: give some with --{what} FILE.\n"
+    return text

@@ -18,33 +18,33 @@ from webhook.cli.objects import objects_in
 from webhook.cli.offline import nodes_among, offline_of, unread_world, with_nodes
 from webhook.cli.yaml_out import yaml_text
 from webhook.comparison import difference_report
-from webhook.errors import UnreadableInput
+from webhook.errors import InvalidDocuments, UnreadableInput
 from webhook.evaluation.result import result_of
 from webhook.judgement.set_judgement import judge_set
-from webhook.placement import node_affinity
-from webhook.placement.nodes import taint_text
 from webhook.policy import policy_documents
 from webhook.policy.findings import condensed
+from webhook.policy.load import load
 from webhook.policy_tests.policy_test_model import WITH_REASON, WITHOUT_PLACEMENT
 from webhook.sources.kind_model import UNKNOWN
+from webhook.ui.pools import pools, title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.cli.offline import Offline
     from webhook.comparison.difference import Kind
     from webhook.evaluation.replicas import Replicas
-    from webhook.evaluation.result import PodsResult, SurveyResult
-    from webhook.placement.capacity import CapacityClass
+    from webhook.evaluation.result import PodsResult
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Severity
+    from webhook.ui.pools import Pool
     from webhook.workloads.object import Object
 
 Editor: TypeAlias = Literal["policies", "manifests", "nodes"]
 # Bytes of all texts together.
 MOST_BYTES: Final = 512 * 1024
-# Groups of pods that are shown, and squares of a pool.
+# Groups of pods that are shown.
 MOST_SHOWN: Final = 100
 _EDITORS: Final[dict[str, Editor]] = {
     f"{name}.yaml": name for name in ("policies", "manifests", "nodes")
@@ -53,8 +53,6 @@ _LINE: Final = re.compile(
     r"(?P<file>[a-z]+\.yaml):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)", re.DOTALL
 )
 _NAMESPACE: Final = "default"
-# Labels that do not tell one pool from another.
-_OF_EACH_NODE: Final = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
 
 
 class Texts(NamedTuple):
@@ -90,25 +88,6 @@ class Mark(NamedTuple):
     column: int
     severity: Severity
     text: str
-
-
-class Square(NamedTuple):
-    """A node in the picture. why: the condition that keeps the pods away; empty if it admits
-    them."""
-
-    name: str
-    why: str
-
-
-class Pool(NamedTuple):
-    """Nodes with the same labels and taints. more: of those that are not shown, how many admit the
-    pods, and how many do not."""
-
-    title: str
-    squares: Sequence[Square]
-    admitted: int
-    total: int
-    more: tuple[int, int]
 
 
 class Group(NamedTuple):
@@ -180,8 +159,9 @@ def answer(question: Question) -> Answer:
         offline = offline_of(world, objects, problems, _NAMESPACE)
         found = decisions(offline, problems)
         notes += [*offline.describe_unknown("the manifests"), *unknown_facts(found)]
-        classes = judged.policies.classes.values()
-        groups = [_group(each, nodes, classes) for each in found[:MOST_SHOWN]]
+        classes = list(judged.policies.classes.values())
+        titles = {each.name: title_of(each, classes) for each in nodes}
+        groups = [_group(each, nodes, titles) for each in found[:MOST_SHOWN]]
         change = _change(question.before, offline)
     else:
         notes.append("A set with these errors is not served: correct them to see the pods.")
@@ -192,19 +172,19 @@ def answer(question: Question) -> Answer:
             notes.append(line)
     valid = {each.name for each in nodes}
     written = [each for each in node_objects if each.kind == "Node" and each.name in valid]
-    test = _policy_test(found[:MOST_SHOWN], written) if found else ""
+    cases = [_case(each, group.result) for each, group in zip(found, groups, strict=False)]
+    test = _policy_test(cases, written) if cases else ""
     return Answer(marks, notes, groups, max(0, len(found) - MOST_SHOWN), test, change)
 
 
 def _change(before: str, offline: Offline) -> Change | None:
     """Compare with a set before; None if one of both, or a pod, cannot be evaluated."""
-    documents = policy_documents.parse({"policies.yaml": before.encode()})
-    old = judge_set(documents).policies
-    if old is None or old.hash == offline.policies.hash:
-        return None
     try:
+        old = load({"policies.yaml": before.encode()}).policies
+        if old.hash == offline.policies.hash:
+            return None
         found = difference_report.report(Judge(old, offline.world).of_templates(offline.templates))
-    except UnreadableInput:
+    except (InvalidDocuments, UnreadableInput):
         return None
     world = offline.world
     count = None if world.nodes is None else len(world.nodes)
@@ -222,8 +202,8 @@ def _change(before: str, offline: Offline) -> Change | None:
     return Change(report.headline(outcome), parts, max(0, len(outcome.changes) - MOST_SHOWN))
 
 
-def _policy_test(found: Sequence[Replicas], nodes: Sequence[Object]) -> str:
-    """Return the pods and what happens to them as a PolicyTest, for a file beside the policies."""
+def _policy_test(cases: Sequence[JsonObject], nodes: Sequence[Object]) -> str:
+    """Return the cases as a PolicyTest, for a file beside the policies."""
     document: dict[str, Any] = {
         "apiVersion": "fairlead.dev/v1alpha1",
         "kind": "PolicyTest",
@@ -231,7 +211,7 @@ def _policy_test(found: Sequence[Replicas], nodes: Sequence[Object]) -> str:
     }
     if nodes:
         document["nodes"] = [_node_of_test(each.value) for each in nodes]
-    document["tests"] = [_case(each) for each in found]
+    document["tests"] = cases
     return yaml_text(document)
 
 
@@ -245,8 +225,9 @@ def _node_of_test(node: JsonObject) -> JsonObject:
     return {key: value for key, value in found.items() if value}
 
 
-def _case(replicas: Replicas) -> JsonObject:
-    result, arrival = result_of(replicas), replicas.arrival
+def _case(replicas: Replicas, result: PodsResult) -> JsonObject:
+    """Return the pods and what happens to them as a case of a PolicyTest."""
+    arrival = replicas.arrival
     metadata = arrival.pod.get("metadata") or {}
     labels = {
         key: value for key, value in (metadata.get("labels") or {}).items() if value != UNKNOWN
@@ -279,7 +260,7 @@ def _mark(line: str) -> Mark | None:
     return Mark(editor, int(found["line"]), int(found["column"]), "error", found["text"])
 
 
-def _group(replicas: Replicas, nodes: Sequence[Node], classes: Iterable[CapacityClass]) -> Group:
+def _group(replicas: Replicas, nodes: Sequence[Node], titles: Mapping[str, str]) -> Group:
     result = result_of(replicas)
     surveys = replicas.evaluation.nodes
     last = result.nodes and (result.nodes.after or result.nodes.before)
@@ -290,36 +271,5 @@ def _group(replicas: Replicas, nodes: Sequence[Node], classes: Iterable[Capacity
         nodes=click.unstyle(nodes_text(surveys)) if surveys else "",
         result=result,
         diff=list(diff_lines(replicas)),
-        pools=list(_pools(nodes, last, list(classes))) if last else (),
+        pools=list(pools(nodes, titles, last)) if last else (),
     )
-
-
-def _pools(
-    nodes: Sequence[Node], survey: SurveyResult, classes: Sequence[CapacityClass]
-) -> Iterator[Pool]:
-    """Yield the nodes in pools, and which of them admit the pods."""
-    why = {name: shut.condition for shut in survey.shut for name in shut.nodes}
-    pools: dict[str, list[Square]] = {}
-    for node in nodes:
-        square = Square(node.name, why.get(node.name, ""))
-        pools.setdefault(_title(node, classes), []).append(square)
-    for title, squares in pools.items():
-        shown, rest = squares[:MOST_SHOWN], squares[MOST_SHOWN:]
-        open_rest = sum(not each.why for each in rest)
-        admitted = sum(not each.why for each in squares)
-        yield Pool(title, shown, admitted, len(squares), (open_rest, len(rest) - open_rest))
-
-
-def _title(node: Node, classes: Sequence[CapacityClass]) -> str:
-    """Return what nodes of one pool have in common: classes, and labels and taints of no class."""
-    own = [each for each in classes if node_affinity.holds(each.inside, node.labels, node.name)]
-    known = set(_OF_EACH_NODE).union(*(each.keys for each in own))
-    labels = [f"{key}={node.labels[key]}" for key in sorted(node.labels.keys() - known)]
-    taints = [
-        f"taint {taint_text(taint)}"
-        for taint in node.taints
-        if not any(taint in each.taints for each in own)
-    ]
-    cordon = ["cordoned"] if node.unschedulable else []
-    names = [each.name for each in own]
-    return ", ".join([*names, *labels, *taints, *cordon]) or "no labels"

@@ -1,4 +1,5 @@
-"""The page of a cluster: its nodes by capacity class, what runs there, and what waits."""
+"""Nodes in pools: those that admit a pod; and of a cluster by capacity class, with what runs there
+and what waits."""
 
 from __future__ import annotations
 
@@ -12,26 +13,31 @@ from webhook.cli.cluster_surroundings import read_classes
 from webhook.errors import ClusterError
 from webhook.judgement.set_judgement import Objects
 from webhook.kube.policy_objects import read_objects
-from webhook.placement import node_affinity
-from webhook.placement.nodes import Node, parse_node
+from webhook.placement.nodes import Node, parse_node, taint_text
 from webhook.placement.pod_requests import requests
 from webhook.placement.quantity import format_quantity
+from webhook.policy.node_settings import is_of
 from webhook.times import elapsed, format_span
 from webhook.ui.watching import Watching
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from webhook.evaluation.result import SurveyResult
     from webhook.judgement.set_judgement import SetJudgement
     from webhook.kube.client import Client
     from webhook.placement.capacity import CapacityClass
 
 # Waiting pods that are shown.
 MOST_WAITING: Final = 100
+# Nodes of a pool that have a square.
+MOST_SQUARES: Final = 100
 _ENDED: Final = ("Succeeded", "Failed")
 # Shown first, if there are any; then extended resources, by name.
 _USUAL: Final = ("cpu", "memory", "pods")
 _NO_CLASS: Final = "no class"
+# Labels that do not tell one pool from another.
+_OF_EACH_NODE: Final = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
 
 
 class PodOfRun(NamedTuple):
@@ -57,6 +63,25 @@ class PoolRow(NamedTuple):
     cordoned: int
     pods: int
     resources: Sequence[tuple[str, str, str]]
+
+
+class Square(NamedTuple):
+    """A node in the picture. why: the condition that keeps the pods away; empty if it admits
+    them."""
+
+    name: str
+    why: str
+
+
+class Pool(NamedTuple):
+    """Nodes with the same labels and taints. more: of those that are not shown, how many admit the
+    pods, and how many do not."""
+
+    title: str
+    squares: Sequence[Square]
+    admitted: int
+    total: int
+    more: tuple[int, int]
 
 
 def pod_of(raw: Mapping[str, Any]) -> PodOfRun | None:
@@ -142,7 +167,7 @@ def pool_rows(
     count: Counter[str] = Counter()
     cordoned: Counter[str] = Counter()
     for node in nodes:
-        own = [each for each in classes if node_affinity.holds(each.inside, node.labels, node.name)]
+        own = [each for each in classes if is_of(each, node)]
         title = ", ".join(sorted(each.name for each in own)) or _NO_CLASS
         of_node[node.name] = title
         count[title] += 1
@@ -176,3 +201,32 @@ def pool_rows(
 
 def _age(since: str, now: datetime) -> str:
     return format_span(elapsed(since, now)) if since else ""
+
+
+def pools(nodes: Sequence[Node], titles: Mapping[str, str], survey: SurveyResult) -> Iterator[Pool]:
+    """Yield the nodes in pools by their titles, and which of them admit the pods."""
+    why = {name: shut.condition for shut in survey.shut for name in shut.nodes}
+    by_title: dict[str, list[Square]] = {}
+    for node in nodes:
+        square = Square(node.name, why.get(node.name, ""))
+        by_title.setdefault(titles[node.name], []).append(square)
+    for title, squares in by_title.items():
+        shown, rest = squares[:MOST_SQUARES], squares[MOST_SQUARES:]
+        open_rest = sum(not each.why for each in rest)
+        admitted = sum(not each.why for each in squares)
+        yield Pool(title, shown, admitted, len(squares), (open_rest, len(rest) - open_rest))
+
+
+def title_of(node: Node, classes: Sequence[CapacityClass]) -> str:
+    """Return what nodes of one pool have in common: classes, and labels and taints of no class."""
+    own = [each for each in classes if is_of(each, node)]
+    known = set(_OF_EACH_NODE).union(*(each.keys for each in own))
+    labels = [f"{key}={node.labels[key]}" for key in sorted(node.labels.keys() - known)]
+    taints = [
+        f"taint {taint_text(taint)}"
+        for taint in node.taints
+        if not any(taint in each.taints for each in own)
+    ]
+    cordon = ["cordoned"] if node.unschedulable else []
+    names = [each.name for each in own]
+    return ", ".join([*names, *labels, *taints, *cordon]) or "no labels"

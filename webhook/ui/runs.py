@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -95,9 +95,7 @@ class Runs(Watching):
                 for word in wanted
             )
         ]
-        phases: dict[str, int] = {}
-        for row in found:
-            phases[row.phase] = phases.get(row.phase, 0) + 1
+        phases = Counter(row.phase for row in found)
         rows = [row for row in found if not phase or row.phase == phase]
         rows.sort(key=lambda row: (row.created, row.namespace, row.name), reverse=True)
         pages = max(1, -(-len(rows) // PAGE))
@@ -131,11 +129,7 @@ class Runs(Watching):
         sources = await find_sources(self.client, namespace, run, wanted)
         lines: deque[str] = deque(maxlen=LAST_LINES)
         problems = [f"{replicas}: {why}" for replicas, why in without_pods(status, sources, wanted)]
-        problems += [
-            f"has not started yet{f' ({each.why})' if each.why else ''}"
-            for each in sources
-            if not each.started
-        ]
+        problems += [each.waiting for each in sources if not each.started]
         started = [each for each in sources if each.started]
         async for piece in LogReader(self.client, namespace, LAST_LINES).read(started):
             lines += [line[:_LONGEST] for line in piece.lines]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from tests.comparison.worlds import arrival, different, policies
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, line_with
-from webhook.cli.diff.page import html
-from webhook.cli.diff.report import MAX_CHARACTERS, Outcome, markdown, outcome_of
+from webhook.cli.diff.report import MAX_CHARACTERS, Outcome, html, markdown, outcome_of
 from webhook.comparison.difference import Difference
 from webhook.comparison.difference_report import JudgedPod, Maker, report
 

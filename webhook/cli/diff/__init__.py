@@ -137,7 +137,7 @@ def command(question: Question, output: str) -> None:
       1  differences
       2  wrong usage, policies or pods that cannot be read, or the cluster did not answer
     """
-    from webhook.cli.diff import page, report
+    from webhook.cli.diff import report
     from webhook.cli.diff.question import answer
 
     for source in (question.old, question.new):
@@ -159,8 +159,9 @@ def command(question: Question, output: str) -> None:
     print_result(
         output,
         json=lambda: outcome,
-        text=lambda: [page.html(outcome)] if output == "html" else report.lines(outcome),
+        text=lambda: report.lines(outcome),
         markdown=lambda: report.markdown(outcome),
+        html=lambda: report.html(outcome),
     )
     pods = outcome.pods
     failing = {

@@ -1,14 +1,19 @@
-"""Text and Markdown output of `fairlead diff`; Markdown fits a comment on a pull request."""
+"""Text, Markdown and HTML output of `fairlead diff`; Markdown fits a comment on a pull request.
+
+Above 300 lines: three forms of one report.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import hanging, table
+from webhook.cli.output import html_templates
 from webhook.comparison.difference import KINDS, FieldChange, Kind, Side
 from webhook.shortening import count_text, fit, one_line, shortened
 
@@ -44,6 +49,8 @@ _MOST_ROWS: Final = 30
 _MOST_CHANGES: Final = 20
 _MOST_FIELDS: Final = 8
 _MOST_NOTES: Final = 10
+# Objects that a page names for one change; -o json has all.
+_MOST_NAMED: Final = 200
 _TICKS: Final = re.compile("`+")
 
 
@@ -82,8 +89,7 @@ def outcome_of(
     return Outcome(was, now, nodes, notes, *found)
 
 
-def safe_line(text: str, most: int = _LONG) -> str:
-    """Return text that others wrote as one line, cut to so many characters."""
+def _safe_line(text: str, most: int = _LONG) -> str:
     return fit(one_line(text), most)
 
 
@@ -94,8 +100,7 @@ def headline(outcome: Outcome) -> str:
     return f"{count_text(pods.total, 'pod')} of runs: {', '.join(counts) or 'no change'}"
 
 
-def remarks(outcome: Outcome) -> Iterator[str]:
-    """Yield what to know about the counts."""
+def _remarks(outcome: Outcome) -> Iterator[str]:
     pods = outcome.pods
     if pods.live:
         coming = f"by templates of workloads: {pods.total - pods.live:,}"
@@ -111,15 +116,14 @@ def remarks(outcome: Outcome) -> Iterator[str]:
         yield "nodes were not checked: give --nodes"
 
 
-def pod_names(group: PodGroup) -> str:
-    """Return the object, and which of its pods: `TFJob/mnist worker 0, 2-3 of 4`."""
+def _pod_names(group: PodGroup) -> str:
     title = f"{group.object} (live)" if group.live else group.object
-    return safe_line(f"{title} {group.pods}" if group.pods else title)
+    return _safe_line(f"{title} {group.pods}" if group.pods else title)
 
 
 def subjects(change: Change) -> str:
     """Return the pods of a change, the first few by name: `TFJob/mnist worker 0, 2-3 of 4`."""
-    named = [pod_names(group) for group in change.objects[: _NAMED + 2]]
+    named = [_pod_names(group) for group in change.objects[: _NAMED + 2]]
     # Of the others, only the count is needed.
     return shortened(named + [""] * (len(change.objects) - len(named)), _NAMED)
 
@@ -136,7 +140,7 @@ def _field_lines(fields: Sequence[FieldChange]) -> Iterator[tuple[str, str, str]
             sign, text = "~", f"{each.new}, which has another meaning now"
         else:
             sign, text = "~", f"{each.new} (before: {each.old})"
-        yield sign, safe_line(author), safe_line(f"{each.field}: {text}")
+        yield sign, _safe_line(author), _safe_line(f"{each.field}: {text}")
 
 
 def _rejection_reason(change: Change) -> str:
@@ -145,7 +149,7 @@ def _rejection_reason(change: Change) -> str:
     if side.allowed:
         return ""
     reason = side.reason.removeprefix("fairlead: ")
-    return safe_line(f"{'before: ' if before else ''}{reason}")
+    return _safe_line(f"{'before: ' if before else ''}{reason}")
 
 
 def _nodes_line(change: Change, total: int | None) -> str:
@@ -155,9 +159,9 @@ def _nodes_line(change: Change, total: int | None) -> str:
         return ""
     now = f"{new.nodes} of {total} nodes admit such a pod{_before(old)}"
     if new.on_demand:
-        return safe_line(f"{now}; class {', '.join(new.on_demand)} creates them on demand")
+        return _safe_line(f"{now}; class {', '.join(new.on_demand)} creates them on demand")
     shut = ", ".join(f"{condition} on {count}" for condition, count in new.shut)
-    return safe_line(f"{now}: {shut}" if shut else now)
+    return _safe_line(f"{now}: {shut}" if shut else now)
 
 
 def _before(side: Side) -> str:
@@ -166,14 +170,14 @@ def _before(side: Side) -> str:
     return "" if side.nodes is None else f", {side.nodes} did before"
 
 
-def sum_rows(outcome: Outcome) -> list[list[str]]:
+def _sum_rows(outcome: Outcome) -> list[list[str]]:
     """Return the sums by namespace and policy, below their heads; only occurring kinds."""
     kinds = [kind for kind in KINDS if getattr(outcome.pods, kind)]
     return [
         ["namespace", "policy", *(TITLES[kind] for kind in kinds)],
         *(
             [
-                safe_line(row.namespace),
+                _safe_line(row.namespace),
                 row.policy or "-",
                 *(f"{getattr(row, kind):,}" for kind in kinds),
             ]
@@ -187,7 +191,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
         [
             [
                 name,
-                safe_line(each.source),
+                _safe_line(each.source),
                 f"{count_text(each.policies, 'policy')}, set {each.set[:HASH_LENGTH]}",
             ]
             for name, each in (("OLD", outcome.old), ("NEW", outcome.new))
@@ -196,10 +200,10 @@ def lines(outcome: Outcome) -> Iterator[str]:
     )
     yield ""
     yield click.style(headline(outcome), bold=True)
-    yield from (f"  {remark}" for remark in remarks(outcome))
+    yield from (f"  {remark}" for remark in _remarks(outcome))
     if outcome.changes:
         yield ""
-        yield from table(sum_rows(outcome), 2)
+        yield from table(_sum_rows(outcome), 2)
     kind: Kind | None = None
     for change in outcome.changes:
         if change.change != kind:
@@ -212,7 +216,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
 
 
 def _change(change: Change, total: int | None) -> Iterator[str]:
-    pods = f"{count_text(change.count, 'pod')} in {safe_line(change.namespace)}"
+    pods = f"{count_text(change.count, 'pod')} in {_safe_line(change.namespace)}"
     yield from hanging(f"{pods}: {subjects(change)}", 4, " " * 2)
     rows = [*change_rows(change, total, len(change.fields))]
     fields = [[click.style(row[0], fg=_SIGNS[row[0]]), *row[1:]] for row in rows if row[1]]
@@ -240,11 +244,11 @@ def markdown(outcome: Outcome) -> str:
         f"### Placement policies: {old} → {new}",
         "",
         f"**{headline(outcome)}.**",
-        *(f"{remark[0].upper()}{remark[1:]}." for remark in remarks(outcome)),
+        *(f"{remark[0].upper()}{remark[1:]}." for remark in _remarks(outcome)),
         *_markdown_notes(outcome.notes),
     ]
     if outcome.changes:
-        head += ["", *_markdown_table(*sum_rows(outcome))]
+        head += ["", *_markdown_table(*_sum_rows(outcome))]
     text = "\n".join(head) + "\n"
     for shown, change in enumerate(outcome.changes):
         part = "\n".join(_markdown_change(change, outcome.nodes)) + "\n"
@@ -254,6 +258,35 @@ def markdown(outcome: Outcome) -> str:
             return f"{text}\n…and {len(left):,} more kinds of change, of {count}.\n"
         text += part
     return text
+
+
+def html(outcome: Outcome) -> str:
+    """Return the report as one page, with every change; it loads nothing and runs nothing."""
+    head, *rows = _sum_rows(outcome)
+    return (
+        html_templates(Path(__file__).parent)
+        .get_template("page.html")
+        .render(
+            outcome=outcome,
+            headline=headline(outcome),
+            remarks=list(_remarks(outcome)),
+            head=head,
+            rows=rows,
+            changes=[
+                {
+                    "kind": change.change,
+                    "title": TITLES[change.change],
+                    "namespace": change.namespace,
+                    "count": change.count,
+                    "policies": change.policies,
+                    "names": list(map(_pod_names, change.objects[:_MOST_NAMED])),
+                    "more": max(0, len(change.objects) - _MOST_NAMED),
+                    "rows": list(change_rows(change, outcome.nodes, len(change.fields))),
+                }
+                for change in outcome.changes
+            ],
+        )
+    )
 
 
 def _markdown_notes(notes: Sequence[str]) -> Iterator[str]:
@@ -295,7 +328,7 @@ def _markdown_change(change: Change, total: int | None) -> Iterator[str]:
 
 def _code(text: str) -> str:
     """Return the text as a code span, also with backticks in it (CommonMark 0.31, 6.1)."""
-    line = safe_line(text, 1000)
+    line = _safe_line(text, 1000)
     ticks = "`" * (1 + _longest_run(line))
     blank = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{ticks}{blank}{line}{blank}{ticks}"

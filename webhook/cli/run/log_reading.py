@@ -116,6 +116,11 @@ class Source:
     started: bool
     why: str = ""
 
+    @property
+    def waiting(self) -> str:
+        """What is said of a container that has not started."""
+        return f"has not started yet{f' ({self.why})' if self.why else ''}"
+
 
 def check_selection(run: Mapping[str, Any], status: RunStatus, wanted: LogSelection) -> None:
     """Raise FairleadError with the existing roles or indexes if the run has no such one."""
@@ -269,8 +274,7 @@ class LogReader:
                         running.add(asyncio.create_task(self._follow_one(source, queue)))
                     elif not ended and key not in waiting:
                         waiting.add(key)
-                        why = f" ({source.why})" if source.why else ""
-                        await queue.put(Piece(source, problem=f"has not started yet{why}"))
+                        await queue.put(Piece(source, problem=source.waiting))
                 if ended:
                     await asyncio.gather(*running)
                     await queue.put(None)

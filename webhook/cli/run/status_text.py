@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.cli.run.report import Replica, Report
+    from webhook.run.model.status import Incident
 
 _COLOURS: Final = {
     "Running": "green",
@@ -181,14 +182,18 @@ def _incidents(report: Report, now: datetime) -> Iterator[str]:
         yield ""
         yield "  " + click.style("Incidents", bold=True)
     for each in incidents:
-        kind = f" of class {each.capacity_class}" if each.capacity_class else ""
-        node = f" on {each.node}{kind}" if each.node else ""
-        facts = [f"{each.replica}{node}, {_ago(each.began, now)}: {harmless(each.reason)}"]
+        facts = [f"{where_of(each)}, {_ago(each.began, now)}: {harmless(each.reason)}"]
         if each.collateral:
             facts.append(f"other failures charged to it: {each.collateral}")
         if each.seconds_lost is not None:
             facts.append(f"all ran again after {times.format_span(each.seconds_lost)}")
         yield f"    {_CAUSES[each.cause]}: {'; '.join(facts)}"
+
+
+def where_of(incident: Incident) -> str:
+    """Return which replica went down, on which node, and of which class."""
+    kind = f" of class {incident.capacity_class}" if incident.capacity_class else ""
+    return incident.replica + (f" on {incident.node}{kind}" if incident.node else "")
 
 
 def _last_failure(report: Report, now: datetime) -> Iterator[str]:

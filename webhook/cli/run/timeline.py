@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.cli.run.status_text import where_of
 from webhook.shortening import harmless
 from webhook.times import elapsed, format_span, parse_time, to_second
 
@@ -73,10 +74,8 @@ def timeline_of(report: Report, now: datetime) -> Timeline:
         at = since(each.began)
         lost = end - at if each.seconds_lost is None else float(each.seconds_lost)
         segments.append(Segment("down", at, min(end, at + lost)))
-        node = f" on {each.node}" if each.node else ""
-        kind = f" of class {each.capacity_class}" if each.capacity_class else ""
         after = "" if each.seconds_lost is None else f", all ran again after {format_span(lost)}"
-        text = f"{each.cause}: {each.replica}{node}{kind}: {each.reason}{after}"
+        text = f"{each.cause}: {where_of(each)}: {each.reason}{after}"
         marks.append(Mark(each.cause, at, harmless(text)))
     return Timeline(max(end, 1.0), [each for each in segments if each.end > each.begin], marks)
 
