@@ -86,7 +86,7 @@ def test_no_answer_may_run_or_load_what_is_not_its_own(served: Page, address: st
     assert "unsafe" not in policy
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cache-control"] == "no-store"
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "same-origin"
 
 
 def test_the_page_has_no_inline_script_and_no_inline_style(served: Page) -> None:

@@ -222,8 +222,8 @@ def test_the_change_against_the_policies_at_the_start_is_that_of_diff() -> None:
     change = answered(texts, changed).change
     assert change is not None
     mentions(change.headline, "placed differently")
-    (part,) = [each for each in change.parts if "mnist-worker-0" in each.pods]
-    assert part.kind == "moved"
+    (part,) = [each for each in change.parts if "mnist-worker-0" in str(each.names)]
+    assert part.change.change == "moved"
     assert any("capacity[spot]" in text for _, _, text in part.rows)
     assert answered(texts, "kind: 1").change is None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
 
 import orjson
 from starlette.applications import Starlette
@@ -25,6 +26,7 @@ from webhook.cli.output import html_templates
 from webhook.errors import FairleadError
 from webhook.policy import json_schema
 from webhook.ui import playground
+from webhook.ui.change import Changes
 from webhook.ui.playground import MOST_BYTES, Question, Texts
 from webhook.ui.pools import Pools
 from webhook.ui.runs import Runs
@@ -32,11 +34,10 @@ from webhook.ui.worker import TooMuch, Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-    from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
 
-    from webhook.kube.client import Client
+    from webhook.cli.options import Kubeconfig
     from webhook.ui.playground import Answer
     from webhook.ui.watching import Watching
 
@@ -57,26 +58,28 @@ _FOLDER: Final = Path(__file__).parent
 class Pages:
     """What the pages show.
 
-    texts: what the editors have at first. connect: the cluster, if its Runs are shown; namespace:
-    of these Runs, all if it is empty.
+    texts: what the editors have at first. kubeconfig: of the cluster, if its Runs are shown;
+    namespace: of these Runs, all if it is empty.
     """
 
     texts: Texts
-    connect: Callable[[], AbstractAsyncContextManager[Client]] | None = None
+    kubeconfig: Kubeconfig | None = None
     namespace: str = ""
     worker: Worker[Question, Answer] = field(
         default_factory=lambda: Worker(playground.answer, SECONDS)
     )
 
     def __post_init__(self) -> None:
+        self.changes = Changes(self.texts, self.kubeconfig, self.namespace)
         # Set as soon as the app runs, if it has pages of a cluster.
         self._runs: Runs
         self._pools: Pools
         self._tasks: dict[Watching, asyncio.Task[None]] = {}
         self._streams = 0
         self._templates = html_templates(_FOLDER / "templates")
-        live = [("/runs", "Runs"), ("/cluster", "Cluster")] if self.connect else []
-        self._templates.globals["pages"] = [*live, ("/playground", "Playground")]
+        live = [("/runs", "Runs"), ("/cluster", "Cluster")] if self.kubeconfig else []
+        always = [("/playground", "Playground"), ("/change", "Change")]
+        self._templates.globals["pages"] = [*live, *always]
 
     def app(self) -> Starlette:
         """Return the app, without a guard."""
@@ -89,11 +92,15 @@ class Pages:
         ]
         return Starlette(
             routes=[
-                Route("/", lambda _: RedirectResponse("/runs" if self.connect else "/playground")),
+                Route(
+                    "/", lambda _: RedirectResponse("/runs" if self.kubeconfig else "/playground")
+                ),
                 Route("/playground", self.playground),
                 Route("/playground/answer", self.answer, methods=["POST"]),
                 Route("/schema.json", _schema),
-                *(live if self.connect else []),
+                Route("/change", self.change),
+                Route("/change", self.compare, methods=["POST"]),
+                *(live if self.kubeconfig else []),
                 Mount("/static", StaticFiles(directory=_FOLDER / "static")),
             ],
             lifespan=self._lifespan,
@@ -102,10 +109,10 @@ class Pages:
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         try:
-            if self.connect is None:
+            if self.kubeconfig is None:
                 yield
                 return
-            async with self.connect() as client:
+            async with self.kubeconfig.client() as client:
                 self._runs = Runs(client, self.namespace)
                 self._pools = Pools(client, self.namespace)
                 yield
@@ -113,13 +120,14 @@ class Pages:
                     task.cancel()
         finally:
             self.worker.end()
+            self.changes.end()
 
     def _page(self, template: str, values: Mapping[str, Any], here: str = "") -> str:
         return self._templates.get_template(template).render({"here": here, **values})
 
     async def playground(self, _request: Request) -> Response:
         """Return the page itself, with the texts of the start."""
-        values = {"texts": self.texts._asdict()}
+        values = {"texts": self.texts._asdict(), "before": self.changes.places[0]}
         return HTMLResponse(self._page("playground.html", values, "/playground"))
 
     async def answer(self, request: Request) -> Response:
@@ -139,6 +147,23 @@ class Pages:
         html = self._page("answer.html", found._asdict())
         marks = [each._asdict() for each in found.marks]
         return JSONResponse({"marks": marks, "html": html, "test": found.test})
+
+    async def compare(self, request: Request) -> Response:
+        """Compare what the form asks for, and lead to the page of it."""
+        try:
+            # Each byte of a form may need three.
+            body = await _body(request, 3 * MOST_BYTES)
+            given = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=10))
+        except (TimeoutError, ValueError) as error:
+            return _refused(HTTPStatus.BAD_REQUEST, str(error) or "no whole request")
+        key = await self.changes.compare(given)
+        return RedirectResponse(f"/change?of={key}", HTTPStatus.SEE_OTHER)
+
+    async def change(self, request: Request) -> Response:
+        """Return the page of a comparison, or of none yet."""
+        given = request.query_params
+        values = self.changes.page(given, _page_number(given))
+        return HTMLResponse(self._page("change.html", values, "/change"))
 
     async def _current(self, watching: Watching) -> None:
         """Begin to watch at the first look at a page."""
@@ -172,9 +197,8 @@ class Pages:
     async def _list(self, request: Request) -> dict[str, Any]:
         await self._current(self._runs)
         given = request.query_params
-        words, phase, page = given.get("words", ""), given.get("phase", ""), given.get("page", "")
-        number = int(page) if page.isdecimal() and len(page) < 9 else 1
-        selected = self._runs.select(words, phase, number)
+        words, phase = given.get("words", ""), given.get("phase", "")
+        selected = self._runs.select(words, phase, _page_number(given))
         return {
             "selected": selected,
             "words": words,
@@ -230,15 +254,20 @@ async def _schema(_request: Request) -> Response:
     return JSONResponse(json_schema.schema(json_schema.ALL))
 
 
-async def _body(request: Request) -> bytearray:
+def _page_number(given: Mapping[str, str]) -> int:
+    page = given.get("page", "")
+    return int(page) if page.isdecimal() and len(page) < 9 else 1
+
+
+async def _body(request: Request, most: int = MOST_BYTES) -> bytearray:
     """Return the whole body. Raises ValueError if it is too large, and TimeoutError."""
     body = bytearray()
     async with asyncio.timeout(SECONDS):
         async for chunk in request.stream():
             body += chunk
-            if len(body) > MOST_BYTES:
-                most = f"over {MOST_BYTES // 1024} KiB"
-                raise ValueError(f"the texts have {most}: fairlead mutate and explain take more")
+            if len(body) > most:
+                over = f"over {MOST_BYTES // 1024} KiB"
+                raise ValueError(f"the texts have {over}: fairlead mutate and explain take more")
     return body
 
 

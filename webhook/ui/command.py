@@ -118,8 +118,8 @@ def command(
         click.echo("Ctrl-C ends it.", err=True)
         if not no_browser:
             webbrowser.open(address)
-        connect = kubeconfig.client if where else None
-        app = Guard(Pages(texts, connect, namespace).app(), token=token)
+        pages = Pages(texts, kubeconfig if where else None, namespace)
+        app = Guard(pages.app(), token=token)
         config = uvicorn.Config(
             app,
             log_level="error",

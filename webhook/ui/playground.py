@@ -31,8 +31,8 @@ from webhook.ui.pools import pools, title_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from webhook.cli.diff.report import ShownChange
     from webhook.cli.offline import Offline
-    from webhook.comparison.difference import Kind
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.result import PodsResult
     from webhook.placement.nodes import Node
@@ -102,21 +102,11 @@ class Group(NamedTuple):
     pools: Sequence[Pool]
 
 
-class ChangedPods(NamedTuple):
-    """Pods with one difference. rows: sign, policy and text, as `fairlead diff` prints them."""
-
-    kind: Kind
-    title: str
-    pods: str
-    namespace: str
-    rows: Sequence[tuple[str, str, str]]
-
-
 class Change(NamedTuple):
     """What the policies change. more: how many parts are not shown."""
 
     headline: str
-    parts: Sequence[ChangedPods]
+    parts: Sequence[ShownChange]
     more: int
 
 
@@ -189,16 +179,7 @@ def _change(before: str, offline: Offline) -> Change | None:
     world = offline.world
     count = None if world.nodes is None else len(world.nodes)
     outcome = report.outcome_of(("before", old), ("now", world.policies), count, [], found)
-    parts = [
-        ChangedPods(
-            kind=each.change,
-            title=report.TITLES[each.change],
-            pods=report.subjects(each),
-            namespace=each.namespace,
-            rows=list(report.change_rows(each, count, len(each.fields))),
-        )
-        for each in outcome.changes[:MOST_SHOWN]
-    ]
+    parts = [report.shown(each, count) for each in outcome.changes[:MOST_SHOWN]]
     return Change(report.headline(outcome), parts, max(0, len(outcome.changes) - MOST_SHOWN))
 
 

@@ -78,6 +78,31 @@ class Outcome(NamedTuple):
     changes: Sequence[Change]
 
 
+class ShownChange(NamedTuple):
+    """A change, as pages show it.
+
+    names: its pods by object; `more`: how many objects are not named. rows: as `change_rows` has
+    them.
+    """
+
+    change: Change
+    title: str
+    names: Sequence[str]
+    more: int
+    rows: Sequence[tuple[str, str, str]]
+
+
+def shown(change: Change, nodes: int | None) -> ShownChange:
+    """Return the change for a page; `nodes` is the number of all."""
+    return ShownChange(
+        change=change,
+        title=TITLES[change.change],
+        names=list(map(_pod_names, change.objects[:_MOST_NAMED])),
+        more=max(0, len(change.objects) - _MOST_NAMED),
+        rows=list(change_rows(change, nodes, len(change.fields))),
+    )
+
+
 def outcome_of(
     old: tuple[str, PolicySet],
     new: tuple[str, PolicySet],
@@ -100,7 +125,8 @@ def headline(outcome: Outcome) -> str:
     return f"{count_text(pods.total, 'pod')} of runs: {', '.join(counts) or 'no change'}"
 
 
-def _remarks(outcome: Outcome) -> Iterator[str]:
+def remarks(outcome: Outcome) -> Iterator[str]:
+    """Yield which pods were compared, and what was not."""
     pods = outcome.pods
     if pods.live:
         coming = f"by templates of workloads: {pods.total - pods.live:,}"
@@ -200,7 +226,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
     )
     yield ""
     yield click.style(headline(outcome), bold=True)
-    yield from (f"  {remark}" for remark in _remarks(outcome))
+    yield from (f"  {remark}" for remark in remarks(outcome))
     if outcome.changes:
         yield ""
         yield from table(_sum_rows(outcome), 2)
@@ -244,7 +270,7 @@ def markdown(outcome: Outcome) -> str:
         f"### Placement policies: {old} → {new}",
         "",
         f"**{headline(outcome)}.**",
-        *(f"{remark[0].upper()}{remark[1:]}." for remark in _remarks(outcome)),
+        *(f"{remark[0].upper()}{remark[1:]}." for remark in remarks(outcome)),
         *_markdown_notes(outcome.notes),
     ]
     if outcome.changes:
@@ -269,22 +295,10 @@ def html(outcome: Outcome) -> str:
         .render(
             outcome=outcome,
             headline=headline(outcome),
-            remarks=list(_remarks(outcome)),
+            remarks=list(remarks(outcome)),
             head=head,
             rows=rows,
-            changes=[
-                {
-                    "kind": change.change,
-                    "title": TITLES[change.change],
-                    "namespace": change.namespace,
-                    "count": change.count,
-                    "policies": change.policies,
-                    "names": list(map(_pod_names, change.objects[:_MOST_NAMED])),
-                    "more": max(0, len(change.objects) - _MOST_NAMED),
-                    "rows": list(change_rows(change, outcome.nodes, len(change.fields))),
-                }
-                for change in outcome.changes
-            ],
+            changes=[shown(change, outcome.nodes) for change in outcome.changes],
         )
     )
 

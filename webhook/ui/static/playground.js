@@ -109,6 +109,10 @@ async function copyTest() {
   told.textContent = "Copied. Save it as policies.test.yaml beside policies.yaml, and run fairlead test.";
 }
 
+function fill(event) {
+  for (const name of names) event.target.elements[name].value = editors[name].text;
+}
+
 async function restore() {
   if (location.hash.length < 2) return;
   try {
@@ -132,6 +136,7 @@ async function begin() {
   await restore();
   document.getElementById("test").addEventListener("click", copyTest);
   document.getElementById("link").addEventListener("click", copyLink);
+  document.getElementById("compare").addEventListener("submit", fill);
   window.addEventListener("hashchange", async () => { await restore(); ask(); });
   ask();
 }

@@ -1,0 +1,235 @@
+"""The page of a change: what `fairlead diff` finds, in parts that one can look for."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from contextlib import redirect_stderr
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlencode
+
+from webhook.cli.diff import Question as DiffQuestion
+from webhook.cli.diff import Source, report
+from webhook.cli.diff.question import answer as compare
+from webhook.cli.options import CLUSTER, Kubeconfig
+from webhook.comparison.difference import KINDS
+from webhook.errors import FairleadError, UnreadableInput
+from webhook.ui.playground import Texts
+from webhook.ui.worker import TooMuch, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.cli.diff.report import Outcome, ShownChange
+    from webhook.comparison.difference_report import Row
+
+# Seconds for a comparison, which may read a whole cluster; and how many are kept.
+SECONDS: Final = 300.0
+MOST_KEPT: Final = 4
+# Changes on one page, and rows of the sums.
+PAGE: Final = 50
+MOST_ROWS: Final = 200
+START: Final = "start"
+EDITOR: Final = "editor"
+_NO_POLICY: Final = "-"
+
+
+class Question(NamedTuple):
+    """What is compared.
+
+    old, new: `start` for the policies at the start, `editor` for those of the texts, `cluster`, or
+    REV:PATH. kubeconfig: of the cluster whose pods are compared, else those of the manifests are;
+    namespace: of these pods, all if it is empty.
+    """
+
+    old: str
+    new: str
+    texts: Texts
+    before: str
+    kubeconfig: Kubeconfig | None
+    namespace: str
+
+
+class Found(NamedTuple):
+    """The comparison, or why there is none."""
+
+    outcome: Outcome | None
+    problems: Sequence[str] = ()
+
+
+def answer(question: Question) -> Found:
+    """Compare as `fairlead diff` does."""
+    with TemporaryDirectory(prefix="fairlead-ui-") as folder, redirect_stderr(io.StringIO()):
+        try:
+            return Found(_compare(question, Path(folder)))
+        except FairleadError as error:
+            problems = str(error).splitlines()
+        return Found(None, [each.replace(f"{folder}/", "") for each in problems])
+
+
+def _compare(question: Question, folder: Path) -> Outcome:
+    texts = question.texts
+    files = {START: question.before, EDITOR: texts.policies}
+    files |= {"manifests": texts.manifests, "nodes": texts.nodes}
+    paths = {name: folder / f"{name}.yaml" for name in files}
+    for name, text in files.items():
+        paths[name].write_text(text)
+    sources = []
+    for given in (question.old, question.new):
+        if given not in (START, EDITOR, CLUSTER.value) and ":" not in given:
+            wanted = f"{START}, {EDITOR}, {CLUSTER.value}, or REV:PATH for a git revision's folder"
+            raise UnreadableInput([f"{given or 'nothing'}: want {wanted}"])
+        if given == CLUSTER.value and not question.kubeconfig:
+            raise UnreadableInput(["fairlead ui shows no cluster: start fairlead ui cluster"])
+        sources.append(Source(str(paths.get(given, given))))
+    outcome = compare(
+        DiffQuestion(
+            old=sources[0],
+            new=sources[1],
+            kubeconfig=question.kubeconfig or Kubeconfig(),
+            pods=() if question.kubeconfig else (paths["manifests"],),
+            namespace=question.namespace,
+            namespaces_file=None,
+            nodes=paths["nodes"] if texts.nodes.strip() and not question.kubeconfig else None,
+            fail_on="never",
+            history=(),
+            dry_run=None,
+        )
+    )
+    return outcome._replace(
+        old=outcome.old._replace(source=question.old), new=outcome.new._replace(source=question.new)
+    )
+
+
+class Filter(NamedTuple):
+    """Which changes are shown; empty texts leave none out. `words`: in the names of objects."""
+
+    namespace: str = ""
+    policy: str = ""
+    kind: str = ""
+    words: str = ""
+
+
+class Selected(NamedTuple):
+    """A part of the comparison. sums: of the changes that are found, `rows_more` are left out."""
+
+    headline: str
+    remarks: Sequence[str]
+    kinds: Mapping[str, tuple[str, int]]
+    sums: Sequence[Row]
+    rows_more: int
+    changes: Sequence[ShownChange]
+    found: int
+    page: int
+    pages: int
+
+
+def select(outcome: Outcome, wanted: Filter, page: int) -> Selected:
+    """Return the changes with all that is wanted; the kinds count without the wanted kind."""
+    words = wanted.words.lower().split()
+    found = []
+    for change in outcome.changes:
+        policies = change.policies or (_NO_POLICY,)
+        if wanted.namespace not in ("", change.namespace) or (
+            wanted.policy and wanted.policy not in policies
+        ):
+            continue
+        objects = [
+            each
+            for each in change.objects
+            if all(word in f"{each.object} {each.pods}".lower() for word in words)
+        ]
+        if objects:
+            count = sum(each.count for each in objects)
+            found.append(replace(change, objects=objects, count=count))
+    kinds: Counter[str] = Counter()
+    for each in found:
+        kinds[each.change] += each.count
+    found = [each for each in found if wanted.kind in ("", each.change)]
+    pages = max(1, -(-len(found) // PAGE))
+    at = min(max(page, 1), pages)
+    sums = [
+        row
+        for row in outcome.summary
+        if wanted.namespace in ("", row.namespace)
+        and wanted.policy in ("", row.policy or _NO_POLICY)
+    ]
+    return Selected(
+        headline=report.headline(outcome),
+        remarks=list(report.remarks(outcome)),
+        kinds={kind: (report.TITLES[kind], kinds[kind]) for kind in KINDS if kinds[kind]},
+        sums=sums[:MOST_ROWS],
+        rows_more=max(0, len(sums) - MOST_ROWS),
+        changes=[report.shown(each, outcome.nodes) for each in found[(at - 1) * PAGE : at * PAGE]],
+        found=len(found),
+        page=at,
+        pages=pages,
+    )
+
+
+class Changes:
+    """The last comparisons, each with a key for its page."""
+
+    def __init__(self, texts: Texts, kubeconfig: Kubeconfig | None, namespace: str) -> None:
+        self._texts = texts
+        self._kubeconfig = kubeconfig
+        self._namespace = namespace
+        self._worker = Worker(answer, SECONDS)
+        self._kept: dict[str, tuple[Question, Found]] = {}
+        self._keys = count(1)
+        # Where policies are, but for git revisions.
+        self.places = [*([CLUSTER.value] if kubeconfig else []), START, EDITOR]
+
+    async def compare(self, given: Mapping[str, str]) -> str:
+        """Compare what the fields of a form say, and return the key."""
+        texts = {name: given.get(name, text) for name, text in self._texts._asdict().items()}
+        question = Question(
+            given.get("old", ""),
+            given.get("new", ""),
+            Texts(**texts),
+            self._texts.policies,
+            self._kubeconfig,
+            self._namespace,
+        )
+        try:
+            found = await self._worker.ask(question)
+        except TooMuch:
+            why = f"no answer within {SECONDS:g} s: give a namespace, or use fairlead diff"
+            found = Found(None, [why])
+        key = str(next(self._keys))
+        self._kept[key] = question, found
+        while len(self._kept) > MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return key
+
+    def page(self, given: Mapping[str, str], number: int) -> dict[str, Any]:
+        """Return what the page shows: a comparison by its key, with a filter, or only a form."""
+        key = given.get("of", "")
+        question, found = self._kept.get(key, (None, Found(None)))
+        wanted = Filter(*(given.get(name, "") for name in Filter._fields))
+        gone = ["This comparison is no longer kept: compare again."]
+
+        def address(**other: object) -> str:
+            parameters = {"of": key, **wanted._asdict(), **other}
+            return f"?{urlencode({name: each for name, each in parameters.items() if each})}"
+
+        return {
+            "of": key,
+            "places": self.places,
+            "old": question.old if question else self.places[0],
+            "new": question.new if question else EDITOR,
+            "texts": (question.texts if question else self._texts)._asdict(),
+            "problems": gone if key and not question else found.problems,
+            "wanted": wanted,
+            "notes": found.outcome.notes if found.outcome else [],
+            "selected": select(found.outcome, wanted, number) if found.outcome else None,
+            "address": address,
+        }
+
+    def end(self) -> None:
+        """End the process of the comparisons."""
+        self._worker.end()
