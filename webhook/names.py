@@ -53,6 +53,7 @@ SETTINGS: Final = f"{GROUP}/settings"
 # install command and the certificate keeper use the same names.
 NAMESPACE: Final = "fairlead-system"
 WEBHOOK: Final = "fairlead-webhook"  # ServiceAccount, Deployment, Service, ClusterRole
+UI: Final = "fairlead-ui"  # ServiceAccount, Deployment, ClusterRole
 CONTROLLER: Final = "fairlead-controller"  # ServiceAccount, Deployment, Lease, ClusterRole
 WEBHOOK_CONFIGURATION: Final = "fairlead"
 POLICIES_CONFIG_MAP: Final = "fairlead-policies"

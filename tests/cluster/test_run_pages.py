@@ -5,18 +5,30 @@ from __future__ import annotations
 import http.client
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
-from tests.cluster.live_runs import create_run
+from tests.cluster.accounts import account, grant_everywhere
+from tests.cluster.live_runs import CONTAINER, create_run
 from tests.cluster.manifests import pod
 from tests.cluster.spaces import Space
+from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
+from tests.manifests.kustomize import of_kind
+from tests.objects import an_object
 from tests.ui.served_pages import Page, page
 from tests.wording import mentions
 from webhook import names
+from webhook.installation.manifests import render
+from webhook.sandbox.api import definitions
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -28,6 +40,40 @@ def served(run_space: Space) -> Iterator[Page]:
     with page("cluster", *where) as found:
         found.enter()
         yield found
+
+
+SPOT = "cloud.google.com/gke-spot"
+
+
+@pytest.fixture(scope="module")
+def control_plane(start_module_plane: StartControlPlane) -> ControlPlane:
+    """One that knows policies too."""
+    settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=definitions())
+    return start_module_plane(settings)
+
+
+@pytest.fixture(scope="module")
+def run_api(control_plane: ControlPlane) -> ControlPlane:
+    """The control plane of this module."""
+    return control_plane
+
+
+@pytest.fixture(scope="module")
+def cluster_kubectl(
+    control_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+) -> Kubectl:
+    """The real kubectl for it."""
+    return kubectl_for(control_plane)
+
+
+@pytest.fixture
+def spot_class(run_space: Space) -> Iterator[str]:
+    """A class of the sandbox's spot nodes, at a third of the price."""
+    spec = {"nodes": [{"labels": {SPOT: "true"}}], "relativePrice": 0.33}
+    name = f"spot-of-{run_space.name}"
+    run_space.create(an_object(names.API_VERSION, names.CLASS_KIND, name, spec))
+    yield name
+    run_space.kubectl("delete", "capacityclass", name)
 
 
 @contextmanager
@@ -124,3 +170,75 @@ def test_the_cluster_has_its_pools_and_what_waits(run_space: Space, served: Page
     nodes = run_space.plane.api.get("/api/v1/nodes")["items"]
     counts = re.findall(r"<tr><td>[^<]*</td><td>(\d+)</td>", shown())
     assert sum(map(int, counts)) == len(nodes)
+
+
+def test_a_run_has_its_classes_its_cost_and_its_environment(
+    run_space: Space, served: Page, spot_class: str
+) -> None:
+    """The price of a class is part of the sum; a variable from a Secret has no value."""
+    run_space.create(an_object("v1", "Secret", "s", stringData={"key": "very-secret"}))
+    env = [
+        {"name": "SEED", "value": "<7>"},
+        {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "key"}}},
+    ]
+    container = {**CONTAINER, "env": env, "envFrom": [{"secretRef": {"name": "s"}}]}
+    tolerations = {"tolerations": [{"operator": "Exists"}]}
+    live = create_run(
+        run_space,
+        "costly",
+        framework="pytorch",
+        template={"spec": {"containers": [container], **tolerations}},
+        environment={"nodeSelector": {SPOT: "true"}},
+        replicas={"worker": {"count": 2}},
+    )
+    live.until_phase("Running")
+
+    def page_of(path: str) -> str:
+        return served.ask("GET", f"/runs{path}").text
+
+    eventually("its class is listed", lambda: f"{spot_class} 2" in page_of(""))
+    one = f"/{run_space.name}/costly"
+    mentions(page_of(one), f"On nodes of class: {spot_class} 2", f"{one}/cost")
+    eventually("time passes", lambda: "estimate: " in page_of(f"{one}/cost"))
+    mentions(page_of(f"{one}/cost"), spot_class, "replicas", "of a replica on demand", " %")
+    replica = page_of(f"{one}/worker/0")
+    mentions(replica, "SEED", "&lt;7&gt;", "from secretKeyRef: s key", "from secretRef: s", "RANK")
+    assert "very-secret" not in replica
+
+
+def test_the_component_may_read_all_that_the_pages_show_and_no_more(
+    run_space: Space, tmp_path: Path
+) -> None:
+    """As its ServiceAccount, and without a token; no Secret is among its rights."""
+    (role,) = of_kind(tuple(render((), ("ui",)).values()), "ClusterRole")
+    kubeconfig = account(run_space.kubectl, "pages", tmp_path / "kubeconfig")
+    grant_everywhere(run_space.kubectl, "pages", f"pages-{run_space.name}", *role["rules"])
+    assert not [each for each in role["rules"] if "secrets" in each["resources"]]
+    verbs = {verb for each in role["rules"] for verb in each["verbs"]}
+    assert verbs <= {"get", "list", "watch"}
+    create_run(run_space, "seen").until_phase("Running")
+    where = ("--kubeconfig", str(kubeconfig))
+    with page("cluster", "--no-token", *where) as found:
+        assert "token" not in found.address
+        one = f"/runs/{run_space.name}/seen"
+        paths = ("/runs", one, f"{one}/cost", f"{one}/worker/0", "/cluster", "/playground")
+        for path in paths:
+            text = eventually(path, partial(_current, found, path))
+            assert "forbidden" not in text, path
+        form = urlencode({"old": "cluster", "new": "cluster"}).encode()
+        answer = found.ask("POST", "/change", form)
+        mentions(found.ask("GET", answer.headers["location"]).text, "no change")
+        mentions(found.ask("GET", "/findings").text, "by fairlead doctor", "policy reports")
+        assert found.ask("GET", "/runs", headers={"host": "evil.example"}).status == 403
+
+
+def _current(found: Page, path: str) -> str:
+    """The page, once what it shows is read."""
+    text = found.ask("GET", path).text
+    return "" if "is not read yet" in text else text
+
+
+def test_findings_have_their_cures(served: Page) -> None:
+    """Those of doctor: this cluster has no webhook."""
+    text = served.ask("GET", "/findings").text
+    mentions(text, "error", "Cure: ", "fairlead install")

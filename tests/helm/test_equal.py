@@ -46,6 +46,7 @@ GUARDED = [part for name in IN_ORDER for part in (f"source-{name}", f"source-{na
 COMPONENTS: Sequence[tuple[Sequence[str], Mapping[str, Any]]] = [
     (["nodes"], {"nodes": True}),
     (["policy-reports"], {"policyReports": True}),
+    (["ui"], {"pages": True}),
     (["guard-node-names"], {"guards": {"nodeNames": True}}),
     (["guard-tolerations"], {"guards": {"tolerations": True}}),
     (["guard-stamp-warn"], {"guards": {"stamp": "warn"}}),

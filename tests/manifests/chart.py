@@ -29,6 +29,7 @@ COMPONENTS: Final = {
     "monitoring": "monitoring",
     "nodes": "nodes",
     "policy-reports": "policy-reports",
+    "ui": "ui",
     "guard-stamp": "guard-stamp-warn",
     "guard-node-names": "guard-node-names",
     "guard-tolerations": "guard-tolerations",

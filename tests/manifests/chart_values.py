@@ -118,6 +118,12 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
             False,
         ),
         Value(
+            "pages",
+            "A pod with the pages of `fairlead ui cluster`, for who may forward a port to it.",
+            _FLAG,
+            False,
+        ),
+        Value(
             "monitoring",
             "ServiceMonitor, alerts and dashboard; needs the Prometheus operator.",
             _FLAG,

@@ -16,7 +16,7 @@ from tests.laws import scheduler, strategies
 from tests.laws.world import policy_set
 from webhook.placement import nodes
 from webhook.placement.nodes import Node
-from webhook.policy.feasibility import Feasibility, MatchedNodes, feasibility
+from webhook.policy.feasibility import Feasibility, MatchedNodes, feasibility, unreached
 from webhook.policy.load import load
 
 Json = dict[str, Any]
@@ -119,6 +119,32 @@ def test_every_node_that_a_part_leaves_is_one_that_the_scheduler_would_take(
             ]
             assert chosen
             assert {*chosen} <= {None, expected}
+
+
+@given(
+    strategies.policy_lists(most=3),
+    st.lists(strategies.nodes().map(copy.deepcopy), min_size=1, max_size=6),
+)
+def test_a_node_is_unreached_if_no_policy_as_a_whole_leaves_it(
+    policies: list[Json], world: list[Json]
+) -> None:
+    """As the same check says of a cluster with that node alone."""
+    for at, each in enumerate(world, start=1):
+        each["metadata"]["name"] = f"n{at}"
+    known = policy_set(policies)
+    alone = 0
+    for each in map(nodes.parse_node, world):
+        wholes = [
+            reach
+            for reach in feasibility(known, [each], {}).reaches
+            if reach.kind == "PlacementPolicy" and reach.is_whole
+        ]
+        alone += all(
+            reach.chosen == 0 if reach.tolerated is None else not reach.tolerated
+            for reach in wholes
+        )
+    found = unreached(known, [nodes.parse_node(each) for each in world], {})
+    assert sum(each.count for each in found) == alone
 
 
 AUTOSCALED = CLASSES.replace("spec: {nodes:", "spec: {autoscaled: true, nodes:")

@@ -83,6 +83,12 @@ if TYPE_CHECKING:
     "the rights to do so; without this option they are removed, and the reports with them.",
 )
 @click.option(
+    "--ui",
+    is_flag=True,
+    help="Run the pages of `fairlead ui cluster` in a pod too, for those who may forward a port to "
+    "it. They have no login. Without this option they are removed.",
+)
+@click.option(
     "--webhook-url",
     default="",
     metavar="URL",
@@ -112,6 +118,7 @@ def command(
     nodes: bool,
     backends: tuple[str, ...],
     reports: bool,
+    ui: bool,
     webhook_url: str,
     webhook_ca: Path | None,
     dry_run: bool,
@@ -169,7 +176,7 @@ def command(
     files = files_of(policies) if policies else None
     given = [Path(each) for each in sources if _is_file(each)]
     source_names, source_files = sources_of(given, files or {})
-    chosen = {"nodes": nodes, "policy-reports": reports, FROM_FILES: from_files}
+    chosen = {"nodes": nodes, "policy-reports": reports, "ui": ui, FROM_FILES: from_files}
     choices = Choices(
         overlay_names or (DEFAULT,),
         (

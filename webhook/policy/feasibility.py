@@ -26,8 +26,10 @@ from webhook.policy.compile import located
 from webhook.policy.findings import Kind
 from webhook.policy.node_settings import (
     count,
+    groups_by,
     limits,
     makers,
+    meets,
     nodes_meeting,
     tolerations_of,
     untolerated,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.node_groups import Alike
     from webhook.placement.nodes import Node
-    from webhook.placement.shapes import JsonObject, Toleration
+    from webhook.placement.shapes import JsonObject, Term, Toleration
     from webhook.policy.findings import Path, Severity
     from webhook.policy.policy_set import PolicySet
 
@@ -111,6 +113,42 @@ def feasibility(
     return Feasibility(len(nodes), tuple(judging.reaches), tuple(judging.concerns))
 
 
+def unreached(
+    policies: PolicySet, nodes: Sequence[Node], runtime_classes: Mapping[str, JsonObject]
+) -> list[Alike]:
+    """Return the nodes that no policy's labels choose and tolerations admit, in groups.
+
+    A policy whose RuntimeClass is not known is assumed to tolerate what it chooses.
+    """
+    reaching: list[tuple[Sequence[Sequence[Term]], Sequence[Toleration] | None]] = []
+    for policy in policies.policies:
+        for settings in policy.variants:
+            standing = _standing(_PolicySettings(policy.name, settings), runtime_classes)
+            named = _runtime_class(settings)
+            known = not named or named in runtime_classes
+            conditions = [limits(each) for each in standing if limits_nodes(each)]
+            reaching.append((conditions, list(tolerations_of(standing)) if known else None))
+    every = [terms for conditions, _ in reaching for terms in conditions]
+    return [
+        each
+        for each in groups_by(every, NodeGroups(nodes))
+        if not any(
+            meets(each.node, conditions)
+            and (tolerations is None or not untolerated(each.node, tolerations))
+            for conditions, tolerations in reaching
+        )
+    ]
+
+
+def _standing(
+    policy: _PolicySettings, runtime_classes: Mapping[str, JsonObject]
+) -> list[PlacementSetting]:
+    """Return the settings that folding leaves, and those of the RuntimeClass."""
+    bundle = fold((policy.name,), policy.settings)
+    left_over = [*node_settings(bundle), *bundle.tolerations, *bundle.scalars]
+    return list(with_runtime_class(left_over, runtime_classes))
+
+
 class _PolicySettings(NamedTuple):
     name: str
     settings: Sequence[PlacementSetting]
@@ -145,9 +183,7 @@ class _Judging:
     def policy(self, policy: _PolicySettings) -> None:
         """Check one policy by those of its settings that folding leaves: a part may exclude
         another."""
-        bundle = fold((policy.name,), policy.settings)
-        left_over = [*node_settings(bundle), *bundle.tolerations, *bundle.scalars]
-        standing = list(with_runtime_class(left_over, self.runtime_classes))
+        standing = _standing(policy, self.runtime_classes)
         tolerations = list(tolerations_of(standing))
         empty = False
         for part in PARTS:

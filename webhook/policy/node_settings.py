@@ -89,12 +89,19 @@ def limits(setting: PlacementSetting) -> Sequence[Term]:
 
 def nodes_meeting(conditions: Sequence[Sequence[Term]], nodes: NodeGroups) -> list[Alike]:
     """Return the nodes whose labels and names meet every one of the conditions, in groups."""
-    distinguished = _POD._replace(required=[term for terms in conditions for term in terms])
-    return [
-        each
-        for each in nodes.groups_for(distinguished)
-        if all(node_affinity.holds(terms, each.node.labels, each.node.name) for terms in conditions)
-    ]
+    return [each for each in groups_by(conditions, nodes) if meets(each.node, conditions)]
+
+
+def groups_by(conditions: Sequence[Sequence[Term]], nodes: NodeGroups) -> Iterable[Alike]:
+    """Return all nodes in groups within which the conditions do not differ."""
+    return nodes.groups_for(
+        _POD._replace(required=[term for terms in conditions for term in terms])
+    )
+
+
+def meets(node: Node, conditions: Sequence[Sequence[Term]]) -> bool:
+    """Return whether labels and name of the node meet every one of the conditions."""
+    return all(node_affinity.holds(terms, node.labels, node.name) for terms in conditions)
 
 
 def count(groups: Iterable[Alike]) -> int:

@@ -27,6 +27,7 @@ from webhook.errors import FairleadError
 from webhook.policy import json_schema
 from webhook.ui import playground
 from webhook.ui.change import Changes
+from webhook.ui.findings import findings
 from webhook.ui.playground import MOST_BYTES, Question, Texts
 from webhook.ui.pools import Pools
 from webhook.ui.runs import Runs
@@ -77,7 +78,11 @@ class Pages:
         self._tasks: dict[Watching, asyncio.Task[None]] = {}
         self._streams = 0
         self._templates = html_templates(_FOLDER / "templates")
-        live = [("/runs", "Runs"), ("/cluster", "Cluster")] if self.kubeconfig else []
+        live = (
+            [("/runs", "Runs"), ("/cluster", "Cluster"), ("/findings", "Findings")]
+            if self.kubeconfig
+            else []
+        )
         always = [("/playground", "Playground"), ("/change", "Change")]
         self._templates.globals["pages"] = [*live, *always]
 
@@ -87,8 +92,10 @@ class Pages:
         live = [
             *self._kept_current("/runs", "runs", lambda: self._runs, self._list),
             *self._kept_current(one, "run", lambda: self._runs, self._details),
+            *self._kept_current(one + "/cost", "cost", lambda: self._runs, self._cost),
             *self._kept_current(one + "/{role}/{index:int}", "log", lambda: self._runs, self._log),
             *self._kept_current("/cluster", "cluster", lambda: self._pools, self._overview),
+            Route("/findings", self.findings),
         ]
         return Starlette(
             routes=[
@@ -165,6 +172,11 @@ class Pages:
         values = self.changes.page(given, _page_number(given))
         return HTMLResponse(self._page("change.html", values, "/change"))
 
+    async def findings(self, _request: Request) -> Response:
+        """Return the page of what is wrong now."""
+        values = await findings(self._runs.client, self.namespace)
+        return HTMLResponse(self._page("findings.html", values, "/findings"))
+
     async def _current(self, watching: Watching) -> None:
         """Begin to watch at the first look at a page."""
         if watching not in self._tasks:
@@ -196,27 +208,38 @@ class Pages:
 
     async def _list(self, request: Request) -> dict[str, Any]:
         await self._current(self._runs)
+        await self._current(self._pools)
         given = request.query_params
         words, phase = given.get("words", ""), given.get("phase", "")
-        selected = self._runs.select(words, phase, _page_number(given))
+        selected = self._runs.select(words, phase, _page_number(given), self._pools.by_run())
         return {
             "selected": selected,
             "words": words,
             "phase": phase,
             "trouble": self._runs.trouble,
+            "without": "" if self._runs.trouble else self._pools.trouble,
         }
 
     async def _details(self, request: Request) -> dict[str, Any]:
+        await self._current(self._pools)
+        place = request.path_params
         try:
-            return {"trouble": "", **await self._runs.details(**request.path_params)}
+            classes = self._pools.by_run().get((place["namespace"], place["name"]), "")
+            return {"trouble": "", "classes": classes, **await self._runs.details(**place)}
         except FairleadError as error:
             return {"trouble": str(error), "report": None}
+
+    async def _cost(self, request: Request) -> dict[str, Any]:
+        try:
+            return {"trouble": "", **await self._runs.cost(**request.path_params)}
+        except FairleadError as error:
+            return {"trouble": str(error), "cost": None}
 
     async def _log(self, request: Request) -> dict[str, Any]:
         try:
             return {"trouble": "", **await self._runs.log(**request.path_params)}
         except FairleadError as error:
-            return {"trouble": str(error), "lines": [], "problems": []}
+            return {"trouble": str(error), "lines": [], "problems": [], "environment": []}
 
     async def _overview(self, _request: Request) -> dict[str, Any]:
         await self._current(self._pools)

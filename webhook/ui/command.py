@@ -52,6 +52,12 @@ _FILES = WhereType(folders=True, cure="give files")
 @cluster_options
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default: any.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option(
+    "--no-token",
+    is_flag=True,
+    help="Whoever reaches the port may use the pages: for a pod to which `kubectl port-forward` "
+    "leads.",
+)
 def command(
     where: str | None,
     policies: Sequence[Path],
@@ -61,6 +67,7 @@ def command(
     kubeconfig: Kubeconfig,
     port: int,
     no_browser: bool,
+    no_token: bool,
 ) -> None:
     """Open pages in a browser, on loopback: a playground for policies, and the Runs of a cluster.
 
@@ -74,7 +81,8 @@ def command(
     its nodes and policies, with the rights of your kubeconfig. Nothing in the cluster is changed.
     The playground then has the cluster's policies and nodes.
 
-    Whoever has the printed address can use the pages until the command ends.
+    Whoever has the printed address can use the pages until the command ends; with --no-token each
+    user of this machine can. `fairlead install --ui` runs them in a pod.
 
     \b
     Examples:
@@ -105,7 +113,7 @@ def command(
         texts = _texts(policies, filenames, nodes)
         if where:
             kubeconfig.ask(lambda client: client.get("/version"))
-    token = secrets.token_urlsafe(24)
+    token = "" if no_token else secrets.token_urlsafe(24)
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -113,7 +121,8 @@ def command(
         except OSError as error:
             raise ServingError(f"127.0.0.1:{port}: {error.strerror}; give another --port") from None
         listening.listen()
-        address = f"http://127.0.0.1:{listening.getsockname()[1]}/?{PARAMETER}={token}"
+        query = f"?{PARAMETER}={token}" if token else ""
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/{query}"
         click.echo(address)
         click.echo("Ctrl-C ends it.", err=True)
         if not no_browser:

@@ -40,7 +40,8 @@ class Guard:
 
     The token is in the first address, and then in a cookie that no script reads and that no other
     site can have sent (RFC 6265bis, SameSite=Strict). A request for another host name is refused,
-    because its page may be another site's (DNS rebinding), and so is one from another origin.
+    because its page may be another site's (DNS rebinding), and so is one from another origin. Both
+    hold without a token too.
     """
 
     def __init__(self, app: ASGIApp, *, token: str, hosts: Collection[str] = LOOPBACK) -> None:
@@ -62,6 +63,8 @@ class Guard:
         refusal = self._refusal(request.headers)
         if refusal:
             await PlainTextResponse(f"{refusal}\n", HTTPStatus.FORBIDDEN)(scope, receive, answer)
+        elif not self._token:
+            await self._app(scope, receive, answer)
         elif self._is_token(request.query_params.get(PARAMETER, "")):
             await self._welcome(request.url)(scope, receive, answer)
         elif self._is_token(request.cookies.get(_cookie(request.url), "")):

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.cli import check_report
 from webhook.cli.cluster_surroundings import read_classes
+from webhook.controller.node_health import Nodes
 from webhook.errors import ClusterError
 from webhook.judgement.set_judgement import Objects
+from webhook.kube.cache import Cache
 from webhook.kube.policy_objects import read_objects
-from webhook.placement.nodes import Node, parse_node, taint_text
+from webhook.placement.nodes import taint_text
 from webhook.placement.pod_requests import requests
 from webhook.placement.quantity import format_quantity
+from webhook.policy.feasibility import unreached
 from webhook.policy.node_settings import is_of
 from webhook.times import elapsed, format_span
 from webhook.ui.watching import Watching
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from webhook.judgement.set_judgement import SetJudgement
     from webhook.kube.client import Client
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.nodes import Node
 
 # Waiting pods that are shown.
 MOST_WAITING: Final = 100
@@ -41,7 +45,7 @@ _OF_EACH_NODE: Final = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernete
 
 
 class PodOfRun(NamedTuple):
-    """A live pod with a stamp, as the page needs it. since: its creation."""
+    """A live pod of a run: with a stamp or the label. since: its creation."""
 
     namespace: str
     name: str
@@ -55,7 +59,7 @@ class PodOfRun(NamedTuple):
 class PoolRow(NamedTuple):
     """Nodes with the same classes. allocatable, used: amounts by resource, as text.
 
-    used is what pods with a stamp request; pods: how many these are.
+    used is what pods of runs request; pods: how many these are.
     """
 
     classes: str
@@ -85,12 +89,12 @@ class Pool(NamedTuple):
 
 
 def pod_of(raw: Mapping[str, Any]) -> PodOfRun | None:
-    """Return the pod; None if it has no stamp, or has ended."""
+    """Return the pod; None if it is of no run, or has ended."""
     metadata, status, spec = raw["metadata"], raw.get("status") or {}, raw.get("spec") or {}
-    stamped = names.PLACEMENT in (metadata.get("annotations") or {})
-    if not stamped or status.get("phase") in _ENDED:
-        return None
     labels = metadata.get("labels") or {}
+    of_run = names.RUN in labels or names.PLACEMENT in (metadata.get("annotations") or {})
+    if not of_run or status.get("phase") in _ENDED:
+        return None
     waits = [
         str(each.get("message") or "")
         for each in status.get("conditions") or ()
@@ -113,14 +117,33 @@ class Pools(Watching):
     def __init__(self, client: Client, namespace: str = "") -> None:
         super().__init__(client)
         within = f"/namespaces/{namespace}" if namespace else ""
-        self.nodes = self.add("/api/v1/nodes", parse_node)
-        self.pods = self.add(f"/api/v1{within}/pods", pod_of)
+        self.pods = self.add(f"/api/v1{within}/pods", Cache(pod_of))
+        self._health = Nodes()
+        self._nodes = self.add("/api/v1/nodes", self._health.cache)
+        classes = f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}"
+        self.add(classes, self._health.classes, may_lack=True)
+
+    def by_run(self) -> dict[tuple[str, str], str]:
+        """Return on how many nodes' classes the pods of each Run are: `spot 3, on-demand 1`.
+
+        By namespace and name. A pod without a node, or on one without a class, is left out.
+        """
+        found: dict[tuple[str, str], Counter[str]] = {}
+        for pod in self.pods.items().values():
+            health = self._health.get(pod.node) if pod.run and pod.node else None
+            if health and health.capacity_class:
+                of = found.setdefault((pod.namespace, pod.run), Counter())
+                of[health.capacity_class] += 1
+        return {
+            run: ", ".join(f"{name} {count}" for name, count in counts.most_common())
+            for run, counts in found.items()
+        }
 
     async def overview(self) -> dict[str, Any]:
         """Return what the page shows; without the policies, if they cannot be read."""
         now = datetime.now(UTC)
-        nodes = list(self.nodes.items().values())
-        judged, notes = None, []
+        nodes = [each.node for each in self._nodes.items().values()]
+        judged, notes, unknown = None, [], []
         try:
             objects = await read_objects(self.client)
             there = await read_classes(self.client)
@@ -131,16 +154,23 @@ class Pools(Watching):
             given = check_report.CheckInput(sorted(objects), documents, nodes, there)
             judged = check_report.check(given, now)
             notes += check_report.notes(given, judged) if judged else []
+            if judged and judged.policies:
+                unknown = unreached(judged.policies, nodes, there.get("RuntimeClass", {}))
         pods = list(self.pods.items().values())
         waiting = sorted((each for each in pods if not each.node), key=lambda each: each.since)
         return {
             "pools": pool_rows(nodes, pods, _classes(judged)),
             "empty": _empty(judged),
+            "unreached": [(each.count, _taints(each.node)) for each in unknown],
             "findings": judged.findings if judged else None,
             "notes": notes,
             "waiting": [(each, _age(each.since, now)) for each in waiting[:MOST_WAITING]],
             "more": max(0, len(waiting) - MOST_WAITING),
         }
+
+
+def _taints(node: Node) -> str:
+    return ", ".join(map(taint_text, node.taints)) or "none"
 
 
 def _classes(judged: SetJudgement | None) -> Sequence[CapacityClass]:

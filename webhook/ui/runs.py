@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.cli.run import timeline
 from webhook.cli.run.cluster import fetch_run
+from webhook.cli.run.cost import estimate_of, fetch_costs
 from webhook.cli.run.log_reading import LogReader, LogSelection, check_selection, without_pods
 from webhook.cli.run.logs import find_sources
 from webhook.cli.run.report import fetch
 from webhook.cli.run.status_text import message_of, note_of
+from webhook.kube.cache import Cache
 from webhook.run.model import RunStatus
 from webhook.times import elapsed, format_span
 from webhook.ui.watching import Watching
@@ -66,10 +68,10 @@ def row_of(raw: Mapping[str, Any]) -> Row:
 
 
 class Selected(NamedTuple):
-    """A part of the list. found: how many Runs have the words; phases: how many of these by
-    phase."""
+    """A part of the list: Runs with age and classes. found: how many Runs have the words; phases:
+    how many of these by phase."""
 
-    rows: Sequence[tuple[Row, str]]
+    rows: Sequence[tuple[Row, str, str]]
     found: int
     page: int
     pages: int
@@ -82,10 +84,15 @@ class Runs(Watching):
     def __init__(self, client: Client, namespace: str = "") -> None:
         super().__init__(client)
         within = f"/namespaces/{namespace}" if namespace else ""
-        self.rows = self.add(f"/apis/{names.API_VERSION}{within}/{names.RUNS}", row_of)
+        self.rows = self.add(f"/apis/{names.API_VERSION}{within}/{names.RUNS}", Cache(row_of))
 
-    def select(self, words: str, phase: str, page: int) -> Selected:
-        """Return the Runs that have all words in namespace, name or message; the newest first."""
+    def select(
+        self, words: str, phase: str, page: int, classes: Mapping[tuple[str, str], str]
+    ) -> Selected:
+        """Return the Runs that have all words in namespace, name or message; the newest first.
+
+        classes: on which their pods are, by namespace and name.
+        """
         wanted = words.lower().split()
         found = [
             row
@@ -102,7 +109,11 @@ class Runs(Watching):
         at = min(max(page, 1), pages)
         now = datetime.now(UTC)
         shown = [
-            (row, format_span(elapsed(row.created, now)) if row.created else "")
+            (
+                row,
+                format_span(elapsed(row.created, now)) if row.created else "",
+                classes.get((row.namespace, row.name), ""),
+            )
             for row in rows[(at - 1) * PAGE : at * PAGE]
         ]
         return Selected(shown, len(rows), at, pages, dict(sorted(phases.items())))
@@ -120,8 +131,13 @@ class Runs(Watching):
             "most": MOST_SQUARES,
         }
 
+    async def cost(self, namespace: str, name: str) -> dict[str, Any]:
+        """Return what one Run used until now, and what it cost. Raises ClusterError."""
+        (found,), notes = await fetch_costs(self.client, namespace, name)
+        return {"cost": found, "estimate": estimate_of(found), "notes": notes, "span": format_span}
+
     async def log(self, namespace: str, name: str, role: str, index: int) -> dict[str, Any]:
-        """Return the last lines of a replica's log. Raises FairleadError."""
+        """Return the last lines of a replica's log, and its environment. Raises FairleadError."""
         run = await fetch_run(self.client, namespace, name)
         status = RunStatus.model_validate(run.get("status") or {})
         wanted = LogSelection(role, index)
@@ -134,7 +150,35 @@ class Runs(Watching):
         async for piece in LogReader(self.client, namespace, LAST_LINES).read(started):
             lines += [line[:_LONGEST] for line in piece.lines]
             problems += [piece.problem] if piece.problem else []
-        return {"lines": list(lines), "problems": problems}
+        environment = [
+            row
+            for pod in dict.fromkeys(each.pod for each in sources)
+            for row in await self._environment(namespace, pod)
+        ]
+        return {"lines": list(lines), "problems": problems, "environment": environment}
+
+    async def _environment(self, namespace: str, pod: str) -> list[tuple[str, str, str]]:
+        """Return container, name and value of each variable; of others' values only where they
+        are from."""
+        found = await self.client.find(f"/api/v1/namespaces/{namespace}/pods/{pod}")
+        return [
+            (each["name"], *_variable(entry))
+            for each in (found["spec"]["containers"] if found else ())
+            for entry in [*(each.get("env") or ()), *(each.get("envFrom") or ())]
+        ]
+
+
+def _variable(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Return name and value of an entry of env or envFrom."""
+    source = entry.get("valueFrom") or {
+        key: each for key, each in entry.items() if key.endswith("Ref")
+    }
+    for kind, each in source.items():
+        parts = " ".join(
+            str(each[key]) for key in ("name", "key", "fieldPath", "resource") if key in each
+        )
+        return entry.get("name") or f"{entry.get('prefix', '')}*", f"from {kind}: {parts}"
+    return entry["name"], str(entry.get("value") or "")
 
 
 def _by_role(report: Report) -> dict[str, list[Any]]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from webhook.kube.cache import Cache
 from webhook.kube.reflector import Reflector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import TypeVar
 
-    from webhook.kube.cache import Change
+    from webhook.kube.cache import Cache, Change
     from webhook.kube.client import Client
 
     T = TypeVar("T")
@@ -24,14 +22,17 @@ class Watching:
     def __init__(self, client: Client) -> None:
         self.client = client
         self._reflectors: list[Reflector[Any]] = []
+        self._needed: list[Reflector[Any]] = []
         self._changed = asyncio.Event()
         self.version = 0
 
-    def add(self, path: str, keep: Callable[[dict[str, Any]], T | None]) -> Cache[T]:
-        """Return the cache of a collection, of what `keep` makes of each object."""
-        cache: Cache[T] = Cache(keep)
+    def add(self, path: str, cache: Cache[T], *, may_lack: bool = False) -> Cache[T]:
+        """Keep the cache current; `may_lack`: without what may not be read, or is not there."""
         cache.subscribe(self._on_change)
-        self._reflectors.append(Reflector(self.client, path, cache))
+        reflector = Reflector(self.client, path, cache)
+        self._reflectors.append(reflector)
+        if not may_lack:
+            self._needed.append(reflector)
         return cache
 
     def _on_change(self, _change: Change[Any]) -> None:
@@ -49,7 +50,7 @@ class Watching:
         """Return when all are read once, or after so many seconds."""
         try:
             async with asyncio.timeout(seconds):
-                for each in self._reflectors:
+                for each in self._needed:
                     await each.cache.wait_synced()
         except TimeoutError:
             return
@@ -67,9 +68,9 @@ class Watching:
     @property
     def trouble(self) -> str:
         """Why what is shown may be old or missing; empty if it is current."""
-        errors = [str(each.last_error) for each in self._reflectors if each.last_error]
+        errors = [str(each.last_error) for each in self._needed if each.last_error]
         if errors:
             return f"This may be old or not whole: {'; '.join(dict.fromkeys(errors))}"
-        if not all(each.cache.synced for each in self._reflectors):
+        if not all(each.cache.synced for each in self._needed):
             return "The cluster is not read yet."
         return ""

@@ -36,14 +36,15 @@
 {{- $own := get $values $program }}
 {{- $pod := .object.spec.template.spec }}
 {{- $container := first $pod.containers }}
-{{- $_ := set .object.spec "replicas" ($own.replicas | int) }}
-{{- $_ := set $container "resources" $own.resources }}
 {{- if $values.image.digest }}
 {{- $_ := set $container "image" (printf "%s@%s" $values.image.repository $values.image.digest) }}
 {{- else }}
 {{- $_ := set $container "image" (printf "%s:%s" $values.image.repository (default .root.Chart.AppVersion $values.image.tag)) }}
 {{- end }}
 {{- with $values.image.pullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end }}
+{{- if $own }}
+{{- $_ := set .object.spec "replicas" ($own.replicas | int) }}
+{{- $_ := set $container "resources" $own.resources }}
 {{- with $own.nodeSelector }}{{ $_ := set $pod "nodeSelector" . }}{{ end }}
 {{- with $own.tolerations }}{{ $_ := set $pod "tolerations" . }}{{ end }}
 {{- if not $own.keepOffSpotNodes }}{{ $_ := unset $pod "affinity" }}{{ end }}
@@ -69,6 +70,7 @@
 {{- if $values.policyFiles }}{{ $arguments = append $arguments "--no-policy-status" }}{{ end }}
 {{- end }}
 {{- $_ := set $container "args" (concat $arguments $own.extraArgs) }}
+{{- end }}
 {{- end }}
 
 {{- /*

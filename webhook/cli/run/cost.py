@@ -86,7 +86,7 @@ def command(
     if all_namespaces and (name or namespace):
         raise click.UsageError("--all-namespaces excludes a name and --namespace")
     within = "" if all_namespaces else namespace or kubeconfig.namespace()
-    costs, notes = kubeconfig.ask(lambda client: _costs(client, within, name))
+    costs, notes = kubeconfig.ask(lambda client: fetch_costs(client, within, name))
     print_result(
         output,
         json=lambda: {"runs": [each.document() for each in costs], "notes": notes},
@@ -116,15 +116,28 @@ def _lines(costs: Sequence[RunCost]) -> Iterator[str]:
     for name, each in zip(shown, costs, strict=True):
         if not each.usage:
             yield f"{name}: no time yet"
-        elif each.cost is not None and each.useful:
-            share = round(100 * each.cost / each.useful)
-            yield (
-                f"{name}: estimate: as much as {format_span(each.cost)} of a replica on demand, "
-                f"for {format_span(each.useful)} of useful time: {share} %"
-            )
+        elif estimate := estimate_of(each):
+            yield f"{name}: {estimate}"
 
 
-async def _costs(client: Client, namespace: str, name: str) -> tuple[list[RunCost], list[str]]:
+def estimate_of(cost: RunCost) -> str:
+    """Return what it cost, as far as prices are known; empty if they are not."""
+    if cost.cost is None or not cost.useful:
+        return ""
+    share = round(100 * cost.cost / cost.useful)
+    return (
+        f"estimate: as much as {format_span(cost.cost)} of a replica on demand, "
+        f"for {format_span(cost.useful)} of useful time: {share} %"
+    )
+
+
+async def fetch_costs(
+    client: Client, namespace: str, name: str
+) -> tuple[list[RunCost], list[str]]:
+    """Return what a Run used, or each Run of a namespace or of all, and what is not known.
+
+    Raises ClusterError, and NoSuchObject if there is none of that name.
+    """
     from webhook.controller.observed_state import ObservedState
 
     notes: list[str] = []

@@ -92,7 +92,7 @@ class Reader:
         configuration = await self._object(ReadKind.POD_RULES, INTERCEPTION.path)
         judging = await self._object(ReadKind.JUDGING, JUDGING.path)
         found = await self._list(ReadKind.DEPLOYMENTS, f"/apis/apps/v1/{_IN_NAMESPACE}/deployments")
-        programs = (names.CONTROLLER, names.WEBHOOK)
+        programs = (names.CONTROLLER, names.WEBHOOK, names.UI)
         deployments = {_name(each): each for each in found if _name(each) in programs}
         for what in (ReadKind.METRICS, ReadKind.POLICIES):
             if ReadKind.DEPLOYMENTS in self._unread:
@@ -263,6 +263,7 @@ def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:
         FROM_FILES: not takes_policies_from_cluster(deployments, None),
         "nodes": has(names.WEBHOOK, NODES),
         "policy-reports": has(names.CONTROLLER, "--policy-reports"),
+        "ui": names.UI in deployments,
     }
     keeps = not deployments or has(names.CONTROLLER, "--certificates")
     overlay = DEFAULT if keeps else "cert-manager"
