@@ -96,6 +96,24 @@ def test_a_policy_test_is_copied(tab: Page) -> None:
     assert "kind: PolicyTest" in text
 
 
+def test_the_change_is_compared_and_found(tab: Page) -> None:
+    """The texts of the editor against those at the start; filters, and the back button."""
+    changed = text_of(tab, "policies").replace("mode: Constrain", "mode: Prevent")
+    write(tab, "policies", changed)
+    tab.get_by_role("button", name="Compare").click()
+    expect(tab.locator("main")).to_contain_text("placed differently")
+    assert tab.locator(".group").count() > 0
+    assert Axe().run(tab).response["violations"] == []
+    tab.get_by_label("Words in names").fill("nothing-of-this")
+    tab.get_by_role("button", name="Find").click()
+    expect(tab.locator("main")).to_contain_text("No changes with this filter")
+    tab.go_back()
+    expect(tab.locator(".group").first).to_be_visible()
+    tab.go_back()
+    expect(tab.locator("#answer .group").first).to_be_visible()
+    assert "mode: Prevent" in text_of(tab, "policies")
+
+
 def test_two_tabs_and_the_back_button(tab: Page, context: BrowserContext) -> None:
     """Each tab has its own texts; a tab that was left comes back with them."""
     other = context.new_page()

@@ -10,9 +10,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from tests.cluster.live_runs import create_run
+from tests.cluster.live_runs import create_run, run_manifest
 from tests.cluster.spaces import Space
+from tests.control_planes import StartControlPlane
 from tests.ui import served_pages
+from webhook import names
+from webhook.sandbox.api import definitions
+from webhook.sandbox.control_plane import Settings
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -79,19 +83,55 @@ def test_axe_finds_nothing(
     run_space: Space,
     scheme: Literal["light", "dark"],
 ) -> None:
-    """In the list, and on the page of a Run that failed."""
+    """In the list, on the pages of a Run that failed, and on those of the cluster."""
     live = create_run(run_space, "mnist", framework="pytorch", backoffLimit=0)
     live.until_phase("Running")
     live.ends("master-0", 1, message="no")
     live.until_phase("Failed")
     context = browser.new_context(color_scheme=scheme)
+    one = f"/runs/{run_space.name}/mnist"
     try:
         tab = context.new_page()
         tab.goto(served.address)
-        tab.get_by_role("link", name="mnist").wait_for()
-        assert Axe().run(tab).response["violations"] == []
-        tab.get_by_role("link", name="mnist").click()
-        tab.wait_for_selector("svg path")
-        assert Axe().run(tab).response["violations"] == []
+        origin = f"http://127.0.0.1:{served.port}"
+        for path, shown in {
+            "/runs": "a[href$=mnist]",
+            one: "svg path",
+            f"{one}/cost": "#live .note, #live td",
+            f"{one}/master/0": "summary",
+            "/cluster": "tbody td",
+            "/findings": "p .error",
+            "/change": "#old",
+        }.items():
+            tab.goto(origin + path)
+            tab.locator(shown).first.wait_for()
+            assert Axe().run(tab).response["violations"] == [], path
     finally:
         context.close()
+
+
+def test_a_cluster_that_goes_away_is_said_and_one_that_is_back_is_shown(
+    browser: Browser, start_module_plane: StartControlPlane
+) -> None:
+    """What was known stays on the page, with the reason why it may be old."""
+    plane = start_module_plane(Settings(definitions=definitions()))
+    run = {**run_manifest("before"), "metadata": {"name": "before", "namespace": "default"}}
+    runs = f"/apis/{names.API_VERSION}/namespaces/default/runs"
+    plane.api.create(runs, run)
+    with served_pages.page("cluster", "--kubeconfig", str(plane.kubeconfig)) as served:
+        context = browser.new_context()
+        try:
+            tab = context.new_page()
+            tab.goto(served.address)
+            expect(tab.get_by_role("link", name="before")).to_be_visible()
+            plane.stop_component("kube-apiserver")
+            expect(tab.locator(".trouble")).to_contain_text("may be old", timeout=60_000)
+            expect(tab.get_by_role("link", name="before")).to_be_visible()
+            plane.start_component("kube-apiserver")
+            plane.wait_for_api_server()
+            run["metadata"] = {"name": "after", "namespace": "default"}
+            plane.api.create(runs, run)
+            expect(tab.get_by_role("link", name="after")).to_be_visible(timeout=60_000)
+            expect(tab.locator(".trouble")).to_have_count(0, timeout=30_000)
+        finally:
+            context.close()
