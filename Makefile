@@ -107,7 +107,8 @@ fuzz: $(STAMP)
 # The texts of messages, after they were reworded: read the diff. TIER=cluster for that tier's.
 golden: TIER ?= unit
 golden: $(STAMP)
-	$(BIN)/python -m pytest -n 0 -p no:randomly --tier $(TIER) --update-golden -q
+	$(BIN)/python -m pytest -n 0 -p no:randomly --tier $(TIER) --update-golden -q; \
+		status=$$?; $(BIN)/python -m tests.reference_pages && exit $$status
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
-"""`python -m tests.reference_pages`: write docs/reference/commands.md, metrics.md and scenarios.md.
+"""`python -m tests.reference_pages`: write the generated pages of docs/reference.
 
-They are made from the programs themselves, from click's parameters and from what the webhook and
-the controller expose, and from the scenarios. tests/test_docs.py compares them.
+They are made from the programs themselves: from click's parameters, from what the webhook and the
+controller expose, from the scenarios, and from the messages. tests/test_docs.py compares them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 import click
 from prometheus_client import CollectorRegistry
 
+from tests.messages import golden_messages, other_messages
 from tests.scenarios import SCENARIOS
 from tests.test_metric_names import controllers, webhooks
 from webhook.cli import fairlead
@@ -115,7 +116,43 @@ def scenarios() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES: Final = {"commands": commands, "metrics": metrics, "scenarios": scenarios}
+def messages() -> str:
+    """Return the page of all messages, for the search."""
+    lines = [
+        "# Messages",
+        "",
+        (
+            "Search for the words of a message, without your names and numbers: those here are "
+            "examples. A message has its cure where there is one. [When something is "
+            "wrong](../guides/when-something-is-wrong.md) begins with the symptom, and [Read "
+            "warnings and Events](../guides/warnings.md) explains what authors of workloads see."
+        ),
+        "",
+        (
+            "A test compares the wording of each message with its example here. It does not for "
+            "[other messages](#other-messages): they are read from the code, and `…` or `%s` "
+            "stands for what varies. Not here: other messages of a few words, words that the code "
+            "takes from a table, and the messages of Kubernetes, of kubectl and of the parser of "
+            "the command line."
+        ),
+    ]
+    for group, texts in {**golden_messages(), "Other messages": other_messages()}.items():
+        lines += ["", f"## {group}", ""]
+        lines += ["- " + " ".join(map(_code, text.splitlines())) for text in texts]
+    return "\n".join(lines) + "\n"
+
+
+def _code(text: str) -> str:
+    text = " ".join(text.split())
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+PAGES: Final = {
+    "commands": commands,
+    "messages": messages,
+    "metrics": metrics,
+    "scenarios": scenarios,
+}
 
 
 def main() -> None:

@@ -13,6 +13,8 @@ import click
 import pytest
 
 from tests import reference_pages
+from tests.messages import GOLDEN, GROUPS
+from tests.wording import FOLDER
 from webhook.cli import COMMANDS, fairlead
 from webhook.installation.doctor.diagnose import CHECKS
 
@@ -24,6 +26,7 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("policies/*.md")])
 FILES_ALONE = (ROOT / "docs" / "guides", ROOT / "policies")
 INDEX = ROOT / "docs" / "README.md"
+MESSAGES = ROOT / "docs" / "reference" / "messages.md"
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 
 
@@ -71,7 +74,7 @@ def test_every_link_to_a_heading_leads_to_one() -> None:
 
 def test_the_index_has_every_page_once() -> None:
     """Decisions as a folder; other pages by their links, which the test above follows."""
-    links = re.findall(r"\]\(([^)#]+)\)", INDEX.read_text().partition("## Tutorial")[2])
+    links = re.findall(r"\]\(([^)#]+)\)", INDEX.read_text().partition("\n## ")[2])
     linked = [(INDEX.parent / link).resolve() for link in links]
     pages = [
         page for page in PAGES if INDEX.parent in page.parents and page.parent.name != "decisions"
@@ -80,9 +83,12 @@ def test_the_index_has_every_page_once() -> None:
     assert [name(page) for page in pages if page != INDEX and page not in linked] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page != MESSAGES], ids=name)
 def test_every_command_that_is_named_is_there(page: Path) -> None:
-    """`fairlead X`: all words of that form in code, and whatever begins a line or code."""
+    """`fairlead X`: all words of that form in code, and whatever begins a line or code.
+
+    In messages `fairlead` is also a name of objects.
+    """
     text = page.read_text()
     named = re.findall(r"\bfairlead ([a-z]+)(?=[ `\n\"])", code_in(text))
     named += re.findall(r"(?:^\$ |`)fairlead ([a-z]+)", text, re.MULTILINE)
@@ -120,10 +126,19 @@ def test_every_option_of_a_shown_command_exists() -> None:
 
 @pytest.mark.parametrize("page", reference_pages.PAGES)
 def test_the_reference_lists_what_the_programs_have(page: str) -> None:
-    """Every option of every command, and every metric: nothing is added without its line."""
+    """Every option, metric, scenario and message: nothing is added without its line."""
     made = reference_pages.PAGES[page]()
     written = (ROOT / "docs" / "reference" / f"{page}.md").read_text()
     assert written == made, "run: .venv/bin/python -m tests.reference_pages"
+
+
+def test_every_golden_wording_is_on_the_page_of_messages() -> None:
+    """But for those of tools and of reports."""
+    grouped = {path for each in GROUPS.values() for glob in each for path in GOLDEN.glob(glob)}
+    missing = {
+        str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.yaml") if path not in grouped
+    }
+    assert missing == {"chaos/pieces.yaml", "cli/diff/report.yaml", "tools/audit.yaml"}
 
 
 def test_every_check_of_the_doctor_that_is_named_is_there() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import itertools
 import json
 import re
 import subprocess
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import golden_messages, other_messages
 from tools.site import ROOT, build, pages
 
 
@@ -24,8 +27,13 @@ def test_the_site_is_made_with_every_page_and_a_search(tmp_path: Path) -> None:
     page_text = (tmp_path / "site" / "docs" / "tutorial" / "index.html").read_text()
     loaded = re.findall(r"<(?:script|link)[^>]+(?:src|href)=\"?(https?:[^\"\s>]+)", page_text)
     assert loaded == []
-    found = json.loads((tmp_path / "site" / "search.json").read_text())
-    assert any("afterPending" in json.dumps(item) for item in found["items"])
+    items = json.loads((tmp_path / "site" / "search.json").read_text())["items"]
+    found = [html.unescape(re.sub(r"<[^>]+>", "", item["text"])) for item in items]
+    assert any("afterPending" in text for text in found)
+    # Every message is found by its text.
+    for message in [*itertools.chain(*golden_messages().values()), *other_messages()]:
+        text = " ".join(message.split())
+        assert any(text in each for each in found), message
 
 
 def test_a_link_to_nothing_ends_it(tmp_path: Path) -> None:

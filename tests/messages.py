@@ -1,0 +1,191 @@
+"""Every message with a golden text, by what prints it; of the others, their words in the code."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from tests.fast_yaml import load_all_yaml
+
+GOLDEN: Final = Path(__file__).parent / "golden"
+PACKAGE: Final = Path(__file__).parents[1] / "webhook"
+# What prints them -> where their golden texts are.
+GROUPS: Final = {
+    "Pods and workloads: rejections and warnings": (
+        "*.yaml",
+        "merging/*.yaml",
+        "wording/admission/*.yaml",
+        "wording/placement/*.yaml",
+        "wording/identity.yaml",
+    ),
+    "Pod templates: wrong fields": ("pod_schema/*.yaml", "workloads/*.yaml"),
+    "Policies, classes, exceptions and sources": (
+        "documents/errors.yaml",
+        "documents/sets*.yaml",
+        "documents/warnings.yaml",
+        "wording/exported/*.yaml",
+        "wording/guards.yaml",
+        "wording/judgement/**/*.yaml",
+        "wording/policy/*.yaml",
+    ),
+    "Policy tests": ("documents/policy-tests.yaml",),
+    "Runs": (
+        "documents/runs.yaml",
+        "runs/*.yaml",
+        "wording/controller/*.yaml",
+        "wording/frameworks/*.yaml",
+        "wording/run/*.yaml",
+    ),
+    "Objects of other engines": ("engines/*.yaml",),
+    "Polyaxonfiles": ("polyaxon/**/*.yaml", "wording/convert/**/*.yaml"),
+    "Installation: fairlead doctor and install": ("wording/installation/**/*.yaml",),
+    "Certificates": (
+        "wording/certs/*.yaml",
+        "wording/cli/certs/*.yaml",
+        "wording/controller/certificates/*.yaml",
+    ),
+    "Connections": ("wording/kube/*.yaml", "wording/server/*.yaml"),
+    "Commands": (
+        "wording/cli/*.yaml",
+        "wording/cli/diff/sets.yaml",
+        "wording/cli/live/*.yaml",
+        "wording/cli/run/*.yaml",
+    ),
+}
+# Where golden cases, but for those of wordings, have messages.
+_KEYS: Final = frozenset(
+    {"fault", "faults", "findings", "note", "problems", "rejected", "rejections", "unread"}
+    | {"warnings"}
+)
+_PLACE: Final = re.compile(r"^(?:[\w./-]+:)?\d+(?::\d+)?: ")
+_SHOWN: Final = re.compile(
+    r"^ *(?:2> )?((?:[Ee]rror|warning|note|wrong): .+|[\w./-]+:\d+:\d+: .+)$", re.MULTILINE
+)
+# CEL, HTML, and other f-strings that are no message.
+_NO_TEXT: Final = re.compile(r"orValue|==|self\.|\.map\(|=\"|<!--|/apis/|\n|--\w+=…")
+_REPORTERS: Final = frozenset(
+    {"Fault", "Finding", "Problem", "echo", "critical", "error", "exception", "warning"}
+)
+
+
+def golden_messages() -> dict[str, list[str]]:
+    """Return the messages of each group, in order; of several that differ in values, the first."""
+    found: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for group, texts in _golden_texts().items():
+        found[group] = []
+        for text in texts:
+            if (shape := _shape(text)) not in seen:
+                seen.add(shape)
+                found[group].append(text)
+        found[group].sort(key=str.casefold)
+    return found
+
+
+def other_messages() -> list[str]:
+    """Return the words of the messages in the code without a golden text, `…` for what varies."""
+    golden = [" ".join(text.split()) for texts in _golden_texts().values() for text in texts]
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent.name == "demo":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            for parts, least in _texts_of(node):
+                text = "…".join(parts)
+                if len(re.findall("[A-Za-z]{2,}", text)) < least or _NO_TEXT.search(text):
+                    continue
+                if not any(_holds(each, parts) for each in golden):
+                    found.add(" ".join(text.split()))
+    return sorted(found, key=str.casefold)
+
+
+@functools.cache
+def _golden_texts() -> dict[str, list[str]]:
+    return {
+        group: [
+            text
+            for pattern in patterns
+            for path in sorted(GOLDEN.glob(pattern))
+            for text in _messages_of(path)
+        ]
+        for group, patterns in GROUPS.items()
+    }
+
+
+def _messages_of(path: Path) -> Iterator[str]:
+    text = path.read_text()
+    if path.parent.name == "documents":
+        yield from (_PLACE.sub("", each) for each in re.findall(r"^#! (.*)$", text, re.MULTILINE))
+        return
+    wording = "wording" in path.parts
+    for each in _strings(list(load_all_yaml(text)), taken=wording):
+        if re.match(r"\$ |\{|Fairlead VERSION|authority: ", each):
+            shown = _SHOWN.findall(re.sub(r"\n {9}(?=\S)", " ", each))
+        else:
+            shown = re.split(r"\n(?=(?:error|warning|note): )", each)
+        for message in shown:
+            if " " in message and "xxxxxx" not in message:
+                yield _PLACE.sub("", message.strip())
+
+
+def _strings(value: Any, *, taken: bool) -> Iterator[str]:
+    """The strings below a value; those under the keys of messages, unless all are taken."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _strings(each, taken=taken or key in _KEYS)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each, taken=taken)
+    elif isinstance(value, str) and taken:
+        yield value
+
+
+def _shape(text: str) -> str:
+    """What two messages have in common that differ in values alone."""
+    text = re.sub(r"^[\w.\[\]/-]+: ", "", text.removeprefix("fairlead: "))
+    return re.sub(r"'[^']*'|\S*[.\[/\d]\S*", "…", text)
+
+
+def _texts_of(node: ast.AST) -> Iterator[tuple[list[str], int]]:
+    """The parts of a text, and how many words make it a message.
+
+    What is raised or handed to a reporter is one sooner than an f-string anywhere.
+    """
+    reported: Iterable[ast.expr] = ()
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        if getattr(node.exc.func, "id", "") not in ("RuntimeError", "AssertionError"):
+            reported = node.exc.args
+    elif isinstance(node, ast.Call):
+        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        if name in _REPORTERS and (name != "echo" or any(k.arg == "err" for k in node.keywords)):
+            reported = node.args
+    yield from ((_literals(each), 3) for each in reported)
+    if isinstance(node, ast.JoinedStr):
+        yield _literals(node), 6
+
+
+def _literals(node: ast.expr) -> list[str]:
+    """The constant parts of a text, between those that vary."""
+    if isinstance(node, ast.Constant):
+        return [node.value] if isinstance(node.value, str) else []
+    parts = [""]
+    for each in node.values if isinstance(node, ast.JoinedStr) else ():
+        if isinstance(each, ast.Constant):
+            parts[-1] += str(each.value)
+        else:
+            parts.append("")
+    return parts
+
+
+def _holds(text: str, parts: Iterable[str]) -> bool:
+    """Whether a text has these parts, in order."""
+    at = 0
+    for part in parts:
+        at = text.find(" ".join(part.split()), at)
+        if at < 0:
+            return False
+    return True
