@@ -35,7 +35,7 @@ help:
 	@echo 'make lint     ruff, mypy, import-linter'
 	@echo 'make format   let ruff rewrite the code'
 	@echo 'make bench    measure, and rewrite the tables of docs/benchmarks.md'
-	@echo 'make docs     make the site of all pages, in dist/site'
+	@echo 'make docs     make the site of all pages, in dist/site; VERSION=… in a folder of its own'
 	@echo 'make manifests  generate the parts of manifests/ that are made from the code'
 	@echo 'make assets   build the editor of the pages again; needs Node 20'
 	@echo 'make chaos    play what goes wrong, and rewrite the tables of docs/reliability.md'
@@ -85,9 +85,10 @@ test-browser: $(STAMP)
 assets:
 	cd assets && npm ci --silent && npm run --silent build
 
-# One static site of all pages, in dist/site; a link to nothing ends it.
+# One static site of all pages, in dist/site; a link to nothing ends it. With VERSION=0.1.0 in
+# dist/site/0.1.0, beside other versions; with FAIRLEAD_REPOSITORY=URL each page can be edited.
 docs: $(STAMP)
-	$(BIN)/python -m tools.site
+	$(BIN)/python -m tools.site $(VERSION)
 
 # Hours on first use, when each version is built. VERSIONS=1.33.4 for some of them.
 test-versions: VERSIONS ?=

@@ -1,12 +1,14 @@
-"""`python -m tools.site`: make one static site of README, docs and policies, in dist/site.
+"""`python -m tools.site [VERSION]`: make one static site of README, docs and policies.
 
 The order of the pages is that of docs/README.md. A link to a page or heading that is not there ends
 it with exit code 1. With FAIRLEAD_REPOSITORY, the address of a repository on GitHub or the like,
-each page has a link to edit it.
+each page has a link to edit it. The site is in dist/site; with a VERSION in dist/site/VERSION, and
+each page lets its reader choose among the versions there.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -17,6 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+
+from webhook import __version__
 
 ROOT: Final = Path(__file__).parents[1]
 INDEX: Final = Path("docs/README.md")
@@ -63,7 +67,7 @@ def _from_root(link: str) -> str:
     return os.path.normpath(INDEX.parent / link)
 
 
-def config(root: Path = ROOT) -> dict[str, Any]:
+def config(root: Path = ROOT, *, versioned: bool = False) -> dict[str, Any]:
     """Return what the generator reads."""
     repository = os.environ.get("FAIRLEAD_REPOSITORY", "")
     edit = {"repo_url": repository, "edit_uri": "edit/main/"} if repository else {}
@@ -71,7 +75,10 @@ def config(root: Path = ROOT) -> dict[str, Any]:
         "site_name": "Fairlead",
         "docs_dir": "pages",
         "site_dir": "site",
+        "copyright": f"Fairlead {__version__}",
         **edit,
+        # The list is versions.json in the folder above; without one there is nothing to choose.
+        "extra": {"version": {"provider": "mike"}} if versioned else {},
         "theme": {
             "name": "material",
             # No page asks another site for fonts.
@@ -99,29 +106,42 @@ def config(root: Path = ROOT) -> dict[str, Any]:
     }
 
 
-def build(output: Path = OUTPUT, root: Path = ROOT) -> None:
+def build(output: Path = OUTPUT, root: Path = ROOT, version: str = "") -> None:
     """Make the site. Raises CalledProcessError if a link leads nowhere."""
+    target = output / version
     with tempfile.TemporaryDirectory() as folder:
         stage = Path(folder)
         for page in pages(root):
             copy = stage / "pages" / page
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(root / page, copy)
-        text = yaml.safe_dump(config(root), sort_keys=False)
+        text = yaml.safe_dump(config(root, versioned=bool(version)), sort_keys=False)
         # The generator takes this for the function that it names.
         name = _FENCES[0]["format"]
         text = text.replace(f"format: {name}", f"format: !!python/name:{name}")
         (stage / "mkdocs.yml").write_text(text)
         program = Path(sys.executable).with_name("zensical")
         subprocess.run([program, "build", "--strict"], cwd=stage, check=True)  # noqa: S603
-        shutil.rmtree(output, ignore_errors=True)
-        output.parent.mkdir(exist_ok=True)
-        shutil.copytree(stage / "site", output)
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(stage / "site", target)
+    if version:
+        _list_versions(output)
+
+
+def _list_versions(output: Path) -> None:
+    """Write the list of the versions that are there, the newest first, and a page that opens it."""
+    found = [path.parent.name for path in output.glob("*/search.json")]
+    found.sort(key=lambda name: [int(each) for each in re.findall(r"\d+", name)], reverse=True)
+    listed = [{"version": each, "title": each, "aliases": []} for each in found]
+    (output / "versions.json").write_text(json.dumps(listed))
+    first = f'<meta http-equiv="refresh" content="0; url={found[0]}/">\n'
+    (output / "index.html").write_text(first)
 
 
 if __name__ == "__main__":
+    chosen = "".join(sys.argv[1:])
     try:
-        build()
+        build(version=chosen)
     except subprocess.CalledProcessError as error:
         sys.exit(error.returncode)
-    print(OUTPUT.relative_to(ROOT))
+    print((OUTPUT / chosen).relative_to(ROOT))

@@ -13,6 +13,7 @@ import pytest
 
 from tests.messages import golden_messages, other_messages
 from tools.site import ROOT, build, pages
+from webhook import __version__
 
 
 def test_the_site_is_made_with_every_page_and_a_search(tmp_path: Path) -> None:
@@ -34,6 +35,22 @@ def test_the_site_is_made_with_every_page_and_a_search(tmp_path: Path) -> None:
     for message in [*itertools.chain(*golden_messages().values()), *other_messages()]:
         text = " ".join(message.split())
         assert any(text in each for each in found), message
+
+
+def test_versions_are_beside_each_other_and_each_page_can_be_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest is opened first; the page to edit is that in the repository that is named."""
+    monkeypatch.setenv("FAIRLEAD_REPOSITORY", "https://git.example.com/fairlead")
+    for version in ("0.10.0", "0.9.0"):
+        build(tmp_path, version=version)
+    listed = json.loads((tmp_path / "versions.json").read_text())
+    assert [each["version"] for each in listed] == ["0.10.0", "0.9.0"]
+    assert "url=0.10.0/" in (tmp_path / "index.html").read_text()
+    page = (tmp_path / "0.9.0" / "docs" / "tutorial" / "index.html").read_text()
+    assert '"version":{"provider":"mike"}' in page
+    assert "https://git.example.com/fairlead/edit/main/docs/tutorial.md" in page
+    assert f"Fairlead {__version__}" in page
 
 
 def test_a_link_to_nothing_ends_it(tmp_path: Path) -> None:
