@@ -17,7 +17,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile 
 # Without cached bytecode every program that a test starts compiles its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-unit test-all test-beyond test-operators test-browser test-versions test-laws golden fuzz lint format lock audit sbom wheel image bench chaos manifests assets docs clean
+.PHONY: help demo test test-unit test-all test-beyond test-operators test-browser screenshots test-versions test-laws golden fuzz lint format lock audit sbom wheel image bench chaos manifests assets docs clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
@@ -27,6 +27,7 @@ help:
 	@echo 'make test-beyond  what make test-all has beyond make test'
 	@echo 'make test-operators  the tests beside operators of other projects, which are built on first use'
 	@echo 'make test-browser  the pages in Chromium, which the distribution has'
+	@echo 'make screenshots  take the pictures of these pages again, for the documentation'
 	@echo 'make test-versions  the cluster tests against each version of docs/reference/versions.md'
 	@echo 'make test-laws  the laws and the machine of runs: FAIRLEAD_EXAMPLES=… for more cases'
 	@echo '              WORKERS=0 runs tests in one process, SEED=… with the order and the random cases of an earlier run'
@@ -80,6 +81,10 @@ test-operators: $(STAMP)
 test-browser: WORKERS = 0
 test-browser: $(STAMP)
 	$(PYTEST) --tier browser
+
+# The pictures of the pages in docs/images, by the same tests.
+screenshots: $(STAMP)
+	FAIRLEAD_SCREENSHOTS=1 $(BIN)/python -m pytest -n 0 -q --tier browser -k axe
 
 # The editor of the pages, from the packages of assets/package-lock.json. Needs Node 20.
 assets:

@@ -26,6 +26,7 @@ ROOT: Final = Path(__file__).parents[1]
 INDEX: Final = Path("docs/README.md")
 OUTPUT: Final = ROOT / "dist" / "site"
 _PAGES: Final = ("*.md", "docs/**/*.md", "policies/*.md")
+_IMAGES: Final = ("docs/images/*.png",)
 _ITEM: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+)\)")
 _FENCES: Final = [
     {
@@ -38,8 +39,11 @@ _FENCES: Final = [
 
 def pages(root: Path = ROOT) -> list[Path]:
     """Return the pages of the site, relative to the root."""
-    found = {path.relative_to(root) for pattern in _PAGES for path in root.glob(pattern)}
-    return sorted(found)
+    return _find(root, _PAGES)
+
+
+def _find(root: Path, patterns: tuple[str, ...]) -> list[Path]:
+    return sorted({path.relative_to(root) for each in patterns for path in root.glob(each)})
 
 
 def nav(root: Path = ROOT) -> list[Any]:
@@ -111,7 +115,7 @@ def build(output: Path = OUTPUT, root: Path = ROOT, version: str = "") -> None:
     target = output / version
     with tempfile.TemporaryDirectory() as folder:
         stage = Path(folder)
-        for page in pages(root):
+        for page in [*pages(root), *_find(root, _IMAGES)]:
             copy = stage / "pages" / page
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(root / page, copy)

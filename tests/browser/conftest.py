@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
 from tests.ui import served_pages
 
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+BOTTOMS = "[...document.querySelectorAll('main *')].map((e) => e.getBoundingClientRect().bottom)"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-Open = Callable[..., Page]
+Picture = Callable[[Page, str], None]
 
 
 def find_browser() -> str:
@@ -32,6 +38,22 @@ def browser() -> Iterator[Browser]:
         running = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield running
         running.close()
+
+
+@pytest.fixture
+def picture() -> Picture:
+    """Writes what a tab shows to docs/images, as `make screenshots` asks; else does nothing."""
+
+    def write(tab: Page, name: str) -> None:
+        if "FAIRLEAD_SCREENSHOTS" in os.environ:
+            tab.set_viewport_size({"width": 1280, "height": 800})
+            end = max(tab.evaluate(BOTTOMS))
+            tab.set_viewport_size({"width": 1280, "height": int(min(800, end + 24))})
+            shown = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
+            # A third of the bytes, and no difference that a reader sees.
+            shown.quantize(64, dither=Image.Dither.NONE).save(IMAGES / f"{name}.png", optimize=True)
+
+    return write
 
 
 @pytest.fixture(scope="module")

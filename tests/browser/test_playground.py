@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.browser.conftest import Picture
 from tests.ui import served_pages
 
 POD = """\
@@ -139,7 +140,10 @@ def test_hostile_names_are_text(tab: Page) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(
-    browser: Browser, served: served_pages.Page, scheme: Literal["light", "dark"]
+    browser: Browser,
+    served: served_pages.Page,
+    picture: Picture,
+    scheme: Literal["light", "dark"],
 ) -> None:
     """In the view with pods, and in that with errors."""
     context = browser.new_context(color_scheme=scheme, viewport={"width": 1500, "height": 950})
@@ -148,6 +152,7 @@ def test_axe_finds_nothing(
         tab.goto(served.address)
         tab.wait_for_selector(".group")
         assert Axe().run(tab).response["violations"] == []
+        picture(tab, f"playground-{scheme}")
         write(tab, "policies", "kind: 1\n")
         tab.wait_for_selector(".marks")
         assert Axe().run(tab).response["violations"] == []

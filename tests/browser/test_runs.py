@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.conftest import Picture
 from tests.cluster.live_runs import create_run, run_manifest
 from tests.cluster.spaces import Space
 from tests.control_planes import StartControlPlane
 from tests.ui import served_pages
 from webhook import names
 from webhook.sandbox.api import definitions
-from webhook.sandbox.control_plane import Settings
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.kubectl import Kubectl
 
-pytest_plugins = ["tests.cluster.run_fixtures"]
+pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.run_fixtures"]
+
+SHIPPED = Path(__file__).parents[2] / "policies"
+POLICIES = (
+    *("-f", f"{SHIPPED}/capacity/gke-spot.yaml"),
+    *("-f", f"{SHIPPED}/stateful-on-demand/stateful-on-demand.yaml"),
+)
 
 
 @pytest.fixture
@@ -81,13 +90,26 @@ def test_axe_finds_nothing(
     browser: Browser,
     served: served_pages.Page,
     run_space: Space,
+    policy_api: ControlPlane,
+    cluster_kubectl: Kubectl,
+    picture: Picture,
     scheme: Literal["light", "dark"],
 ) -> None:
-    """In the list, on the pages of a Run that failed, and on those of the cluster."""
-    live = create_run(run_space, "mnist", framework="pytorch", backoffLimit=0)
+    """In the list, on the pages of a Run whose replica failed, and on those of the cluster."""
+    assert policy_api is run_space.plane
+    cluster_kubectl("apply", *POLICIES)
+    replicas = {"master": {}, "worker": {"count": 3}}
+    live = create_run(run_space, "mnist", framework="pytorch", replicas=replicas)
+    failed = create_run(run_space, "resnet", framework="pytorch", backoffLimit=0)
+    stuck = create_run(run_space, "stuck", environment={"nodeSelector": {"no": "such-node"}})
+    failed.until_phase("Running")
+    failed.ends("master-0", 1, message="no")
+    failed.until_phase("Failed")
     live.until_phase("Running")
-    live.ends("master-0", 1, message="no")
-    live.until_phase("Failed")
+    live.ends("worker-2", 1, message="loss is NaN")
+    stuck.until_phase("Pending")
+    # No webhook runs here; the page of the cluster has the pods that one has stamped.
+    run_space.kubectl("annotate", "pods", "--all", f"{names.PLACEMENT}={{}}")
     context = browser.new_context(color_scheme=scheme)
     one = f"/runs/{run_space.name}/mnist"
     try:
@@ -95,19 +117,22 @@ def test_axe_finds_nothing(
         tab.goto(served.address)
         origin = f"http://127.0.0.1:{served.port}"
         for path, shown in {
-            "/runs": "a[href$=mnist]",
+            "/runs": "a[href$=stuck]",
             one: "svg path",
             f"{one}/cost": "#live .note, #live td",
             f"{one}/master/0": "summary",
-            "/cluster": "tbody td",
+            "/cluster": "text=nodes are available",
             "/findings": "p .error",
             "/change": "#old",
         }.items():
             tab.goto(origin + path)
             tab.locator(shown).first.wait_for()
             assert Axe().run(tab).response["violations"] == [], path
+            if title := {"/runs": "runs", one: "run", "/cluster": "cluster"}.get(path):
+                picture(tab, f"{title}-{scheme}")
     finally:
         context.close()
+        cluster_kubectl("delete", *POLICIES)
 
 
 def test_a_cluster_that_goes_away_is_said_and_one_that_is_back_is_shown(

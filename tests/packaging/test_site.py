@@ -6,6 +6,7 @@ import html
 import itertools
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def test_a_link_to_nothing_ends_it(tmp_path: Path) -> None:
             copy = root / page
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text((ROOT / page).read_text())
+        shutil.copytree(ROOT / "docs" / "images", root / "docs" / "images")
         readme = root / "README.md"
         readme.write_text(f"{readme.read_text()}\n[x]({link})\n")
         with pytest.raises(subprocess.CalledProcessError):
