@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shlex
@@ -14,6 +15,7 @@ import pytest
 
 from tests import reference_pages
 from tests.messages import GOLDEN, GROUPS
+from tests.ui import served_pages
 from tests.wording import FOLDER
 from webhook.cli import COMMANDS, fairlead
 from webhook.installation.doctor.diagnose import CHECKS
@@ -243,7 +245,7 @@ def test_the_first_minutes_are_as_they_are_shown(tmp_path: Path) -> None:
             file.write_text(text)
             continue
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
-            if command.startswith("fairlead ") and "sandbox" not in command:
+            if command.startswith("fairlead ") and not re.search("sandbox| ui ", command):
                 done = subprocess.run(
                     command.split(), cwd=tmp_path, env=environ, capture_output=True, text=True
                 )
@@ -251,3 +253,33 @@ def test_the_first_minutes_are_as_they_are_shown(tmp_path: Path) -> None:
                 assert done.stdout == shown, command
                 run += 1
     assert run >= 5
+
+
+@pytest.mark.parametrize(
+    ("page", "options"),
+    [
+        (page, options)
+        for page in PAGES
+        for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
+        for options in re.findall(r"^\$ fairlead ui (--policies .*)$", block, re.MULTILINE)
+    ],
+    ids=lambda each: name(each) if isinstance(each, Path) else each,
+)
+def test_the_playground_opens_with_the_example_of_the_page(
+    page: Path, options: str, tmp_path: Path
+) -> None:
+    """Its files are those of the page and of the README, and the policies that ship."""
+    text = README.read_text() + page.read_text()
+    for file, content in re.findall(r"```ya?ml\n# (\S+\.yaml)\n(.*?)```", text, re.DOTALL):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(content)
+    if not (tmp_path / "policies").exists():
+        (tmp_path / "policies").symlink_to(ROOT / "policies")
+    with served_pages.page(*options.split(), cwd=tmp_path) as found:
+        found.enter()
+        shown = found.ask("GET", "/playground").text
+        texts = re.findall(r"<textarea id=\"(\w+)\"[^>]*>(.*?)</textarea>", shown, re.DOTALL)
+        answer = found.evaluate(**{name: html.unescape(each) for name, each in texts}).json
+    assert "kind: PlacementPolicy" in shown
+    assert 'class="group"' in answer["html"]
+    assert [mark for mark in answer["marks"] if mark["severity"] == "error"] == []

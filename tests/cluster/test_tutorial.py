@@ -13,6 +13,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "tutorial.md")
+# What differs between two runs: times, addresses, which node of several, and widths of columns.
+VARIES = re.compile(r"\b[\d.]+m?\d* ?s\b|\b(?:\d+\.){3}\d+\b|[\w-]+-\d(?= +<none>)| +")
+
+
+def lasting(text: str) -> list[str]:
+    """The words of a command's output that do not differ between two runs."""
+    return VARIES.sub(" ", text).split()
 
 
 @pytest.fixture
@@ -39,7 +46,10 @@ def environ(
 def test_the_pods_of_the_tutorial_go_where_it_says(
     environ: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """One to a spot node of the zone that it asked for, stamped with the policies; then a run's."""
+    """One to a spot node of the zone that it asked for, stamped with the policies; then a run's.
+
+    The page shows what each command prints.
+    """
     tour = "".join(page.read_text() for page in PAGES)
     for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", tour, re.DOTALL):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -49,15 +59,22 @@ def test_the_pods_of_the_tutorial_go_where_it_says(
         for block in re.findall(r"```console\n(.*?)```", tour, re.DOTALL)
         if "sandbox up" in block
     )
-    script = "\n".join(line[2:] for line in block.splitlines() if line.startswith("$ "))
+    shown = dict(re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE))
+    script = "\n".join(f"echo '$ next'\n{command}" for command in shown)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=tmp_path,
         env=environ,
         check=True,
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
     )
+    printed = dict(zip(shown, done.stdout.split("$ next\n")[1:], strict=True))
+    differing = [
+        command for command, text in shown.items() if lasting(printed[command]) != lasting(text)
+    ]
+    assert differing == [], "".join(f"$ {command}\n{text}" for command, text in printed.items())
     # The shipped nodes take the zones in turn: odd ones are in europe-west4-b.
     assert re.search(r"^mnist-worker-0 .* spot-[13] ", done.stdout, re.MULTILINE)
     assert '"workers-on-spot":["capacity[spot]"]' in done.stdout

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -75,7 +76,10 @@ class Page:
 
 @contextmanager
 def page(
-    *options: str, program: Sequence[str] = PROGRAM, env: Mapping[str, str] | None = None
+    *options: str,
+    program: Sequence[str] = PROGRAM,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> Iterator[Page]:
     """Run the command until the block ends."""
     with subprocess.Popen(
@@ -84,6 +88,7 @@ def page(
         stderr=subprocess.DEVNULL,
         text=True,
         env=env,
+        cwd=cwd,
     ) as process:
         try:
             assert process.stdout is not None
