@@ -154,7 +154,7 @@ class Pools(Watching):
             given = check_report.CheckInput(sorted(objects), documents, nodes, there)
             judged = check_report.check(given, now)
             notes += check_report.notes(given, judged) if judged else []
-            if judged and judged.policies:
+            if judged and judged.policies and judged.policies.policies:
                 unknown = unreached(judged.policies, nodes, there.get("RuntimeClass", {}))
         pods = list(self.pods.items().values())
         waiting = sorted((each for each in pods if not each.node), key=lambda each: each.since)
