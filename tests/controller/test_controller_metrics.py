@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from tests.controller.runs import Api, stored_run
+from tests.controller.runs import Api, raw_node, raw_pod, stored_run
+from tests.controller.test_node_health import SPOT, raw_class
 from webhook.controller.controller_metrics import RESULTS, ControllerMetrics
 from webhook.controller.informers import Informers
 from webhook.controller.observed_state import ObservedState
@@ -67,6 +68,31 @@ def test_every_result_has_its_series_from_the_start() -> None:
     registry, _ = metrics()
     for result in RESULTS:
         assert registry.get_sample_value("fairlead_reconciles_total", {"result": result}) == 0
+
+
+def test_what_pods_use_has_its_series_before_it_is_counted() -> None:
+    """Or the first attempt that is over would be hidden from rate(), with all its time."""
+    registry, counted = metrics()
+    known = ObservedState(clock=lambda: 100.0)
+    counted.watch(known, Informers(Api().client, known), ())
+    started = {"name": "main", "state": {"running": {"startedAt": "2026-11-21T20:00:00Z"}}}
+    for index, (node, statuses) in enumerate([("", []), ("a", []), ("a", [started])]):
+        gpu = {"name": "main", "resources": {"requests": {f"made.up/{index}": "1"}}}
+        spec = {"nodeName": node, "containers": [gpu]}
+        status = {"phase": "Pending", "containerStatuses": statuses}
+        raw = {**raw_pod(index), "spec": spec, "status": status}
+        known.pods.put(f"lab/{index}", known.pods.keep(raw))
+    known.nodes.cache.put("a", known.nodes.cache.keep(raw_node("a", labels=SPOT)))
+    known.nodes.classes.put(
+        "spot", known.nodes.classes.keep(raw_class("spot", nodes=[{"labels": SPOT}]))
+    )
+    list(registry.collect())
+    samples = [sample for metric in registry.collect() for sample in metric.samples]
+    assert {
+        (sample.labels["capacity_class"], sample.labels["resource"], sample.value)
+        for sample in samples
+        if sample.name == "fairlead_run_usage_seconds_total"
+    } == {("", "replicas", 0), ("spot", "replicas", 0), ("spot", "made.up/2", 0)}
 
 
 def test_runs_caches_and_numbers_are_read_at_each_scrape() -> None:

@@ -36,6 +36,7 @@ PHASES: Final = (
     "Failed",
 )
 RESULTS: Final = ("done", "invalid", "conflict", "failed")
+STATES: Final = ("useful", "repeated", "waiting")
 
 
 class ControllerMetrics:
@@ -109,11 +110,9 @@ class ControllerMetrics:
             if not each.seconds and each.resource != REPLICAS:
                 # No node ever had the resource: its name may be anything.
                 continue
-            for state, seconds in (
-                ("useful", each.seconds - each.repeated_seconds),
-                ("repeated", each.repeated_seconds),
-                ("waiting", each.waiting_seconds),
-            ):
+            useful = each.seconds - each.repeated_seconds
+            amounts = (useful, each.repeated_seconds, each.waiting_seconds)
+            for state, seconds in zip(STATES, amounts, strict=True):
                 self._usage.labels(each.capacity_class, each.resource, state).inc(seconds)
 
     def pod_created(self) -> None:
@@ -140,7 +139,7 @@ class ControllerMetrics:
         self, known: ObservedState, informers: Informers, numbers: Iterable[tuple[str, str, Number]]
     ) -> None:
         """Read these at each scrape. `numbers`: name, help and function; counters end in _total."""
-        self._registry.register(_AtScrape(known, informers, tuple(numbers)))
+        self._registry.register(_AtScrape(known, informers, tuple(numbers), self._usage))
 
 
 class _AtScrape(Collector):
@@ -151,10 +150,12 @@ class _AtScrape(Collector):
         known: ObservedState,
         informers: Informers,
         numbers: tuple[tuple[str, str, Number], ...],
+        usage: Counter,
     ) -> None:
         self._known = known
         self._informers = informers
         self._numbers = numbers
+        self._usage = usage
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: registration calls this before there are values."""
@@ -162,6 +163,11 @@ class _AtScrape(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics with their current values."""
+        # A counter that appears with its first event hides that event from rate(), and the event
+        # here is the whole time of an attempt. It has its series from the next scrape on.
+        for capacity_class, resource in self._known.resources_in_use():
+            for state in STATES:
+                self._usage.labels(capacity_class, resource, state)
         yield self._runs()
         yield from self._caches()
         for name, text, number in self._numbers:

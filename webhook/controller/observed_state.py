@@ -13,6 +13,7 @@ from webhook.controller.stored_run import StoredRun, store
 from webhook.kube.cache import Cache
 from webhook.run import observation
 from webhook.run.observed import Observed, OwnedDeployment, OwnedPod
+from webhook.run.usage import REPLICAS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -111,6 +112,20 @@ class ObservedState:
         # A copy: the metrics may be read on another thread.
         there = [(self.nodes.get(node), runs) for node, runs in list(self._on_nodes.items())]
         return sum(runs.total() for node, runs in there if node and node.leaving)
+
+    def resources_in_use(self) -> set[tuple[str, str]]:
+        """Return what pods of Runs use: capacity class, and REPLICAS or an accelerator.
+
+        The class is empty without a node. Accelerators are those of pods that have started: before,
+        their names may be anything.
+        """
+        # Copies: the metrics may be read on another thread.
+        nodes = {name: self.nodes.get(name) for name in list(self._on_nodes)}
+        return {
+            (node.capacity_class if (node := nodes.get(pod.node)) else "", resource)
+            for pod in list(self.pods.items().values())
+            for resource in (REPLICAS, *(dict(pod.accelerators) if pod.running_since else ()))
+        }
 
     def observed(
         self,

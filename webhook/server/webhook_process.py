@@ -123,6 +123,9 @@ async def _run(
         limiter = ConnectionLimiter(
             settings.max_connections, on_ended=partial(count, metric_names.CONNECTIONS_ENDED)
         )
+        overloaded = partial(count, metric_names.ADMISSION_REQUESTS, "overloaded", "503")
+        # A counter that appears with its first event hides that event from rate().
+        overloaded(by=0)
         limit = InFlightLimit(
             admission_app(
                 {
@@ -135,7 +138,7 @@ async def _run(
             settings.max_in_flight,
             waiting=lambda: limiter.busy,
             full=limiter.full,
-            on_refused=partial(count, metric_names.ADMISSION_REQUESTS, "overloaded", "503"),
+            on_refused=overloaded,
         )
         metrics.read_gauge(metric_names.ADMISSION_IN_FLIGHT, lambda: limit.in_flight)
         metrics.read_gauge(metric_names.CONNECTIONS, lambda: limiter.connections)
