@@ -33,6 +33,15 @@ CERT_MANAGER: Final = Program(
     ".",
     180,
 )
+# Without service discovery: one package of a cloud's SDK takes 3 GB of memory to compile. Version
+# 0.316 needs Go 1.26.7, which the pinned wheel is not.
+PROMETHEUS: Final = Program(
+    "prometheus",
+    Module("prometheus", "github.com/prometheus/prometheus", HOME),
+    "github.com/prometheus/prometheus/cmd/prometheus",
+    200,
+    tags="remove_all_sd",
+)
 _CURE: Final = "Run the same command again to continue the build where it stopped."
 
 

@@ -56,13 +56,15 @@ class Module:
 class Program:
     """One binary: its package in a module, and about how many seconds it takes to build.
 
-    The seconds are for two cores and empty caches; they are only displayed.
+    The seconds are for two cores and empty caches; they are only displayed. `tags` are Go's build
+    tags, separated by commas.
     """
 
     name: str
     module: Module
     package: str
     seconds: int
+    tags: str = ""
 
     def linker_flags(self) -> str:
         """Return the -ldflags that strip the binary and set the version that it reports."""
@@ -230,7 +232,8 @@ def build(
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         binary = Path(temporary) / program.name
         command = [str(toolchain.go), "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
-        command += ["-ldflags", program.linker_flags(), "-o", str(binary), program.package]
+        command += ["-tags", program.tags, "-ldflags", program.linker_flags()]
+        command += ["-o", str(binary), program.package]
         run_command(
             command,
             what,
