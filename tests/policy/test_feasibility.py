@@ -133,10 +133,10 @@ def test_a_node_is_unreached_if_no_policy_as_a_whole_leaves_it(
         each["metadata"]["name"] = f"n{at}"
     known = policy_set(policies)
     alone = 0
-    for each in map(nodes.parse_node, world):
+    for raw in world:
         wholes = [
             reach
-            for reach in feasibility(known, [each], {}).reaches
+            for reach in feasibility(known, [nodes.parse_node(raw)], {}).reaches
             if reach.kind == "PlacementPolicy" and reach.is_whole
         ]
         alone += all(

@@ -42,13 +42,18 @@ def asked(old: str = START, new: str = EDITOR, texts: Texts = TEXTS) -> Found:
     return answer(Question(old, new, texts, POLICIES, None, ""))
 
 
-def sent(served: Page, **fields: str) -> Answer:
-    """The page after its form was sent."""
+def sent(served: Page, **fields: str) -> str:
+    """The address of the comparison that the form asks for."""
     body = urlencode({"old": START, "new": EDITOR, **TEXTS._asdict(), **fields}).encode()
     origin = {"origin": f"http://127.0.0.1:{served.port}"}
     answered = served.ask("POST", "/change", body, headers=origin)
     assert answered.status == 303, answered.text
-    return served.ask("GET", answered.headers["location"])
+    return answered.headers["location"]
+
+
+def shown(served: Page, **fields: str) -> Answer:
+    """The page after its form was sent."""
+    return served.ask("GET", sent(served, **fields))
 
 
 def test_it_is_what_the_command_finds(tmp_path: Path) -> None:
@@ -104,11 +109,12 @@ def test_each_change_is_on_one_page(number: int) -> None:
 
 def test_the_page_has_the_change_and_its_filters(served: Page) -> None:
     """Each link of a filter leads to what it says."""
-    found = sent(served)
+    address = sent(served)
+    found = served.ask("GET", address)
     mentions(found.text, "placed differently", "capacity[spot]", "workers-on-spot", "before", "now")
-    nothing = served.ask("GET", "/change?of=1&kind=rejected")
+    nothing = served.ask("GET", f"{address}&kind=rejected")
     mentions(nothing.text, "No changes with this filter")
-    same = sent(served, policies=POLICIES)
+    same = shown(served, policies=POLICIES)
     mentions(same.text, "no change")
 
 
@@ -127,7 +133,7 @@ def test_the_page_has_the_change_and_its_filters(served: Page) -> None:
 def test_what_cannot_be_compared_is_said(
     served: Page, fields: dict[str, str], words: tuple[str, ...]
 ) -> None:
-    found = sent(served, **fields)
+    found = shown(served, **fields)
     mentions(found.text, *words)
     assert "fairlead-ui-" not in found.text
 

@@ -131,9 +131,7 @@ def estimate_of(cost: RunCost) -> str:
     )
 
 
-async def fetch_costs(
-    client: Client, namespace: str, name: str
-) -> tuple[list[RunCost], list[str]]:
+async def fetch_costs(client: Client, namespace: str, name: str) -> tuple[list[RunCost], list[str]]:
     """Return what a Run used, or each Run of a namespace or of all, and what is not known.
 
     Raises ClusterError, and NoSuchObject if there is none of that name.
