@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,8 @@ import pytest
 from tests.cluster.accounts import account, grant_everywhere
 from tests.cluster.live_runs import CONTAINER, create_run
 from tests.cluster.manifests import pod
+from tests.cluster.policy_plane import cluster_kubectl, control_plane, run_api  # noqa: F401
 from tests.cluster.spaces import Space
-from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.manifests.kustomize import of_kind
 from tests.objects import an_object
@@ -25,10 +25,6 @@ from tests.ui.served_pages import Page, page
 from tests.wording import mentions
 from webhook import names
 from webhook.installation.manifests import render
-from webhook.sandbox.api import definitions
-from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -43,27 +39,6 @@ def served(run_space: Space) -> Iterator[Page]:
 
 
 SPOT = "cloud.google.com/gke-spot"
-
-
-@pytest.fixture(scope="module")
-def control_plane(start_module_plane: StartControlPlane) -> ControlPlane:
-    """One that knows policies too."""
-    settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=definitions())
-    return start_module_plane(settings)
-
-
-@pytest.fixture(scope="module")
-def run_api(control_plane: ControlPlane) -> ControlPlane:
-    """The control plane of this module."""
-    return control_plane
-
-
-@pytest.fixture(scope="module")
-def cluster_kubectl(
-    control_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
-) -> Kubectl:
-    """The real kubectl for it."""
-    return kubectl_for(control_plane)
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 class LazyGroup(click.Group):
     """Subcommands by name, each the attribute `command` of a module of its name in `package`.
 
-    The module has `_` for `-`; `elsewhere` names modules of other packages. A subcommand that is
+    The module has `_` for `-`; `elsewhere` names other modules, and after a colon another
+    attribute. A subcommand that is
     added to the group needs no module. `table` has each one's short help, so that the group's own
     --help imports no subcommand.
     """
@@ -39,9 +40,10 @@ class LazyGroup(click.Group):
         """Import one. An unknown name gives None."""
         if cmd_name in self.commands or cmd_name not in self._table:
             return self.commands.get(cmd_name)
-        name = self._elsewhere.get(cmd_name, f"{self._package}.{cmd_name.replace('-', '_')}")
+        usual = f"{self._package}.{cmd_name.replace('-', '_')}"
+        name, _, attribute = self._elsewhere.get(cmd_name, usual).partition(":")
         module = __import__(name, fromlist=["command"])
-        command: click.Command = module.command
+        command: click.Command = getattr(module, attribute or "command")
         return command
 
     def resolve_command(

@@ -10,6 +10,7 @@ from webhook import names
 from webhook.cli.run import timeline
 from webhook.cli.run.cluster import fetch_run
 from webhook.cli.run.cost import estimate_of, fetch_costs
+from webhook.cli.run.list import Row, row_of
 from webhook.cli.run.log_reading import LogReader, LogSelection, check_selection, without_pods
 from webhook.cli.run.logs import find_sources
 from webhook.cli.run.report import fetch
@@ -29,42 +30,9 @@ if TYPE_CHECKING:
 PAGE: Final = 100
 # Replicas of a role that have a square each.
 MOST_SQUARES: Final = 2000
-_MOST_TEXT: Final = 300
 # Lines of a log, and characters of each.
 LAST_LINES: Final = 500
 _LONGEST: Final = 2000
-
-
-class Row(NamedTuple):
-    """A Run in the list, as its status says."""
-
-    namespace: str
-    name: str
-    kind: str
-    phase: str
-    ready: str
-    restarts: int
-    disruptions: int
-    message: str
-    created: str
-
-
-def row_of(raw: Mapping[str, Any]) -> Row:
-    """Return the row of a raw Run."""
-    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
-    kind = str(spec.get("kind") or names.DEFAULT_KIND)
-    framework = spec.get("framework")
-    return Row(
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        kind=f"{kind}, {framework}" if framework else kind,
-        phase=str(status.get("phase") or "Pending"),
-        ready=str(status.get("replicasReady") or ""),
-        restarts=int(status.get("restarts") or 0),
-        disruptions=int(status.get("disruptions") or 0),
-        message=str(status.get("message") or "")[:_MOST_TEXT],
-        created=str(metadata.get("creationTimestamp") or ""),
-    )
 
 
 class Selected(NamedTuple):

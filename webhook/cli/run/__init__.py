@@ -1,4 +1,4 @@
-"""`fairlead run`: preview, render, convert, inspect and log Runs."""
+"""`fairlead run`: create, list, follow, change, preview and convert Runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,25 @@ from webhook.cli.lazy import LazyGroup
 COMMANDS: Final[dict[str, str]] = {
     "convert": "Convert a Polyaxonfile or another engine's object to a Run.",
     "cost": "Show what Runs used, and an estimate of its price.",
+    "create": "Create a Run from options or a file, and follow it.",
+    "delete": "Delete Runs, with their pods.",
+    "list": "Show Runs, each in a line.",
     "logs": "Print the logs of all replicas of a Run.",
     "preview": "Preview a Run's objects and placement, without a cluster.",
+    "resume": "Resume suspended Runs.",
     "render": "Render a Run as the object of another engine, without a cluster.",
     "status": "Show a Run's phase and reason, its replicas and its last failure.",
+    "suspend": "Suspend Runs: their pods are deleted, and their counts are kept.",
+    "top": "Show what active Runs have and wait for, again and again.",
+    "wait": "Wait until a Run is in a phase, or has a condition.",
 }
 
 
-@click.group("run", cls=LazyGroup, package=__name__, table=COMMANDS)
+_CHANGES: Final = {
+    each: f"webhook.cli.run.changing:{each}" for each in ("suspend", "resume", "delete")
+}
+
+
+@click.group("run", cls=LazyGroup, package=__name__, table=COMMANDS, elsewhere=_CHANGES)
 def command() -> None:
-    """Preview, render, convert, inspect and log Runs."""
+    """Create, list, follow, change, preview and convert Runs."""

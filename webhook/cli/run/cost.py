@@ -11,7 +11,7 @@ import click
 from webhook import names
 from webhook.cli.layout import table
 from webhook.cli.output import output_option, print_notes, print_result
-from webhook.cli.run.cluster import fetch_run, pods_path, target_options
+from webhook.cli.run.cluster import RunName, Targets, find_runs, pods_path, target_options
 from webhook.errors import InvalidRun, PassOver
 from webhook.shortening import count_text, harmless
 from webhook.times import format_span
@@ -51,7 +51,7 @@ class RunCost(NamedTuple):
 
 
 @click.command("cost")
-@click.argument("name", required=False, default="")
+@click.argument("name", required=False, default="", type=RunName())
 @target_options
 @click.option("-A", "--all-namespaces", is_flag=True, help="The Runs of all namespaces.")
 @output_option()
@@ -136,29 +136,11 @@ async def fetch_costs(client: Client, namespace: str, name: str) -> tuple[list[R
 
     Raises ClusterError, and NoSuchObject if there is none of that name.
     """
-    from webhook.controller.observed_state import ObservedState
-
     notes: list[str] = []
-    group = f"/apis/{names.API_VERSION}"
-    if name:
-        runs = [await fetch_run(client, namespace, name)]
-    else:
-        path = f"{group}/namespaces/{namespace}" if namespace else group
-        runs = (await client.list(f"{path}/{names.RUNS}", lambda raw: raw)).items
+    runs = await find_runs(client, Targets(namespace, (name,) if name else (), ""))
     if not runs:
         notes.append(f"there are no Runs{f' in namespace {namespace}' if namespace else ''}")
-    known = ObservedState()
-    pods = pods_path(namespace) if namespace else "/api/v1/pods"
-    await _fill(client, known.pods, pods, {"labelSelector": names.RUN_UID})
-    for cache, path, what in (
-        (known.nodes.cache, "/api/v1/nodes", "nodes"),
-        (known.nodes.classes, f"{group}/{names.CAPACITY_CLASSES}", "capacity classes"),
-    ):
-        cache.replace({}, "0")
-        with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
-            await _fill(client, cache, path, {})
-        if passed.status == HTTPStatus.FORBIDDEN:
-            notes.append(f"you may not list {what}: the class of live pods is not known")
+    known = await read_state(client, namespace, notes)
     prices = {
         of: each.spec.relative_price
         for of, each in known.nodes.classes.items().items()
@@ -166,6 +148,29 @@ async def fetch_costs(client: Client, namespace: str, name: str) -> tuple[list[R
     }
     costs = [_cost(raw, known, prices, notes) for raw in runs]
     return costs, notes
+
+
+async def read_state(client: Client, namespace: str, notes: list[str]) -> ObservedState:
+    """Return the pods of Runs of a namespace, or of all, and the nodes with their classes.
+
+    What may not be read is added to `notes`. Raises ClusterError.
+    """
+    from webhook.controller.observed_state import ObservedState
+
+    known = ObservedState()
+    classes = f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}"
+    pods = pods_path(namespace) if namespace else "/api/v1/pods"
+    await _fill(client, known.pods, pods, {"labelSelector": names.RUN_UID})
+    for cache, path, what in (
+        (known.nodes.cache, "/api/v1/nodes", "nodes"),
+        (known.nodes.classes, classes, "capacity classes"),
+    ):
+        cache.replace({}, "0")
+        with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
+            await _fill(client, cache, path, {})
+        if passed.status == HTTPStatus.FORBIDDEN:
+            notes.append(f"you may not list {what}: the class of live pods is not known")
+    return known
 
 
 async def _fill(client: Client, cache: Cache[Any], path: str, query: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.cli.exit_codes import FAILED, INTERRUPTED
-from webhook.cli.run.cluster import fetch_run, list_pods, target_options
+from webhook.cli.run.cluster import RunName, fetch_run, list_pods, target_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("logs")
-@click.argument("name")
+@click.argument("name", type=RunName())
 @target_options
 @click.option("--role", metavar="ROLE", help="Only the replicas of this role, such as worker.")
 @click.option(
@@ -81,7 +81,7 @@ def command(
     wanted = LogSelection(role, index, container)
     try:
         fine = kubeconfig.ask(
-            lambda client: _print(client, within, name, wanted, follow=follow, tail=tail)
+            lambda client: print_logs(client, within, name, wanted, follow=follow, tail=tail)
         )
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
@@ -89,7 +89,7 @@ def command(
         sys.exit(FAILED)
 
 
-async def _print(
+async def print_logs(
     client: Client,
     namespace: str,
     name: str,

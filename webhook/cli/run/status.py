@@ -10,7 +10,7 @@ import click
 
 from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.output import output_option, print_result
-from webhook.cli.run.cluster import target_options
+from webhook.cli.run.cluster import RunName, target_options
 
 if TYPE_CHECKING:
     from webhook.cli.options import Kubeconfig
@@ -21,7 +21,7 @@ PERIOD: Final = 2.0
 
 
 @click.command("status")
-@click.argument("name")
+@click.argument("name", type=RunName())
 @target_options
 @click.option(
     "-a",

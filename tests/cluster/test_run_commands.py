@@ -1,0 +1,180 @@
+"""`fairlead run create`, `list`, `wait`, `suspend`, `resume`, `delete` and `top`, for real."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.cluster.live_runs import CONTAINER, LiveRun, create_run
+from tests.cluster.policy_plane import cluster_kubectl, control_plane, run_api  # noqa: F401
+from tests.cluster.spaces import Space
+from tests.eventually import eventually
+from tests.ui.served_pages import PROGRAM
+from tests.wording import mentions
+from webhook.cli import fairlead
+
+pytest_plugins = ["tests.cluster.run_fixtures"]
+
+
+def create(space: Space, *options: object, program: tuple[str, ...] = ("true",)) -> Result:
+    where = ("--kubeconfig", str(space.plane.kubeconfig), "-n", space.name)
+    words = ["run", "create", "--image", str(CONTAINER["image"]), *map(str, options), *where]
+    return CliRunner().invoke(fairlead, [*words, "--", *program])
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (3, 3)])
+def test_a_run_is_created_and_waited_for(run_space: Space, code: int, expected: int) -> None:
+    """Its phases are said, and the command exits as the program did."""
+    live = LiveRun(run_space, "mnist")
+
+    def play() -> None:
+        eventually("it is there", lambda: run_space.find("runs", "mnist"))
+        live.until_phase("Running")
+        live.ends("worker-0", code)
+
+    player = threading.Thread(target=play)
+    player.start()
+    options = ("--framework", "pytorch", "--workers", "1", "--set", "spec.backoffLimit=0")
+    done = create(run_space, "mnist", *options, "--wait")
+    player.join()
+    assert done.exit_code == expected, done.output
+    mentions(done.output, "run.fairlead.dev/mnist created")
+    ended = "Succeeded" if code == 0 else "Failed"
+    mentions(done.output, f"run mnist: {ended}")
+    assert run_space.ask("run", "wait", "mnist").exit_code == (1 if code else 0)
+
+
+def test_code_is_mounted_from_a_config_map_that_the_run_owns(
+    run_space: Space, tmp_path: Path
+) -> None:
+    """It goes with the Run; a submit that fails leaves nothing."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "a b.py").write_bytes(b"\xff\x00")
+    done = create(run_space, "coded", "--code", tmp_path)
+    assert done.exit_code == 0, done.output
+    live = LiveRun(run_space, "coded")
+    live.until_phase("Running")
+    found = run_space.get("configmaps", "coded-code")
+    assert found["metadata"]["ownerReferences"][0]["uid"] == live.run()["metadata"]["uid"]
+    assert list(found["binaryData"].values()) == ["/wA="]
+    (pod,) = live.pods().values()
+    volume = next(each for each in pod["spec"]["volumes"] if each["name"] == "code")
+    assert volume["configMap"]["items"] == [{"key": "file-0", "path": "lib/a b.py"}]
+
+    run_space.kubectl("create", "configmap", "taken-code")
+    failed = create(run_space, "taken", "--code", tmp_path)
+    assert failed.exit_code == 1
+    mentions(str(failed.exception), "taken-code", "already exists")
+    LiveRun(run_space, "taken").until_gone()
+
+
+def test_runs_are_listed_in_every_form(run_space: Space) -> None:
+    run_space.create({**_labelled("a", "x")})
+    create_run(run_space, "b").until_phase("Running")
+    text = run_space.ask("run", "list")
+    lines = [line.split()[0] for line in text.output.splitlines()]
+    assert lines == ["name", "a", "b"]
+    names = run_space.ask("run", "list", "-o", "name").output.split()
+    assert names == ["run.fairlead.dev/a", "run.fairlead.dev/b"]
+    chosen = run_space.ask("run", "list", "-l", "team=x", "-o", "json")
+    assert [each["metadata"]["name"] for each in json.loads(chosen.stdout)["items"]] == ["a"]
+    wide = run_space.ask("run", "list", "b", "-o", "wide")
+    mentions(wide.output, "1 of 1 replicas run", "Running", "job")
+    everywhere = run_space.ask("run", "list", "-A")
+    mentions(everywhere.output, "namespace", run_space.name)
+    missing = run_space.ask("run", "list", "nosuch")
+    assert missing.exit_code == 1
+    mentions(str(missing.exception), "nosuch", "a", "b")
+
+
+def _labelled(name: str, team: str) -> dict[str, object]:
+    spec = {"suspend": True, "template": {"spec": {"containers": [CONTAINER]}}}
+    metadata = {"name": name, "labels": {"team": team}}
+    return {
+        "apiVersion": "fairlead.dev/v1alpha1",
+        "kind": "Run",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def test_waiting_ends_as_the_help_says(run_space: Space) -> None:
+    """0 reached, 1 ended otherwise, 3 late, 4 gone; what it waits for is said."""
+    stuck = create_run(run_space, "stuck", environment={"nodeSelector": {"no": "such-node"}})
+    stuck.until("the scheduler says so", lambda: "nodes are" in stuck.status.get("message", ""))
+    late = run_space.ask("run", "wait", "stuck", "--for", "Running", "--timeout", "1s")
+    assert late.exit_code == 3, late.output
+    mentions(late.output, "nodes are available", "Pending, not Running")
+    assert run_space.ask("run", "wait", "nosuch").exit_code == 4
+    where = ("--kubeconfig", str(run_space.plane.kubeconfig), "-n", run_space.name)
+    words = (*PROGRAM, "run", "wait", "stuck", "--for", "running", *where)
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as waiter:
+        assert waiter.stderr
+        mentions(waiter.stderr.readline(), "run stuck: Pending", "nodes are available")
+        deleted = run_space.ask("run", "delete", "stuck")
+        assert deleted.output == "run.fairlead.dev/stuck deleted\n"
+        assert waiter.wait() == 4
+    live = create_run(run_space, "fails", backoffLimit=0)
+    live.until_phase("Running")
+    condition = ("--for", "condition=AllPodsReady")
+    live.ends("master-0", 2)
+    live.until_phase("Failed")
+    assert run_space.ask("run", "wait", "fails", *condition).exit_code == 1
+    assert run_space.ask("run", "wait", "fails", "--for", "Failed").exit_code == 0
+
+
+def test_runs_are_suspended_resumed_and_deleted(run_space: Space) -> None:
+    """By name or label; several go on after one that cannot be changed."""
+    live = create_run(run_space, "mnist")
+    live.until_phase("Running")
+    nothing = run_space.ask("run", "suspend")
+    assert nothing.exit_code == 2
+    mentions(nothing.output, "--selector", "--all")
+    assert run_space.ask("run", "suspend", "mnist").output.endswith("mnist suspended\n")
+    live.until_phase("Suspended")
+    assert run_space.ask("run", "resume", "--all").output.endswith("mnist resumed\n")
+    live.until_phase("Running")
+    assert run_space.ask("run", "delete", "-l", "team=none").exit_code == 0
+    done = run_space.ask("run", "delete", "mnist", "-o", "name")
+    assert done.output == "run.fairlead.dev/mnist\n"
+    live.until_gone()
+
+
+def test_top_has_nodes_and_what_is_waited_for(run_space: Space) -> None:
+    live = create_run(run_space, "mnist", replicas={"worker": {"count": 3}})
+    live.until_phase("Running")
+    stuck = create_run(run_space, "stuck", environment={"nodeSelector": {"no": "such-node"}})
+    stuck.until("the scheduler says so", lambda: "nodes are" in stuck.status.get("message", ""))
+    shown = run_space.ask("run", "top", "--once")
+    assert shown.exit_code == 0, shown.output
+    rows = {line.split()[0]: line for line in shown.output.splitlines()}
+    mentions(rows["mnist"], "Running", "3/3")
+    mentions(shown.output, "nodes are available")
+
+
+def test_a_preview_comes_first(run_space: Space) -> None:
+    """With the cluster's policies, here none; the Run is created then."""
+    done = create(run_space, "seen", "--preview")
+    assert done.exit_code == 0, done.output
+    mentions(done.output, "Run/seen in", "1 pod", "run.fairlead.dev/seen created")
+
+
+def test_names_are_completed(run_space: Space) -> None:
+    create_run(run_space, "mnist")
+    create_run(run_space, "other")
+    typed = f"fairlead run status --kubeconfig {run_space.plane.kubeconfig} -n {run_space.name} m"
+    variables = {
+        "_FAIRLEAD_COMPLETE": "bash_complete",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+    }
+    done = CliRunner().invoke(
+        fairlead, [], prog_name="fairlead", complete_var="_FAIRLEAD_COMPLETE", env=variables
+    )
+    assert "plain,mnist" in done.output
+    assert "other" not in done.output

@@ -1,0 +1,70 @@
+"""A Run made from a few settings is one that runs, and has no field that nobody gave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.wording import mentions
+from webhook.errors import InvalidRun
+from webhook.frameworks.table import FRAMEWORKS, ROLES
+from webhook.run.effective_settings import effective_settings
+from webhook.run.new_run import NewRun, checked, manifest
+from webhook.run.plan import plan
+
+OWN_COMMANDS = {"mpi", "deepspeed", "dask", "ray"}
+IMAGE = "example.invalid/a:1"
+
+
+def made(**settings: Any) -> dict[str, Any]:
+    return manifest(NewRun("mnist", IMAGE, ("python", "train.py"), **settings))
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("framework", ["", *sorted(FRAMEWORKS.keys() - OWN_COMMANDS - {"spark"})])
+def test_every_framework_gets_the_roles_that_it_needs(framework: str, workers: int) -> None:
+    """So many workers, and one of each other role; only workers have GPUs."""
+    run = checked(made(framework=framework, workers=workers, gpus=2 if workers else 0), "default")
+    counts = {role: spec.count for role, spec in run.spec.roles.items()}
+    assert counts.pop("worker", 0) == workers or (not workers and set(counts.values()) <= {1})
+    assert set(counts.values()) <= {1}
+    assert all({*counts, "worker"} & {*each} for each in ROLES[framework or None].required)
+    for role, template in plan(run).templates.items() if workers else ():
+        limits = template.main.get("resources", {}).get("limits", {})
+        assert bool(limits) == (role == "worker")
+
+
+@pytest.mark.parametrize("framework", sorted(OWN_COMMANDS))
+def test_roles_with_commands_of_their_own_need_a_file(framework: str) -> None:
+    with pytest.raises(InvalidRun, match=f"{framework} has a command for each role"):
+        made(framework=framework, workers=2)
+
+
+def test_the_fewest_fields_are_written() -> None:
+    container = {"name": "main", "image": IMAGE, "command": ["python", "train.py"]}
+    assert made() == {
+        "apiVersion": "fairlead.dev/v1alpha1",
+        "kind": "Run",
+        "metadata": {"name": "mnist"},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+    assert not any(each.written for each in effective_settings(checked(made(), "default")))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"framework": "nope"}, ("spec.framework", "pytorch")),
+        ({"gpus": -1}, ("resources.limits", "negative")),
+        ({"capacity": {"spot": "Sometimes"}}, ("capacity", "Sometimes")),
+        ({"restart_scope": "All"}, ("restartScope", "Replica")),
+        ({"resources": {"memory": "much"}}, ("memory", "much")),
+    ],
+)
+def test_what_the_api_server_would_refuse_is_an_error(
+    settings: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    with pytest.raises(InvalidRun) as caught:
+        checked(made(**settings), "default")
+    mentions(str(caught.value), *words)

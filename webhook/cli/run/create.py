@@ -1,0 +1,343 @@
+"""`fairlead run create`: make a Run from options or a file, and follow it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from webhook import names
+from webhook.cli.exit_codes import FAILED, INTERRUPTED
+from webhook.cli.output import print_json, print_notes, print_yaml, say
+from webhook.cli.run.cluster import target_options
+from webhook.cli.run.list import reference
+from webhook.errors import UnreadableInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cli.options import Kubeconfig
+    from webhook.kube.client import Client
+    from webhook.run.model import Run
+
+_PROGRAM: Final = "run.create.program"
+_SPOT: Final = {"allow": "Allow", "require": "Constrain", "avoid": "Prevent"}
+
+
+class Pair(click.ParamType[tuple[str, str]]):
+    """Two texts with a sign between them."""
+
+    def __init__(self, first: str, sign: str, second: str) -> None:
+        self.name = f"{first}{sign}{second}"
+        self._sign = sign
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Split at the first sign; click reports an error."""
+        if isinstance(value, tuple):
+            return value
+        first, sign, second = str(value).partition(self._sign)
+        if not (first and sign):
+            self.fail(f"{value!r}: want {self.name}", param, ctx)
+        return first, second
+
+
+class WithProgram(click.Command):
+    """A command with `-- PROGRAM...` at the end, which is in the context's `meta`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the program off; what is before it is parsed as usual."""
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[_PROGRAM] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return those of the options and arguments, and of the program."""
+        return [*super().collect_usage_pieces(ctx), "[-- PROGRAM...]"]
+
+
+@click.command("create", cls=WithProgram)
+@click.argument("name", required=False, default="")
+@click.option("--image", default="", metavar="IMAGE", help="The image of all replicas.")
+@click.option(
+    "--framework",
+    default="",
+    metavar="NAME",
+    help="What connects the replicas, such as pytorch. Default: nothing.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="Replicas of role worker. Default: one."
+)
+@click.option("--gpus", type=click.IntRange(0), default=0, metavar="N", help="GPUs of each worker.")
+@click.option(
+    "--gpu-resource",
+    default="nvidia.com/gpu",
+    show_default=True,
+    metavar="NAME",
+    help="What they are.",
+)
+@click.option("--cpu", default="", metavar="N", help="CPUs that each worker requests.")
+@click.option("--memory", default="", metavar="SIZE", help="Memory that it requests, such as 16Gi.")
+@click.option(
+    "--env",
+    multiple=True,
+    type=Pair("NAME", "=", "VALUE"),
+    help="A variable of all replicas. Repeatable.",
+)
+@click.option(
+    "--volume",
+    "volumes",
+    multiple=True,
+    type=Pair("CLAIM", ":", "PATH"),
+    help="Mount a PersistentVolumeClaim. Repeatable.",
+)
+@click.option(
+    "--spot",
+    type=click.Choice(list(_SPOT)),
+    help="Nodes of the class spot: allow them, require them, or avoid them. Default: as policies "
+    "say.",
+)
+@click.option(
+    "--capacity",
+    multiple=True,
+    type=Pair("CLASS", "=", "MODE"),
+    help="Nodes of a capacity class: Allow, Prefer, Constrain or Prevent. Repeatable.",
+)
+@click.option("--queue", default="", metavar="NAME", help="The queue of Kueue to wait in.")
+@click.option(
+    "--restart-scope",
+    type=click.Choice(["Replica", "Role", "Run"]),
+    help="Which replicas restart together with a failed one. Default: only itself.",
+)
+@click.option(
+    "--code",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Mount the files of this folder at /code, where the program then runs; at most 900 KiB.",
+)
+@click.option(
+    "-f",
+    "--from",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=True),
+    metavar="FILE",
+    help="Take the Run from this file, YAML or JSON, instead of options; - is standard input.",
+)
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    type=Pair("PATH", "=", "VALUE"),
+    help="Change a field of the Run: spec.replicas.worker.count=8. The value is YAML. Repeatable.",
+)
+@click.option(
+    "--preview",
+    is_flag=True,
+    help="First show what the cluster's policies do to its pods. It is not created if a pod would "
+    "be rejected.",
+)
+@click.option("--wait", is_flag=True, help="Wait until the Run ends; exit as its program did.")
+@click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the Run, checked without a cluster, and create nothing."
+)
+@target_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["name", "yaml", "json"]),
+    help="Print the Run in this form.",
+)
+def command(
+    name: str,
+    file: Path | None,
+    changes: Sequence[tuple[str, str]],
+    code: Path | None,
+    preview: bool,
+    wait: bool,
+    logs: bool,
+    dry_run: bool,
+    namespace: str,
+    kubeconfig: Kubeconfig,
+    output: str | None,
+    **options: Any,
+) -> None:
+    """Create the Run NAME, which runs PROGRAM in each replica.
+
+    The Run is checked before it is sent: names, images, counts and quantities, with the rules of
+    the API server, the controller and the kubelet. A framework in which each role has a command
+    of its own needs a file.
+
+    \b
+    Examples:
+      fairlead run create mnist --image example.invalid/mnist:1 -- python train.py
+      fairlead run create mnist --image example.invalid/mnist:1 --framework pytorch \\
+        --workers 3 --gpus 1 --spot allow --logs -- python train.py --epochs 5
+      fairlead run create mnist --image python:3.11 --code . --dry-run -o yaml -- python train.py
+      fairlead run create -f run.yaml --set spec.replicas.worker.count=8 --preview
+
+    \b
+    Exit codes:
+      0  created; with --wait or --logs: it succeeded
+      1  not created; with --wait or --logs: it failed, and its program's exit code is not known
+      2  wrong usage
+      N  with --wait or --logs: the exit code of the program that failed the Run
+    """
+    from webhook.cli.run.submit import read_code, with_code
+    from webhook.run.new_run import checked
+
+    arguments: Sequence[str] = click.get_current_context().meta[_PROGRAM]
+    given = {key: each for key, each in options.items() if each and key != "gpu_resource"}
+    if file and (given or arguments):
+        what = ", ".join(f"--{key.replace('_', '-')}" for key in given) or "PROGRAM"
+        raise click.UsageError(f"with --from, give --set instead of {what}")
+    if not file and not (name and options["image"]):
+        raise click.UsageError("give a NAME and --image, or a Run with --from FILE")
+    raw = _read(file, name) if file else _made(name, arguments, options)
+    for path, value in changes:
+        _set(raw, path, value)
+    files = read_code(code) if code else {}
+    raw = with_code(raw, files)
+    within = namespace or raw["metadata"].get("namespace", "")
+    if dry_run:
+        checked(raw, within or "default")
+        _print(raw, output or "yaml")
+        return
+    within = within or kubeconfig.namespace()
+    run = checked(raw, within)
+
+    async def create(client: Client) -> int:
+        from webhook.cli.run.submit import submit
+
+        if preview and not await _previewed(client, run):
+            return FAILED
+        stored = await submit(client, raw, within, files)
+        _print(stored, output)
+        if wait or logs:
+            return await _followed(client, within, stored["metadata"]["name"], logs=logs)
+        return 0
+
+    try:
+        code_of_run = kubeconfig.ask(create)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    sys.exit(code_of_run)
+
+
+def _made(name: str, arguments: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
+    from webhook.run.new_run import NewRun, manifest
+
+    spot = {"spot": _SPOT[options["spot"]]} if options["spot"] else {}
+    requests = {"cpu": options["cpu"], "memory": options["memory"]}
+    return manifest(
+        NewRun(
+            name=name,
+            image=options["image"],
+            command=arguments,
+            framework=options["framework"],
+            workers=options["workers"] or 0,
+            gpus=options["gpus"],
+            gpu_resource=options["gpu_resource"],
+            resources={key: each for key, each in requests.items() if each},
+            env=dict(options["env"]),
+            volumes=dict(options["volumes"]),
+            capacity={**spot, **dict(options["capacity"])},
+            queue=options["queue"],
+            restart_scope=options["restart_scope"] or "",
+        )
+    )
+
+
+def _read(file: Path, name: str) -> dict[str, Any]:
+    """Return the one Run of a file, with this name if there is one. Raises UnreadableInput."""
+    from webhook.cli.objects import objects_in, read_files
+
+    problems: list[str] = []
+    ((where, content),) = read_files([file]).items()
+    found = [each for each in objects_in(where, content, problems) if each.kind == names.RUN_KIND]
+    if problems:
+        raise UnreadableInput(problems)
+    if len(found) != 1:
+        raise UnreadableInput([f"{where}: it has {len(found)} Runs; want one"])
+    raw: dict[str, Any] = found[0].value
+    if name:
+        raw["metadata"] = {**(raw.get("metadata") or {}), "name": name}
+    return raw
+
+
+def _set(raw: dict[str, Any], path: str, text: str) -> None:
+    """Set a field; mappings that are not there are made. Raises UnreadableInput."""
+    import yaml
+
+    from webhook.policy.findings import parse_path
+
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = text
+    *steps, last = parse_path(path) or ("",)
+    at: Any = raw
+    try:
+        for step in steps:
+            at = at.setdefault(step, {}) if isinstance(at, dict) else at[int(step)]
+        if isinstance(at, dict):
+            at[last] = value
+        else:
+            at[int(last)] = value
+    except (AttributeError, IndexError, TypeError, ValueError):
+        raise UnreadableInput([f"--set {path}: the Run has no such place"]) from None
+
+
+def _print(raw: dict[str, Any], output: str | None) -> None:
+    if output == "yaml":
+        print_yaml([raw])
+    elif output == "json":
+        print_json(raw)
+    else:
+        click.echo(f"{reference(raw)}{'' if output == 'name' else ' created'}")
+
+
+async def _previewed(client: Client, run: Run) -> bool:
+    """Show the placement of its pods by the cluster's policies; whether none would be rejected."""
+    from webhook.cli.cluster_surroundings import read_policies, read_world
+    from webhook.cli.live.live_answers import node_list
+    from webhook.cli.options import CLUSTER
+    from webhook.cli.run.preview_report import groups, lines
+    from webhook.cli.run.run_files import Planned
+    from webhook.run.plan import plan
+
+    notes: list[str] = []
+    policies = (await read_policies(client)).policies
+    nodes = await node_list(client, CLUSTER)
+    world = await read_world(client, policies, [run.namespace], nodes, notes)
+    planned = Planned("the options", run, None if run.spec.delegated else plan(run))
+    found = groups(planned, world)
+    print_notes(notes)
+    for line in lines(planned, found):
+        click.echo(line)
+    reasons = [reason for group in found for reason in group.reasons]
+    for reason in dict.fromkeys(reasons):
+        say("rejected", reason)
+    return not reasons
+
+
+async def _followed(client: Client, namespace: str, name: str, *, logs: bool) -> int:
+    """Wait until the Run ends; return the exit code."""
+    import asyncio
+
+    from webhook.cli.run.following import exit_code, follow
+    from webhook.cli.run.log_reading import LogSelection
+    from webhook.cli.run.logs import print_logs
+
+    async with asyncio.TaskGroup() as group:
+        if logs:
+            whole = LogSelection(None, None, "")
+            group.create_task(print_logs(client, namespace, name, whole, follow=True, tail=None))
+        ending = await follow(client, namespace, name, lambda status: status.ended)
+    if ending.how == "gone":
+        say("error", f"run {name} was deleted")
+        return FAILED
+    return exit_code(ending.status)

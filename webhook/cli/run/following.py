@@ -1,0 +1,84 @@
+"""Wait for what becomes of a Run, and say meanwhile what it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import click
+
+from webhook.cli.run.submit import runs_path
+from webhook.errors import ClusterError
+from webhook.run.model import RunStatus
+from webhook.shortening import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.kube.client import Client
+
+# Seconds between two looks; and for how long the API server may not answer.
+PERIOD: Final = 1.0
+PATIENCE: Final = 60.0
+
+
+class Ending(NamedTuple):
+    """How the waiting ended. status: the last one that was seen.
+
+    reached: it is as wanted. ended: the Run is over, otherwise than wanted. gone: it, or the Run of
+    that uid, is deleted. late: time is up.
+    """
+
+    how: Literal["reached", "ended", "gone", "late"]
+    status: RunStatus
+
+
+async def follow(
+    client: Client,
+    namespace: str,
+    name: str,
+    reached: Callable[[RunStatus], bool],
+    *,
+    timeout: float | None = None,  # noqa: ASYNC109 (what a person gives)
+    say: Callable[[str], None] = lambda text: click.echo(text, err=True),
+) -> Ending:
+    """Return when the Run is as wanted, over, or gone, or after `timeout` seconds.
+
+    `say` is told each new phase and message. Raises ClusterError if the first request fails, and
+    later if there is no answer for a minute.
+    """
+    begun = answered = time.monotonic()
+    uid, told, status = "", "", RunStatus()
+    while True:
+        try:
+            raw = await client.find(runs_path(namespace, name))
+        except ClusterError as error:
+            refused = error.status is not None and error.status < 500
+            if refused or not uid or time.monotonic() - answered > PATIENCE:
+                raise
+        else:
+            answered = time.monotonic()
+            if raw is None or raw["metadata"]["uid"] != (uid or raw["metadata"]["uid"]):
+                return Ending("gone", status)
+            uid = raw["metadata"]["uid"]
+            status = RunStatus.model_validate(raw.get("status") or {})
+            line = f"{status.phase}: {harmless(status.message)}".removesuffix(": ")
+            if line != told:
+                say(f"run {name}: {line}")
+                told = line
+            if reached(status):
+                return Ending("reached", status)
+            if status.ended:
+                return Ending("ended", status)
+        if timeout is not None and time.monotonic() - begun >= timeout:
+            return Ending("late", status)
+        await asyncio.sleep(PERIOD)
+
+
+def exit_code(status: RunStatus) -> int:
+    """Return that of the program which failed the Run; 1 if it is not known, 0 for success."""
+    if status.phase == "Succeeded":
+        return 0
+    code = status.last_failure.exit_code if status.last_failure else None
+    return code or 1

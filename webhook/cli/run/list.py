@@ -1,0 +1,160 @@
+"""`fairlead run list`: show Runs, each in a line."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from webhook import names
+from webhook.cli.exit_codes import INTERRUPTED
+from webhook.cli.layout import table
+from webhook.cli.output import as_list, print_json, print_notes, print_yaml
+from webhook.cli.run.cluster import find_runs, several_options
+from webhook.shortening import harmless
+from webhook.times import elapsed, format_span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from webhook.cli.options import Kubeconfig
+    from webhook.cli.run.cluster import Targets
+    from webhook.kube.client import Client
+
+# Seconds between two looks of --watch.
+PERIOD: Final = 2.0
+_MOST_TEXT: Final = 300
+_HEAD: Final = ("name", "phase", "ready", "restarts", "disruptions", "age")
+
+
+class Row(NamedTuple):
+    """A Run in a list, as its status says."""
+
+    namespace: str
+    name: str
+    kind: str
+    phase: str
+    ready: str
+    restarts: int
+    disruptions: int
+    message: str
+    created: str
+
+
+def row_of(raw: Mapping[str, Any]) -> Row:
+    """Return the row of a raw Run."""
+    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    kind = str(spec.get("kind") or names.DEFAULT_KIND)
+    framework = spec.get("framework")
+    return Row(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        kind=f"{kind}, {framework}" if framework else kind,
+        phase=str(status.get("phase") or "Pending"),
+        ready=str(status.get("replicasReady") or ""),
+        restarts=int(status.get("restarts") or 0),
+        disruptions=int(status.get("disruptions") or 0),
+        message=str(status.get("message") or "")[:_MOST_TEXT],
+        created=str(metadata.get("creationTimestamp") or ""),
+    )
+
+
+def reference(raw: Mapping[str, Any]) -> str:
+    """Return the Run as kubectl names it: run.fairlead.dev/mnist."""
+    return f"{names.RUN_KIND.lower()}.{names.GROUP}/{raw['metadata']['name']}"
+
+
+@click.command("list")
+@several_options
+@click.option("-w", "--watch", is_flag=True, help="Print each Run again when it changes.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "wide", "json", "yaml", "name"]),
+    default="text",
+    show_default=True,
+    help="wide: with kind and message; json and yaml: the Runs as they are stored.",
+)
+def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) -> None:
+    """Show the Runs of a namespace, of all, or those that are named.
+
+    \b
+    Examples:
+      fairlead run list
+      fairlead run list -A -o wide
+      fairlead run list -l team=vision -w
+
+    \b
+    Exit codes:
+      0  shown, also if there are none
+      1  no such Run, or the cluster did not answer
+      2  wrong usage
+    """
+    if watch and output not in ("text", "wide"):
+        raise click.UsageError("--watch prints text; for programs there is kubectl get runs -w")
+
+    async def show(client: Client) -> None:
+        runs = await find_runs(client, targets)
+        if output == "json":
+            print_json(as_list(runs))
+        elif output == "yaml":
+            print_yaml([as_list(runs)])
+        elif output == "name":
+            for each in runs:
+                click.echo(reference(each))
+        elif not runs and not watch:
+            where = f" in namespace {targets.namespace}" if targets.namespace else ""
+            print_notes([f"there are no Runs{where}"])
+        else:
+            await _print_rows(client, targets, runs, watch=watch, wide=output == "wide")
+
+    try:
+        kubeconfig.ask(show)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+async def _print_rows(
+    client: Client,
+    targets: Targets,
+    runs: Sequence[Mapping[str, Any]],
+    *,
+    watch: bool,
+    wide: bool,
+) -> None:
+    before: dict[tuple[str, str], Row] = {}
+    while True:
+        rows = [row_of(each) for each in runs]
+        new = [each for each in rows if before.get((each.namespace, each.name)) != each]
+        if new:
+            for line in lines(new, everywhere=not targets.namespace, wide=wide):
+                click.echo(line)
+        if not watch:
+            return
+        before = {(each.namespace, each.name): each for each in rows}
+        await asyncio.sleep(PERIOD)
+        runs = await find_runs(client, targets)
+
+
+def lines(rows: Sequence[Row], *, everywhere: bool, wide: bool) -> Iterator[str]:
+    """Yield the Runs as a table, by namespace and name."""
+    now = datetime.now(UTC)
+    space = ("namespace",) if everywhere else ()
+    more = ("kind", "message") if wide else ()
+    found = [
+        (
+            *((each.namespace,) if everywhere else ()),
+            each.name,
+            each.phase,
+            each.ready,
+            str(each.restarts),
+            str(each.disruptions),
+            format_span(elapsed(each.created, now)) if each.created else "",
+            *((each.kind, harmless(each.message)) if wide else ()),
+        )
+        for each in sorted(rows)
+    ]
+    yield from table([(*space, *_HEAD, *more), *found], 0)

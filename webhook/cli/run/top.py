@@ -1,0 +1,102 @@
+"""`fairlead run top`: what Runs have and wait for, again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook.cli.exit_codes import INTERRUPTED
+from webhook.cli.layout import table
+from webhook.cli.output import print_notes
+from webhook.cli.run.cluster import find_runs, several_options
+from webhook.cli.run.list import row_of
+from webhook.shortening import harmless
+
+if TYPE_CHECKING:
+    from webhook.cli.options import Kubeconfig
+    from webhook.cli.run.cluster import Targets
+    from webhook.kube.client import Client
+
+# Seconds between two looks.
+PERIOD: Final = 2.0
+_HEAD: Final = ("run", "phase", "ready", "nodes", "on nodes of class", "waits for")
+_OVER: Final = ("Succeeded", "Failed")
+
+
+@click.command("top")
+@several_options
+@click.option("--once", is_flag=True, help="Print it once. Default, if the output is no terminal.")
+def command(targets: Targets, kubeconfig: Kubeconfig, once: bool) -> None:
+    """Show the Runs that are not over: replicas, nodes, classes, and what each waits for.
+
+    The table is shown again as it changes, until Ctrl-C.
+
+    \b
+    Examples:
+      fairlead run top
+      fairlead run top -A
+      fairlead run top mnist --once
+
+    \b
+    Exit codes:
+      0    shown
+      1    no such Run, or the cluster did not answer
+      2    wrong usage
+      130  ended by Ctrl-C
+    """
+
+    async def show(client: Client) -> None:
+        before: list[str] = []
+        while True:
+            notes: list[str] = []
+            found = await _lines(client, targets, notes)
+            if found != before:
+                if before:
+                    click.clear()
+                for line in found:
+                    click.echo(line)
+                print_notes(notes)
+                before = found
+            if once or not sys.stdout.isatty():
+                return
+            await asyncio.sleep(PERIOD)
+
+    try:
+        kubeconfig.ask(show)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+async def _lines(client: Client, targets: Targets, notes: list[str]) -> list[str]:
+    from webhook.cli.run.cost import read_state
+
+    runs = await find_runs(client, targets)
+    known = await read_state(client, targets.namespace, notes)
+    rows = []
+    for raw in runs:
+        row = row_of(raw)
+        if row.phase in _OVER and row.name not in targets.names:
+            continue
+        pods = known.observed(row.namespace, raw["metadata"]["uid"]).pods.values()
+        nodes = {pod.node for pod in pods if pod.node}
+        on = Counter(
+            health.capacity_class
+            for pod in pods
+            if pod.node and (health := known.nodes.get(pod.node)) and health.capacity_class
+        )
+        name = row.name if targets.namespace else f"{row.namespace}/{row.name}"
+        rows.append(
+            (
+                name,
+                row.phase,
+                row.ready,
+                str(len(nodes)),
+                ", ".join(f"{each} {count}" for each, count in on.most_common()),
+                "" if row.phase == "Running" else harmless(row.message),
+            )
+        )
+    return list(table([_HEAD, *sorted(rows)], 0)) if rows else ["no Run is active"]

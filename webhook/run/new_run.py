@@ -1,0 +1,159 @@
+"""A Run made from the few settings that people give, by a command or in Python."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.errors import InvalidRun
+from webhook.frameworks.table import ROLES
+from webhook.policy.findings import path_text
+from webhook.run.backends.engine_object import delegated_object
+from webhook.run.plan import plan
+from webhook.run.run_documents import run_of
+from webhook.run.template_faults import delegated_faults, faults
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.run.model import Run
+
+# Roles of frameworks whose other roles run programs of the framework.
+_OTHER_PROGRAMS: Final = frozenset({"launcher", "driver"})
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+CONTAINER: Final = "main"
+WORKER: Final = "worker"
+GPU: Final = "nvidia.com/gpu"
+# The label by which Kueue's queues are named (kueue.x-k8s.io/v1beta1, LocalQueue).
+QUEUE: Final = "kueue.x-k8s.io/queue-name"
+
+
+class NewRun(NamedTuple):
+    """The settings.
+
+    command: program and arguments; empty: those of the image
+    workers: how many replicas of role worker; 0: one replica in all
+    gpus: of each worker; gpu_resource: the resource that they are
+    resources: more requests of each worker, such as cpu and memory
+    env: variables by name
+    volumes: mount path by the name of a PersistentVolumeClaim
+    config_maps: mount path by the name of a ConfigMap
+    capacity: mode by capacity class
+    """
+
+    name: str
+    image: str
+    command: Sequence[str] = ()
+    namespace: str = ""
+    framework: str = ""
+    workers: int = 0
+    gpus: int = 0
+    gpu_resource: str = GPU
+    resources: Mapping[str, str] = _NOTHING
+    env: Mapping[str, str] = _NOTHING
+    volumes: Mapping[str, str] = _NOTHING
+    config_maps: Mapping[str, str] = _NOTHING
+    working_dir: str = ""
+    capacity: Mapping[str, str] = _NOTHING
+    queue: str = ""
+    restart_scope: str = ""
+    labels: Mapping[str, str] = _NOTHING
+
+
+def manifest(new: NewRun) -> dict[str, Any]:
+    """Return the Run with the fewest fields. It is not checked.
+
+    Raises InvalidRun for a framework in which each role has a command of its own.
+    """
+    roles = _roles(new.framework, new.workers)
+    resources = _resources(new)
+    # A launcher and the like do not compute.
+    if resources and roles.keys() > {WORKER}:
+        roles[WORKER]["resources"] = resources
+        resources = {}
+    mounts, volumes = _volumes(new)
+    container = _given(
+        name=CONTAINER,
+        image=new.image,
+        command=list(new.command),
+        workingDir=new.working_dir,
+        env=[{"name": key, "value": value} for key, value in new.env.items()],
+        resources=resources,
+        volumeMounts=mounts,
+    )
+    capacity = ",".join(f"{name}={mode}" for name, mode in new.capacity.items())
+    template = _given(
+        metadata=_given(annotations=_given(**{names.CAPACITY: capacity})),
+        spec=_given(containers=[container], volumes=volumes),
+    )
+    labels = {**new.labels, **_given(**{QUEUE: new.queue})}
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RUN_KIND,
+        "metadata": _given(name=new.name, namespace=new.namespace, labels=labels),
+        "spec": _given(
+            framework=new.framework,
+            replicas=roles,
+            restartScope=new.restart_scope,
+            template=template,
+        ),
+    }
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Return the fields that are not empty."""
+    return {key: each for key, each in fields.items() if each}
+
+
+def checked(raw: Mapping[str, Any], namespace: str) -> Run:
+    """Return the typed Run; `namespace` is for one without. Raises InvalidRun with all problems
+    that the API server, the controller and the kubelet would find in it.
+    """
+    run = run_of(dict(raw), namespace)
+    if run.spec.delegated:
+        delegated_object(run)
+        found = delegated_faults(run)
+    else:
+        found = faults(plan(run))
+    problems = [
+        f"{path_text(each.path)}: {each.message}" for each in found if each.severity == "error"
+    ]
+    if problems:
+        raise InvalidRun(problems)
+    return run
+
+
+def _roles(framework: str, workers: int) -> dict[str, dict[str, Any]]:
+    """Return the roles: the workers, and one of each other role that the framework needs."""
+    known = ROLES[framework] if framework in ROLES else ROLES[None]
+    if len(known.known) > 1 and _OTHER_PROGRAMS.intersection(known.known):
+        why = f"spec.framework: {framework} has a command for each role"
+        raise InvalidRun([f"{why}: write the Run as a file, and give it with -f"])
+    found: dict[str, dict[str, Any]] = {}
+    for alternatives in known.required:
+        if not (workers and WORKER in alternatives) and not found.keys() & {*alternatives}:
+            found[alternatives[0]] = {}
+    if workers:
+        found[WORKER] = {"count": workers} if workers > 1 else {}
+    return found
+
+
+def _resources(new: NewRun) -> dict[str, Any]:
+    return _given(requests=dict(new.resources), limits=_given(**{new.gpu_resource: new.gpus}))
+
+
+def _volumes(new: NewRun) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    sources = [
+        *(
+            (path, {"persistentVolumeClaim": {"claimName": name}})
+            for name, path in new.volumes.items()
+        ),
+        *((path, {"configMap": {"name": name}}) for name, path in new.config_maps.items()),
+    ]
+    mounts, volumes = [], []
+    for number, (path, source) in enumerate(sources):
+        mounts.append({"name": f"volume-{number}", "mountPath": path})
+        volumes.append({"name": f"volume-{number}", **source})
+    return mounts, volumes
