@@ -27,7 +27,7 @@ from webhook.errors import FairleadError
 from webhook.policy import json_schema
 from webhook.ui import playground
 from webhook.ui.change import Changes
-from webhook.ui.findings import findings
+from webhook.ui.findings import explained, findings
 from webhook.ui.playground import MOST_BYTES, Question, Texts
 from webhook.ui.pools import Pools
 from webhook.ui.runs import Runs
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from webhook.cli.options import Kubeconfig
+    from webhook.kube.client import Client
     from webhook.ui.playground import Answer
     from webhook.ui.watching import Watching
 
@@ -59,13 +60,14 @@ _FOLDER: Final = Path(__file__).parent
 class Pages:
     """What the pages show.
 
-    texts: what the editors have at first. kubeconfig: of the cluster, if its Runs are shown;
-    namespace: of these Runs, all if it is empty.
+    texts: what the editors have at first; texts_of: reads them of the cluster. kubeconfig: of the
+    cluster, if its Runs are shown; namespace: of these Runs, all if it is empty.
     """
 
     texts: Texts
     kubeconfig: Kubeconfig | None = None
     namespace: str = ""
+    texts_of: Callable[[Client], Awaitable[Texts]] | None = None
     worker: Worker[Question, Answer] = field(
         default_factory=lambda: Worker(playground.answer, SECONDS)
     )
@@ -85,6 +87,7 @@ class Pages:
         )
         always = [("/playground", "Playground"), ("/change", "Change")]
         self._templates.globals["pages"] = [*live, *always]
+        self._templates.globals["only"] = self.namespace
 
     def app(self) -> Starlette:
         """Return the app, without a guard."""
@@ -96,6 +99,7 @@ class Pages:
             *self._kept_current(one + "/{role}/{index:int}", "log", lambda: self._runs, self._log),
             *self._kept_current("/cluster", "cluster", lambda: self._pools, self._overview),
             Route("/findings", self.findings),
+            Route("/pods/{namespace}/{name}", self.explain),
         ]
         return Starlette(
             routes=[
@@ -132,8 +136,14 @@ class Pages:
     def _page(self, template: str, values: Mapping[str, Any], here: str = "") -> str:
         return self._templates.get_template(template).render({"here": here, **values})
 
+    async def _read(self) -> None:
+        """Read the texts of the start again, if they are a cluster's."""
+        if self.texts_of:
+            self.texts = self.changes.texts = await self.texts_of(self._runs.client)
+
     async def playground(self, _request: Request) -> Response:
         """Return the page itself, with the texts of the start."""
+        await self._read()
         values = {"texts": self.texts._asdict(), "before": self.changes.places[0]}
         return HTMLResponse(self._page("playground.html", values, "/playground"))
 
@@ -169,13 +179,22 @@ class Pages:
     async def change(self, request: Request) -> Response:
         """Return the page of a comparison, or of none yet."""
         given = request.query_params
+        if "of" not in given:
+            await self._read()
         values = self.changes.page(given, _page_number(given))
         return HTMLResponse(self._page("change.html", values, "/change"))
 
     async def findings(self, _request: Request) -> Response:
         """Return the page of what is wrong now."""
+        await self._current(self._pools)
         values = await findings(self._runs.client, self.namespace)
+        values |= await self._pools.judged()
         return HTMLResponse(self._page("findings.html", values, "/findings"))
+
+    async def explain(self, request: Request) -> Response:
+        """Return why a pod is where it is, or is nowhere: what `fairlead explain pod` prints."""
+        values = await explained(self._runs.client, **request.path_params)
+        return HTMLResponse(self._page("pod.html", values, "/cluster"))
 
     async def _current(self, watching: Watching) -> None:
         """Begin to watch at the first look at a page."""

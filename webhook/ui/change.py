@@ -175,7 +175,7 @@ class Changes:
     """The last comparisons, each with a key for its page."""
 
     def __init__(self, texts: Texts, kubeconfig: Kubeconfig | None, namespace: str) -> None:
-        self._texts = texts
+        self.texts = texts
         self._kubeconfig = kubeconfig
         self._namespace = namespace
         self._worker = Worker(answer, SECONDS)
@@ -186,12 +186,12 @@ class Changes:
 
     async def compare(self, given: Mapping[str, str]) -> str:
         """Compare what the fields of a form say, and return the key."""
-        texts = {name: given.get(name, text) for name, text in self._texts._asdict().items()}
+        texts = {name: given.get(name, text) for name, text in self.texts._asdict().items()}
         question = Question(
             given.get("old", ""),
             given.get("new", ""),
             Texts(**texts),
-            self._texts.policies,
+            self.texts.policies,
             self._kubeconfig,
             self._namespace,
         )
@@ -222,10 +222,11 @@ class Changes:
             "places": self.places,
             "old": question.old if question else self.places[0],
             "new": question.new if question else EDITOR,
-            "texts": (question.texts if question else self._texts)._asdict(),
+            "texts": (question.texts if question else self.texts)._asdict(),
             "problems": gone if key and not question else found.problems,
             "wanted": wanted,
             "notes": found.outcome.notes if found.outcome else [],
+            "sets": (found.outcome.old, found.outcome.new) if found.outcome else (),
             "selected": select(found.outcome, wanted, number) if found.outcome else None,
             "address": address,
         }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import secrets
 import socket
 import sys
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -104,15 +105,14 @@ def command(
 
     from webhook.ui.app import Pages
     from webhook.ui.guard import PARAMETER, Guard
+    from webhook.ui.playground import Texts
 
     if namespace and not where:
         raise click.UsageError("--namespace is for `fairlead ui cluster`")
-    if where and not (policies or filenames or nodes):
-        texts = kubeconfig.ask(_texts_of)
-    else:
-        texts = _texts(policies, filenames, nodes)
-        if where:
-            kubeconfig.ask(lambda client: client.get("/version"))
+    reads = where and not (policies or filenames or nodes)
+    if where:
+        kubeconfig.ask(lambda client: client.get("/version"))
+    texts = Texts("", _PODS, "") if reads else _texts(policies, filenames, nodes)
     token = "" if no_token else secrets.token_urlsafe(24)
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -127,7 +127,8 @@ def command(
         click.echo("Ctrl-C ends it.", err=True)
         if not no_browser:
             webbrowser.open(address)
-        pages = Pages(texts, kubeconfig if where else None, namespace)
+        cluster = kubeconfig if where else None
+        pages = Pages(texts, cluster, namespace, _texts_of if reads else None)
         app = Guard(pages.app(), token=token)
         config = uvicorn.Config(
             app,
@@ -137,8 +138,15 @@ def command(
             # Pages that are open are never done.
             timeout_graceful_shutdown=1,
         )
+        # Pages that are open are cut off at the end: that is no error.
+        logging.getLogger("uvicorn.error").addFilter(_is_error)
         uvicorn.Server(config).run([listening])
     sys.exit()
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    cancelled = record.exc_info and record.exc_info[0] is asyncio.CancelledError
+    return not (cancelled or record.getMessage().startswith("Cancel "))
 
 
 def _texts(policies: Sequence[Path], filenames: Sequence[Path], nodes: Path | None) -> Texts:
@@ -166,19 +174,30 @@ def _joined(paths: Sequence[Path]) -> str:
 
 
 async def _texts_of(client: Client) -> Texts:
-    """Return what the user may read of a cluster. Raises ClusterError if it does not answer."""
-    import orjson
-
-    from webhook.errors import PassOver
-    from webhook.kube.policy_objects import read_objects
+    """Return what the user may read of a cluster; a comment says what is not there, and why."""
+    from webhook.errors import ClusterError
+    from webhook.shortening import one_line
     from webhook.ui.playground import Texts
 
-    policies, nodes = [], []
-    with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
-        policies = [orjson.loads(text) for text in (await read_objects(client)).values()]
-    with PassOver(HTTPStatus.FORBIDDEN):
-        nodes = (await client.list("/api/v1/nodes", _node)).items
-    return Texts(_yaml("policies", policies), _PODS, _yaml("nodes", nodes))
+    texts = {}
+    for what, read in (("policies", _policies), ("nodes", _nodes)):
+        try:
+            texts[what] = _yaml(what, await read(client))
+        except ClusterError as error:
+            texts[what] = f"# The cluster's {what} are not here: {one_line(str(error))}\n"
+    return Texts(texts["policies"], _PODS, texts["nodes"])
+
+
+async def _policies(client: Client) -> list[dict[str, Any]]:
+    import orjson
+
+    from webhook.kube.policy_objects import read_objects
+
+    return [orjson.loads(text) for text in (await read_objects(client)).values()]
+
+
+async def _nodes(client: Client) -> list[dict[str, Any]]:
+    return (await client.list("/api/v1/nodes", _node)).items
 
 
 def _node(raw: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The page of findings: those of `fairlead doctor`, and those in the policy reports."""
+"""The pages of findings, of `fairlead doctor` and of policy reports; and of one pod."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import click
+
 import webhook
 from webhook.cli import doctor
+from webhook.cli.live import report
+from webhook.cli.live.focus import Focus
+from webhook.cli.live.live_answers import ask
+from webhook.cli.live.live_objects import ObjectReference
+from webhook.cli.options import CLUSTER
 from webhook.controller.policies.report_documents import NAME, SELECTOR, collection
-from webhook.errors import ClusterError
+from webhook.errors import ClusterError, FairleadError
 from webhook.installation.doctor.diagnose import CHECKS, Reader, diagnose
 
 if TYPE_CHECKING:
@@ -73,3 +80,15 @@ def _result(report: Mapping[str, Any], row: Mapping[str, Any]) -> Result:
         ", ".join(str(each.get("name")) for each in row.get("resources") or ()),
         str(row.get("message") or ""),
     )
+
+
+async def explained(client: Client, namespace: str, name: str) -> dict[str, Any]:
+    """Return why a pod is where it is, or nowhere: what `fairlead explain pod` prints."""
+    values: dict[str, Any] = {"namespace": namespace, "name": name, "lines": [], "notes": []}
+    try:
+        found = await ask(client, [ObjectReference("pod", name)], namespace, (), CLUSTER)
+        values["lines"] = list(map(click.unstyle, report.lines(found, Focus())))
+        values["notes"] = found.notes
+    except FairleadError as error:
+        values["notes"] = str(error).splitlines()
+    return values

@@ -91,14 +91,20 @@ class Mark(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Pods of one object with equal decisions. diff: lines of their template, before and after."""
+    """Pods of one object with equal decisions.
+
+    diff: lines of their template, before and after. shut: how many nodes do not admit them, by the
+    condition.
+    """
 
     subject: str
+    namespace: str
     word: str
     verdict: str
     nodes: str
     result: PodsResult
     diff: Sequence[str]
+    shut: Sequence[tuple[str, int]]
     pools: Sequence[Pool]
 
 
@@ -140,6 +146,8 @@ def answer(question: Question) -> Answer:
         Mark("policies", each.line, each.column, each.severity, each.text)
         for each in condensed(judged.findings)
     ]
+    if not documents.documents and not documents.errors:
+        notes.append("There are no policies here: pods stay as they are.")
     objects = list(objects_in("manifests.yaml", texts.manifests.encode(), problems))
     groups: list[Group] = []
     found: list[Replicas] = []
@@ -153,6 +161,7 @@ def answer(question: Question) -> Answer:
         titles = {each.name: title_of(each, classes) for each in nodes}
         groups = [_group(each, nodes, titles) for each in found[:MOST_SHOWN]]
         change = _change(question.before, offline)
+        notes += [] if found or problems else ["No object makes pods."]
     else:
         notes.append("A set with these errors is not served: correct them to see the pods.")
     for line in dict.fromkeys(problems):
@@ -179,6 +188,8 @@ def _change(before: str, offline: Offline) -> Change | None:
     world = offline.world
     count = None if world.nodes is None else len(world.nodes)
     outcome = report.outcome_of(("before", old), ("now", world.policies), count, [], found)
+    if not outcome.pods.total:
+        return None
     parts = [report.shown(each, count) for each in outcome.changes[:MOST_SHOWN]]
     return Change(report.headline(outcome), parts, max(0, len(outcome.changes) - MOST_SHOWN))
 
@@ -245,12 +256,15 @@ def _group(replicas: Replicas, nodes: Sequence[Node], titles: Mapping[str, str])
     result = result_of(replicas)
     surveys = replicas.evaluation.nodes
     last = result.nodes and (result.nodes.after or result.nodes.before)
+    nowhere = result.nodes and last and not (last.admitted or result.nodes.on_demand)
     return Group(
         subject=replicas.subject,
-        word="refused" if result.refusals else str(result.result),
+        namespace=replicas.arrival.namespace,
+        word="refused" if result.refusals else "no node" if nowhere else str(result.result),
         verdict=click.unstyle(verdict(replicas)),
         nodes=click.unstyle(nodes_text(surveys)) if surveys else "",
         result=result,
         diff=list(diff_lines(replicas)),
+        shut=[(each.condition, len(each.nodes)) for each in last.shut] if last else (),
         pools=list(pools(nodes, titles, last)) if last else (),
     )

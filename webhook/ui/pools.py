@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from webhook.judgement.set_judgement import SetJudgement
     from webhook.kube.client import Client
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.node_groups import Alike
     from webhook.placement.nodes import Node
 
 # Waiting pods that are shown.
@@ -40,6 +41,7 @@ _ENDED: Final = ("Succeeded", "Failed")
 # Shown first, if there are any; then extended resources, by name.
 _USUAL: Final = ("cpu", "memory", "pods")
 _NO_CLASS: Final = "no class"
+_UNKNOWN: Final = "class not known"
 # Labels that do not tell one pool from another.
 _OF_EACH_NODE: Final = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
 
@@ -139,9 +141,13 @@ class Pools(Watching):
             for run, counts in found.items()
         }
 
-    async def overview(self) -> dict[str, Any]:
-        """Return what the page shows; without the policies, if they cannot be read."""
-        now = datetime.now(UTC)
+    async def judged(self) -> dict[str, Any]:
+        """Return the findings about the policies, as `fairlead check` has them."""
+        judged, notes, _ = await self._judge()
+        return {"findings": judged.findings if judged else None, "notes": notes}
+
+    async def _judge(self) -> tuple[SetJudgement | None, list[str], list[Alike]]:
+        """Return the judgement, notes, and the nodes that no policy reaches."""
         nodes = [each.node for each in self._nodes.items().values()]
         judged, notes, unknown = None, [], []
         try:
@@ -152,14 +158,21 @@ class Pools(Watching):
         else:
             documents = Objects().documents(objects)
             given = check_report.CheckInput(sorted(objects), documents, nodes, there)
-            judged = check_report.check(given, now)
+            judged = check_report.check(given, datetime.now(UTC))
             notes += check_report.notes(given, judged) if judged else []
             if judged and judged.policies and judged.policies.policies:
                 unknown = unreached(judged.policies, nodes, there.get("RuntimeClass", {}))
+        return judged, notes, unknown
+
+    async def overview(self) -> dict[str, Any]:
+        """Return what the page shows; without the policies, if they cannot be read."""
+        now = datetime.now(UTC)
+        judged, notes, unknown = await self._judge()
+        nodes = [each.node for each in self._nodes.items().values()]
         pods = list(self.pods.items().values())
         waiting = sorted((each for each in pods if not each.node), key=lambda each: each.since)
         return {
-            "pools": pool_rows(nodes, pods, _classes(judged)),
+            "pools": pool_rows(nodes, pods, _classes(judged), _NO_CLASS if judged else _UNKNOWN),
             "empty": _empty(judged),
             "unreached": [(each.count, _taints(each.node)) for each in unknown],
             "findings": judged.findings if judged else None,
@@ -189,16 +202,19 @@ def _empty(judged: SetJudgement | None) -> list[str]:
 
 
 def pool_rows(
-    nodes: Iterable[Node], pods: Iterable[PodOfRun], classes: Sequence[CapacityClass]
+    nodes: Iterable[Node],
+    pods: Iterable[PodOfRun],
+    classes: Sequence[CapacityClass],
+    without: str = _NO_CLASS,
 ) -> list[PoolRow]:
-    """Return a row for each combination of classes that a node has."""
+    """Return a row for each combination of classes that a node has; `without` for none."""
     of_node: dict[str, str] = {}
     allocatable: dict[str, Counter[str]] = {}
     count: Counter[str] = Counter()
     cordoned: Counter[str] = Counter()
     for node in nodes:
         own = [each for each in classes if is_of(each, node)]
-        title = ", ".join(sorted(each.name for each in own)) or _NO_CLASS
+        title = ", ".join(sorted(each.name for each in own)) or without
         of_node[node.name] = title
         count[title] += 1
         cordoned[title] += node.unschedulable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -16,6 +17,7 @@ from webhook.cli.run.logs import find_sources
 from webhook.cli.run.report import fetch
 from webhook.cli.run.status_text import message_of, note_of
 from webhook.kube.cache import Cache
+from webhook.run.effective_settings import setting_rows
 from webhook.run.model import RunStatus
 from webhook.times import elapsed, format_span
 from webhook.ui.watching import Watching
@@ -33,6 +35,8 @@ MOST_SQUARES: Final = 2000
 # Lines of a log, and characters of each.
 LAST_LINES: Final = 500
 _LONGEST: Final = 2000
+# Sequences for colours and the like (ECMA-48, SGR).
+_COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
 
 
 class Selected(NamedTuple):
@@ -94,6 +98,7 @@ class Runs(Watching):
             "report": report,
             "message": message_of(report),
             "roles": _by_role(report),
+            "settings": setting_rows(report.settings),
             "notes": {each.name: note_of(each, now) for each in report.replicas},
             "timeline": timeline.svg(report, now),
             "most": MOST_SQUARES,
@@ -116,7 +121,7 @@ class Runs(Watching):
         problems += [each.waiting for each in sources if not each.started]
         started = [each for each in sources if each.started]
         async for piece in LogReader(self.client, namespace, LAST_LINES).read(started):
-            lines += [line[:_LONGEST] for line in piece.lines]
+            lines += [_COLOUR.sub("", line[:_LONGEST]) for line in piece.lines]
             problems += [piece.problem] if piece.problem else []
         environment = [
             row

@@ -126,8 +126,8 @@ def estimate_of(cost: RunCost) -> str:
         return ""
     share = round(100 * cost.cost / cost.useful)
     return (
-        f"estimate: as much as {format_span(cost.cost)} of a replica on demand, "
-        f"for {format_span(cost.useful)} of useful time: {share} %"
+        f"estimate: {format_span(cost.useful)} of useful time cost as much as "
+        f"{format_span(cost.cost)} of a replica on demand: {share} %"
     )
 
 

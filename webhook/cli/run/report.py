@@ -15,6 +15,7 @@ from webhook.frameworks.table import ROLES
 from webhook.run.backends.engine_pods import PodReader, pod_reader
 from webhook.run.effective_settings import EffectiveSetting, effective_settings, settings_document
 from webhook.run.model import RunStatus
+from webhook.run.model.run_checks import SERVING
 from webhook.run.model.status import RoleStatus, parse_intervals
 from webhook.run.progress import SHOULD_BE_TRUE
 from webhook.run.run_documents import typed
@@ -269,6 +270,9 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
     )
     reader = pod_reader(run, status.replicas)
     rows = replicas(reader, status, pods, await fetch_summaries(client, nodes))
+    if run["spec"].get("kind") in SERVING and pods:
+        # A Deployment makes its pod, which has no role.
+        rows = [each for each in rows if each.pod]
     spec, metadata = run["spec"], run["metadata"]
     return Report(
         namespace=namespace,

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.cli.run.status_text import where_of
+from webhook.run.progress import READY
 from webhook.shortening import harmless
 from webhook.times import elapsed, format_span, parse_time, to_second
 
@@ -68,12 +69,20 @@ def timeline_of(report: Report, now: datetime) -> Timeline:
         return min(end, max(0.0, elapsed(begin, parse_time(moment))))
 
     started = since(status.start_time) if status.start_time else end
-    segments = [Segment("waiting", 0.0, started), Segment("active", started, end)]
+    whole = end
+    for one in () if status.ended else status.conditions:
+        if one.type == READY and one.status == "False":
+            whole = since(one.last_transition_time)
+    # A run that was never whole waits, whatever it has lost meanwhile.
+    segments = [Segment("waiting", 0.0, started if whole > started else end)]
+    if whole > started:
+        segments += [Segment("active", started, whole), Segment("down", whole, end)]
     marks = []
     for each in status.incidents:
         at = since(each.began)
-        lost = end - at if each.seconds_lost is None else float(each.seconds_lost)
-        segments.append(Segment("down", at, min(end, at + lost)))
+        lost = whole - at if each.seconds_lost is None else float(each.seconds_lost)
+        if whole > started:
+            segments.append(Segment("down", at, min(whole, at + lost)))
         after = "" if each.seconds_lost is None else f", all ran again after {format_span(lost)}"
         text = f"{each.cause}: {where_of(each)}: {each.reason}{after}"
         marks.append(Mark(each.cause, at, harmless(text)))

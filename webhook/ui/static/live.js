@@ -7,7 +7,9 @@ let source;
 function show(html) {
   const items = [...live.querySelectorAll("[tabindex], a, button")];
   const at = items.indexOf(document.activeElement);
+  const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 40;
   live.innerHTML = html;
+  if ("end" in live.dataset && atEnd) scrollTo(0, document.documentElement.scrollHeight);
   if (at >= 0) [...live.querySelectorAll("[tabindex], a, button")][at]?.focus({ preventScroll: true });
 }
 
@@ -17,7 +19,7 @@ function lost() {
   line.id = "lost";
   line.className = "trouble";
   line.setAttribute("role", "status");
-  line.textContent = "fairlead ui does not answer: this may be old. Is the command still running?";
+  line.textContent = "fairlead ui does not answer: this may be old. If it ended or was started again, open the address that it printed last.";
   live.before(line);
 }
 
@@ -39,5 +41,6 @@ document.addEventListener("visibilitychange", () => {
   source.close();
   if (!document.hidden) follow();
 });
+if ("end" in live.dataset) scrollTo(0, document.documentElement.scrollHeight);
 window.addEventListener("pagehide", () => source.close());
 follow();

@@ -6,7 +6,7 @@ const pause = 120;
 const editors = {};
 const answer = document.getElementById("answer");
 const told = document.getElementById("told");
-let test = "";
+let test = "", first = "";
 let timer, asking = false, again = false;
 
 async function packed(texts) {
@@ -56,7 +56,10 @@ async function ask() {
     } else {
       say(await response.text());
     }
-    history.replaceState(null, "", `#${await packed(asked)}`);
+    const text = await packed(asked);
+    if (JSON.stringify(asked) === first) sessionStorage.removeItem("texts");
+    else sessionStorage.setItem("texts", text);
+    history.replaceState(null, "", `#${text}`);
   } catch (error) {
     say(`fairlead ui does not answer: ${error.message}`);
   }
@@ -114,9 +117,11 @@ function fill(event) {
 }
 
 async function restore() {
-  if (location.hash.length < 2) return;
+  // A tab that comes back by a link has its texts, too.
+  const packedTexts = location.hash.slice(1) || sessionStorage.getItem("texts");
+  if (!packedTexts) return;
   try {
-    const found = await unpacked(location.hash.slice(1));
+    const found = await unpacked(packedTexts);
     for (const name of names) editors[name].text = String(found[name] ?? "");
     const details = document.getElementById("nodes").closest("details");
     details.open = details.open || editors.nodes.text.trim() !== "";
@@ -133,10 +138,16 @@ async function begin() {
       changed,
     });
   }
+  first = JSON.stringify(texts());
   await restore();
   document.getElementById("test").addEventListener("click", copyTest);
   document.getElementById("link").addEventListener("click", copyLink);
   document.getElementById("compare").addEventListener("submit", fill);
+  document.getElementById("again").addEventListener("click", () => {
+    sessionStorage.removeItem("texts");
+    location.assign("/playground");
+    if (location.hash) location.reload();
+  });
   window.addEventListener("hashchange", async () => { await restore(); ask(); });
   ask();
 }
