@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlencode
 
 import orjson
@@ -39,7 +40,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 def asked(old: str = START, new: str = EDITOR, texts: Texts = TEXTS) -> Found:
     """Without a cluster."""
-    return answer(Question(old, new, texts, POLICIES, None, ""))
+    with TemporaryDirectory() as folder:
+        return answer(Question(old, new, texts, POLICIES, None, "", folder))
 
 
 def sent(served: Page, **fields: str) -> str:
@@ -128,6 +130,9 @@ def test_the_page_has_the_change_and_its_filters(served: Page) -> None:
         ({"old": "/etc/passwd"}, ("/etc/passwd: want",)),
         ({"old": "--output=x:y"}, ("want REV:PATH",)),
         ({"old": "<script>:x"}, ("&lt;script&gt;:x",)),
+        ({"old": "/sys/dev/char/1:3/../../../../../etc/passwd"}, ("want start",)),
+        ({"old": "HEAD:" + 5000 * "a"}, ("cannot be read",)),
+        ({"old": "HEAD\0:x"}, ("cannot be read",)),
     ],
 )
 def test_what_cannot_be_compared_is_said(
@@ -141,6 +146,18 @@ def test_what_cannot_be_compared_is_said(
 def test_a_comparison_that_is_not_kept_is_said(served: Page) -> None:
     mentions(served.ask("GET", "/change?of=none").text, "no longer kept")
     assert served.ask("POST", "/change", b"\xff").status == 400
+
+
+def test_the_sums_are_of_what_is_found() -> None:
+    """Not of all, whatever the filter."""
+    outcome = asked().outcome
+    assert outcome
+    for wanted in (Filter(), Filter(words="mnist"), Filter(kind="moved"), Filter(words="none")):
+        selected = select(outcome, wanted, 1)
+        of_kinds = sum(sum(row[2:]) for row in selected.sums)
+        assert of_kinds == sum(
+            each.change.count * max(1, len(each.change.policies)) for each in selected.changes
+        )
 
 
 def test_a_git_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

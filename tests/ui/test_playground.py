@@ -238,3 +238,22 @@ def test_the_page_shows_the_change(tmp_path: Path) -> None:
         html = found.evaluate(changed, PODS, NODES).json["html"]
         mentions(html, "Against the policies at the start", "placed differently")
         assert "at the start" not in found.evaluate(POLICIES, PODS, NODES).json["html"]
+
+
+@pytest.mark.parametrize(
+    "nodes", ["a: 1", "# nothing\n", "kind: List\napiVersion: v1\nitems: []\n"]
+)
+def test_a_text_without_a_node_is_not_a_cluster_without_nodes(nodes: str) -> None:
+    """Which nodes admit the pods is not known then, and said."""
+    found = answered(Texts(POLICIES, PODS, nodes))
+    mentions(" ".join(found.notes), "not known")
+    assert not any("of the 0 nodes" in mark.text for mark in found.marks)
+    assert not any(group.nodes for group in found.groups)
+
+
+def test_a_pod_that_no_node_admits_is_not_called_placed() -> None:
+    """With the reasons by the number of nodes."""
+    changed = NODES.replace("gke-spot", "gke-none")
+    (group,) = only(answered(Texts(POLICIES, PODS, changed)), "mnist-worker-0").groups
+    assert group.word == "no node"
+    assert sum(count for _, count in group.shut) == 9

@@ -120,7 +120,6 @@ def report(judged: Iterable[JudgedPod]) -> Report:
     """Return the report of all pods, given in any order."""
     totals: Counter[str] = Counter()
     alike: dict[tuple[str, Difference], list[JudgedPod]] = {}
-    rows: dict[tuple[str, str], Counter[Kind]] = {}
     for each in judged:
         count, found = 1 + each.more, each.found
         if found == "no run":
@@ -135,18 +134,25 @@ def report(judged: Iterable[JudgedPod]) -> Report:
             totals["without_node"] += count * found.stranded
             totals[found.kind] += count
             alike.setdefault((each.maker.namespace, found), []).append(each)
-            for policy in found.policies or ("",):
-                rows.setdefault((each.maker.namespace, policy), Counter())[found.kind] += count
     changes = [_change(*key, members) for key, members in alike.items()]
     changes.sort(key=lambda each: (KINDS.index(each.change), -each.count, each.namespace))
     return Report(
         Totals(*(totals[name] for name in Totals._fields)),
-        [
-            Row(namespace, policy or None, *(counts[kind] for kind in KINDS))
-            for (namespace, policy), counts in sorted(rows.items())
-        ],
+        summed(changes),
         changes,
     )
+
+
+def summed(changes: Iterable[Change]) -> list[Row]:
+    """Return the sums of changes by namespace and policy."""
+    rows: dict[tuple[str, str], Counter[Kind]] = {}
+    for each in changes:
+        for policy in each.policies or ("",):
+            rows.setdefault((each.namespace, policy), Counter())[each.change] += each.count
+    return [
+        Row(namespace, policy or None, *(counts[kind] for kind in KINDS))
+        for (namespace, policy), counts in sorted(rows.items())
+    ]
 
 
 def _change(namespace: str, found: Difference, members: Sequence[JudgedPod]) -> Change:

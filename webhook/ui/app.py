@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import (
     HTMLResponse,
     JSONResponse,
@@ -47,13 +48,48 @@ if TYPE_CHECKING:
     Values = Callable[[Request], Awaitable[dict[str, Any]]]
 
 # Seconds for one answer of the playground.
-SECONDS: Final = 10.0
+SECONDS: Final = 30.0
+_TOO_LONG: Final = (
+    f"the texts have over {MOST_BYTES // 1024} KiB: fairlead mutate, explain and diff take more"
+)
 # Seconds between two looks at a page that is open: at least, and at most.
 _PAUSE: Final = 1.0
 _PERIOD: Final = 5.0
 # Pages that are kept current at one time.
 MOST_STREAMS: Final = 50
 _FOLDER: Final = Path(__file__).parent
+
+
+class _Name(Convertor[str]):
+    """A part of an address that may be a name in Kubernetes."""
+
+    regex = "[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"
+
+    def convert(self, value: str) -> str:
+        """Return it."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """Return it."""
+        return value
+
+
+class _Number(Convertor[int]):
+    """An index of a replica."""
+
+    regex = "[0-9]{1,5}"
+
+    def convert(self, value: str) -> int:
+        """Return the number."""
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        """Return its digits."""
+        return str(value)
+
+
+register_url_convertor("name", _Name())
+register_url_convertor("number", _Number())
 
 
 @dataclass
@@ -91,15 +127,17 @@ class Pages:
 
     def app(self) -> Starlette:
         """Return the app, without a guard."""
-        one = "/runs/{namespace}/{name}"
+        one = "/runs/{namespace:name}/{name:name}"
         live = [
             *self._kept_current("/runs", "runs", lambda: self._runs, self._list),
             *self._kept_current(one, "run", lambda: self._runs, self._details),
             *self._kept_current(one + "/cost", "cost", lambda: self._runs, self._cost),
-            *self._kept_current(one + "/{role}/{index:int}", "log", lambda: self._runs, self._log),
+            *self._kept_current(
+                one + "/{role:name}/{index:number}", "log", lambda: self._runs, self._log
+            ),
             *self._kept_current("/cluster", "cluster", lambda: self._pools, self._overview),
             Route("/findings", self.findings),
-            Route("/pods/{namespace}/{name}", self.explain),
+            Route("/pods/{namespace:name}/{name:name}", self.explain),
         ]
         return Starlette(
             routes=[
@@ -156,7 +194,8 @@ class Pages:
         except ValueError as error:
             return _refused(HTTPStatus.BAD_REQUEST, str(error))
         try:
-            found = await self.worker.ask(Question(texts, self.texts.policies))
+            question = Question(texts, self.texts.policies)
+            found = await self.worker.ask(question, request.is_disconnected)
         except TooMuch:
             why = f"no answer within {SECONDS:g} s: give fewer policies or objects"
             why += "; an error of the program is in the terminal"
@@ -171,9 +210,13 @@ class Pages:
             # Each byte of a form may need three.
             body = await _body(request, 3 * MOST_BYTES)
             given = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=10))
+            if sum(map(len, given.values())) > MOST_BYTES:
+                raise ValueError(_TOO_LONG)
         except (TimeoutError, ValueError) as error:
-            return _refused(HTTPStatus.BAD_REQUEST, str(error) or "no whole request")
-        key = await self.changes.compare(given)
+            values = self.changes.page({}, 1)
+            values["problems"] = [str(error) or f"no whole request in {SECONDS:g} s"]
+            return HTMLResponse(self._page("change.html", values, "/change"), 400)
+        key = await self.changes.compare(given, request.is_disconnected)
         return RedirectResponse(f"/change?of={key}", HTTPStatus.SEE_OTHER)
 
     async def change(self, request: Request) -> Response:
@@ -308,8 +351,7 @@ async def _body(request: Request, most: int = MOST_BYTES) -> bytearray:
         async for chunk in request.stream():
             body += chunk
             if len(body) > most:
-                over = f"over {MOST_BYTES // 1024} KiB"
-                raise ValueError(f"the texts have {over}: fairlead mutate and explain take more")
+                raise ValueError(_TOO_LONG)
     return body
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
+import secrets
 from collections import Counter
 from contextlib import redirect_stderr
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -17,7 +17,9 @@ from webhook.cli.diff import Source, report
 from webhook.cli.diff.question import answer as compare
 from webhook.cli.options import CLUSTER, Kubeconfig
 from webhook.comparison.difference import KINDS
+from webhook.comparison.difference_report import summed
 from webhook.errors import FairleadError, UnreadableInput
+from webhook.shortening import one_line
 from webhook.ui.playground import Texts
 from webhook.ui.worker import TooMuch, Worker
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from webhook.cli.diff.report import Outcome, ShownChange
     from webhook.comparison.difference_report import Row
+    from webhook.ui.worker import Gone
 
 # Seconds for a comparison, which may read a whole cluster; and how many are kept.
 SECONDS: Final = 300.0
@@ -42,8 +45,8 @@ class Question(NamedTuple):
     """What is compared.
 
     old, new: `start` for the policies at the start, `editor` for those of the texts, `cluster`, or
-    REV:PATH. kubeconfig: of the cluster whose pods are compared, else those of the manifests are;
-    namespace: of these pods, all if it is empty.
+    REV:PATH. folder: for the texts as files. kubeconfig: of the cluster whose pods are compared,
+    else those of the manifests are; namespace: of these pods, all if it is empty.
     """
 
     old: str
@@ -52,6 +55,7 @@ class Question(NamedTuple):
     before: str
     kubeconfig: Kubeconfig | None
     namespace: str
+    folder: str
 
 
 class Found(NamedTuple):
@@ -63,12 +67,15 @@ class Found(NamedTuple):
 
 def answer(question: Question) -> Found:
     """Compare as `fairlead diff` does."""
-    with TemporaryDirectory(prefix="fairlead-ui-") as folder, redirect_stderr(io.StringIO()):
+    folder = question.folder
+    with redirect_stderr(io.StringIO()):
         try:
             return Found(_compare(question, Path(folder)))
         except FairleadError as error:
             problems = str(error).splitlines()
-        return Found(None, [each.replace(f"{folder}/", "") for each in problems])
+        except (OSError, ValueError) as error:
+            problems = [f"{question.old} or {question.new} cannot be read: {error}"]
+        return Found(None, [one_line(each.replace(f"{folder}/", "")) for each in problems])
 
 
 def _compare(question: Question, folder: Path) -> Outcome:
@@ -80,12 +87,15 @@ def _compare(question: Question, folder: Path) -> Outcome:
         paths[name].write_text(text)
     sources = []
     for given in (question.old, question.new):
-        if given not in (START, EDITOR, CLUSTER.value) and ":" not in given:
+        # A path that exists would be read as such.
+        foreign = ":" not in given or Path(given).exists()
+        if given not in (START, EDITOR, CLUSTER.value) and foreign:
             wanted = f"{START}, {EDITOR}, {CLUSTER.value}, or REV:PATH for a git revision's folder"
             raise UnreadableInput([f"{given or 'nothing'}: want {wanted}"])
         if given == CLUSTER.value and not question.kubeconfig:
             raise UnreadableInput(["fairlead ui shows no cluster: start fairlead ui cluster"])
-        sources.append(Source(str(paths.get(given, given))))
+        empty = given in files and not files[given].strip()
+        sources.append(Source("/dev/null" if empty else str(paths.get(given, given))))
     outcome = compare(
         DiffQuestion(
             old=sources[0],
@@ -152,12 +162,7 @@ def select(outcome: Outcome, wanted: Filter, page: int) -> Selected:
     found = [each for each in found if wanted.kind in ("", each.change)]
     pages = max(1, -(-len(found) // PAGE))
     at = min(max(page, 1), pages)
-    sums = [
-        row
-        for row in outcome.summary
-        if wanted.namespace in ("", row.namespace)
-        and wanted.policy in ("", row.policy or _NO_POLICY)
-    ]
+    sums = summed(found)
     return Selected(
         headline=report.headline(outcome),
         remarks=list(report.remarks(outcome)),
@@ -180,27 +185,30 @@ class Changes:
         self._namespace = namespace
         self._worker = Worker(answer, SECONDS)
         self._kept: dict[str, tuple[Question, Found]] = {}
-        self._keys = count(1)
         # Where policies are, but for git revisions.
         self.places = [*([CLUSTER.value] if kubeconfig else []), START, EDITOR]
 
-    async def compare(self, given: Mapping[str, str]) -> str:
+    async def compare(self, given: Mapping[str, str], gone: Gone) -> str:
         """Compare what the fields of a form say, and return the key."""
         texts = {name: given.get(name, text) for name, text in self.texts._asdict().items()}
-        question = Question(
-            given.get("old", ""),
-            given.get("new", ""),
-            Texts(**texts),
-            self.texts.policies,
-            self._kubeconfig,
-            self._namespace,
-        )
-        try:
-            found = await self._worker.ask(question)
-        except TooMuch:
-            why = f"no answer within {SECONDS:g} s: give a namespace, or use fairlead diff"
-            found = Found(None, [why])
-        key = str(next(self._keys))
+        # Here, not in the process that may be ended.
+        with TemporaryDirectory(prefix="fairlead-ui-") as folder:
+            question = Question(
+                given.get("old", ""),
+                given.get("new", ""),
+                Texts(**texts),
+                self.texts.policies,
+                self._kubeconfig,
+                self._namespace,
+                folder,
+            )
+            try:
+                found = await self._worker.ask(question, gone)
+            except TooMuch:
+                why = f"no answer within {SECONDS:g} s: give a namespace, or use fairlead diff"
+                found = Found(None, [why])
+        # In a cluster several people may use the pages.
+        key = secrets.token_urlsafe(9)
         self._kept[key] = question, found
         while len(self._kept) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]

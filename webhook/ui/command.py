@@ -7,6 +7,7 @@ import logging
 import secrets
 import socket
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -140,7 +141,8 @@ def command(
         )
         # Pages that are open are cut off at the end: that is no error.
         logging.getLogger("uvicorn.error").addFilter(_is_error)
-        uvicorn.Server(config).run([listening])
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run([listening])
     sys.exit()
 
 

@@ -64,10 +64,20 @@ async def _reports(client: Client, namespace: str) -> dict[str, Any]:
         why = "The cluster has no policy reports." if lacking else str(error)
         return {"results": [], "more": 0, "without": why}
     reports = [each for each in listed if each["metadata"]["name"] == NAME]
-    results = [_result(each, row) for each in reports for row in each.get("results") or ()]
+    results = [
+        _result(each, row)
+        for each in reports
+        for row in _items(each.get("results"))
+        if isinstance(row, dict)
+    ]
     results.sort(key=lambda each: (_WORST.index(each.result), each))
     without = "" if reports else "Nobody has written a policy report."
     return {"results": results[:MOST], "more": max(0, len(results) - MOST), "without": without}
+
+
+def _items(value: object) -> list[Any]:
+    """Return the value if it is a list: others may write reports too."""
+    return value if isinstance(value, list) else []
 
 
 def _result(report: Mapping[str, Any], row: Mapping[str, Any]) -> Result:
@@ -77,7 +87,9 @@ def _result(report: Mapping[str, Any], row: Mapping[str, Any]) -> Result:
         result if result in _WORST else "skip",
         str(row.get("policy") or ""),
         str(row.get("rule") or ""),
-        ", ".join(str(each.get("name")) for each in row.get("resources") or ()),
+        ", ".join(
+            str(each.get("name")) for each in _items(row.get("resources")) if isinstance(each, dict)
+        ),
         str(row.get("message") or ""),
     )
 

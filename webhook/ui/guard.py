@@ -83,7 +83,7 @@ class Guard:
         if name not in self._hosts:
             return f"the page has other names than that: {', '.join(sorted(self._hosts))}"
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and origin.partition("://")[2] != host:
             return "a page of another site asked for this"
         if headers.get("sec-fetch-site", "none") == "cross-site" and (
             headers.get("sec-fetch-mode") != "navigate"

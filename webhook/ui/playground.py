@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import click
@@ -21,9 +22,11 @@ from webhook.comparison import difference_report
 from webhook.errors import InvalidDocuments, UnreadableInput
 from webhook.evaluation.result import result_of
 from webhook.judgement.set_judgement import judge_set
+from webhook.judgement.together.warnings import Memory
 from webhook.policy import policy_documents
 from webhook.policy.findings import condensed
 from webhook.policy.load import load
+from webhook.policy.policy_set import Compiler
 from webhook.policy_tests.policy_test_model import WITH_REASON, WITHOUT_PLACEMENT
 from webhook.sources.kind_model import UNKNOWN
 from webhook.ui.pools import pools, title_of
@@ -44,8 +47,10 @@ if TYPE_CHECKING:
 Editor: TypeAlias = Literal["policies", "manifests", "nodes"]
 # Bytes of all texts together.
 MOST_BYTES: Final = 512 * 1024
-# Groups of pods that are shown.
+# Groups of pods that are shown; pools of nodes of each; findings.
 MOST_SHOWN: Final = 100
+MOST_POOLS: Final = 20
+MOST_MARKS: Final = 500
 _EDITORS: Final[dict[str, Editor]] = {
     f"{name}.yaml": name for name in ("policies", "manifests", "nodes")
 }
@@ -53,6 +58,9 @@ _LINE: Final = re.compile(
     r"(?P<file>[a-z]+\.yaml):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)", re.DOTALL
 )
 _NAMESPACE: Final = "default"
+# What was made of the policies before: most of them are the same in the next question.
+_COMPILER: Final = Compiler()
+_MEMORY: Final = Memory()
 
 
 class Texts(NamedTuple):
@@ -139,9 +147,11 @@ def answer(question: Question) -> Answer:
     problems: list[str] = []
     node_objects = list(objects_in("nodes.yaml", texts.nodes.encode(), problems))
     nodes = nodes_among(node_objects, problems)
-    known = nodes if texts.nodes.strip() else None
+    known = nodes or None
+    if texts.nodes.strip() and not nodes:
+        notes.append("The nodes' text has no node: which nodes admit the pods is not known.")
     documents = policy_documents.parse({"policies.yaml": texts.policies.encode()})
-    judged = judge_set(documents, now=now, nodes=known)
+    judged = judge_set(documents, now=now, nodes=known, compiler=_COMPILER, memory=_MEMORY)
     marks = [
         Mark("policies", each.line, each.column, each.severity, each.text)
         for each in condensed(judged.findings)
@@ -173,7 +183,9 @@ def answer(question: Question) -> Answer:
     written = [each for each in node_objects if each.kind == "Node" and each.name in valid]
     cases = [_case(each, group.result) for each, group in zip(found, groups, strict=False)]
     test = _policy_test(cases, written) if cases else ""
-    return Answer(marks, notes, groups, max(0, len(found) - MOST_SHOWN), test, change)
+    if len(marks) > MOST_MARKS:
+        notes.append(f"and {len(marks) - MOST_MARKS:,} more findings, which are not shown")
+    return Answer(marks[:MOST_MARKS], notes, groups, max(0, len(found) - MOST_SHOWN), test, change)
 
 
 def _change(before: str, offline: Offline) -> Change | None:
@@ -266,5 +278,5 @@ def _group(replicas: Replicas, nodes: Sequence[Node], titles: Mapping[str, str])
         result=result,
         diff=list(diff_lines(replicas)),
         shut=[(each.condition, len(each.nodes)) for each in last.shut] if last else (),
-        pools=list(pools(nodes, titles, last)) if last else (),
+        pools=list(islice(pools(nodes, titles, last), MOST_POOLS)) if last else (),
     )

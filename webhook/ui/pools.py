@@ -3,9 +3,10 @@ and what waits."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.cli import check_report
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.node_groups import Alike
     from webhook.placement.nodes import Node
+
+    # The judgement, notes, and the nodes that no policy reaches.
+    _Judged: TypeAlias = tuple[SetJudgement | None, list[str], list[Alike]]
 
 # Waiting pods that are shown.
 MOST_WAITING: Final = 100
@@ -120,6 +124,7 @@ class Pools(Watching):
         super().__init__(client)
         within = f"/namespaces/{namespace}" if namespace else ""
         self.pods = self.add(f"/api/v1{within}/pods", Cache(pod_of))
+        self._judged: tuple[object, _Judged] | None = None
         self._health = Nodes()
         self._nodes = self.add("/api/v1/nodes", self._health.cache)
         classes = f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}"
@@ -146,23 +151,18 @@ class Pools(Watching):
         judged, notes, _ = await self._judge()
         return {"findings": judged.findings if judged else None, "notes": notes}
 
-    async def _judge(self) -> tuple[SetJudgement | None, list[str], list[Alike]]:
-        """Return the judgement, notes, and the nodes that no policy reaches."""
+    async def _judge(self) -> _Judged:
         nodes = [each.node for each in self._nodes.items().values()]
-        judged, notes, unknown = None, [], []
         try:
             objects = await read_objects(self.client)
             there = await read_classes(self.client)
         except ClusterError as error:
-            notes.append(f"The policies are not read: {error}")
-        else:
-            documents = Objects().documents(objects)
-            given = check_report.CheckInput(sorted(objects), documents, nodes, there)
-            judged = check_report.check(given, datetime.now(UTC))
-            notes += check_report.notes(given, judged) if judged else []
-            if judged and judged.policies and judged.policies.policies:
-                unknown = unreached(judged.policies, nodes, there.get("RuntimeClass", {}))
-        return judged, notes, unknown
+            return None, [f"The policies are not read: {error}"], []
+        asked = dict(objects), there, nodes
+        if self._judged is None or self._judged[0] != asked:
+            # It may take seconds, in which other pages are not to wait.
+            self._judged = asked, await asyncio.to_thread(_judged, *asked)
+        return self._judged[1]
 
     async def overview(self) -> dict[str, Any]:
         """Return what the page shows; without the policies, if they cannot be read."""
@@ -180,6 +180,17 @@ class Pools(Watching):
             "waiting": [(each, _age(each.since, now)) for each in waiting[:MOST_WAITING]],
             "more": max(0, len(waiting) - MOST_WAITING),
         }
+
+
+def _judged(
+    objects: Mapping[str, bytes], there: Mapping[str, Mapping[str, Any]], nodes: Sequence[Node]
+) -> _Judged:
+    unknown: list[Alike] = []
+    given = check_report.CheckInput(sorted(objects), Objects().documents(objects), nodes, there)
+    judged = check_report.check(given, datetime.now(UTC))
+    if judged and judged.policies and judged.policies.policies:
+        unknown = unreached(judged.policies, nodes, there.get("RuntimeClass", {}))
+    return judged, list(check_report.notes(given, judged)) if judged else [], unknown
 
 
 def _taints(node: Node) -> str:

@@ -136,9 +136,14 @@ class Runs(Watching):
         found = await self.client.find(f"/api/v1/namespaces/{namespace}/pods/{pod}")
         return [
             (each["name"], *_variable(entry))
-            for each in (found["spec"]["containers"] if found else ())
+            for each in _containers(found)
             for entry in [*(each.get("env") or ()), *(each.get("envFrom") or ())]
         ]
+
+
+def _containers(pod: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    spec = pod["spec"] if pod else {}
+    return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
 
 
 def _variable(entry: Mapping[str, Any]) -> tuple[str, str]:

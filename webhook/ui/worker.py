@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import resource
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
+
+    # Whether nobody waits for the answer any more.
+    Gone = Callable[[], Awaitable[bool]]
 
 _Question = TypeVar("_Question")
 _Answer = TypeVar("_Answer")
@@ -19,6 +24,8 @@ _Answer = TypeVar("_Answer")
 _CONTEXT: Final = multiprocessing.get_context("spawn")
 _MEMORY: Final = 2 * 1024**3
 _STARTING: Final = 30.0
+# Seconds between two looks whether who asked is still there.
+_LOOK: Final = 0.5
 
 
 class TooMuch(Exception):
@@ -38,10 +45,16 @@ class Worker(Generic[_Question, _Answer]):
         self._process: BaseProcess | None = None
         self._connection: Connection[Any, Any] | None = None
 
-    async def ask(self, question: _Question) -> _Answer:
-        """Return the function's answer. Raises TooMuch."""
+    async def ask(self, question: _Question, gone: Gone) -> _Answer:
+        """Return the function's answer. Raises TooMuch, also when who asked is `gone`."""
         async with self._turn:
-            return await asyncio.to_thread(self._ask, question)
+            if await gone():
+                raise TooMuch
+            work = asyncio.ensure_future(asyncio.to_thread(self._ask, question))
+            while not (await asyncio.wait({work}, timeout=_LOOK))[0]:
+                if await gone() and self._process:
+                    self._process.kill()
+            return await work
 
     def _ask(self, question: _Question) -> _Answer:
         connection = self._started()
@@ -77,8 +90,16 @@ class Worker(Generic[_Question, _Answer]):
         self._process = self._connection = None
 
 
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent:
+        parent.join()
+    os._exit(1)
+
+
 def _serve(connection: Connection[Any, Any], function: Callable[[Any], Any]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     connection.send(None)
     with suppress(EOFError, KeyboardInterrupt, OSError):
         while True:

@@ -26,7 +26,9 @@ def test_the_example_is_as_the_guide_shows_it(
         if (repository.folder / name).exists():
             repository.commit()
         repository.write(name, block)
-    ((asked, shown),) = re.findall(r"```console\n\$ ([^\n]*)\n(.*?)```", GUIDE, re.DOTALL)
+    ((asked, shown),) = re.findall(
+        r"```console\n\$ (fairlead diff [^\n]*)\n(.*?)```", GUIDE, re.DOTALL
+    )
     result = CliRunner().invoke(fairlead, shlex.split(asked)[1:])
     assert (result.exit_code, result.stderr) == (1, "")
     assert result.stdout == shown

@@ -98,3 +98,22 @@ def test_the_picture_is_valid_and_has_every_incident(
     }
     keys = [key for each in root.iter() for key in each.attrib]
     assert not any(key.startswith("on") or "href" in key for key in keys)
+
+
+def test_a_run_that_is_not_whole_is_not_active() -> None:
+    """Since it lost a replica it is down; if it was never whole, it waits, whatever it lost."""
+
+    def not_ready(since: float) -> list[dict[str, str]]:
+        moment = after(since)
+        return [{"type": "Ready", "status": "False", "lastTransitionTime": moment, "reason": "R"}]
+
+    lost = report(startTime=after(10), incidents=[incident(100)], conditions=not_ready(100))
+    assert [(each.what, each.begin, each.end) for each in timeline_of(lost, at(200)).segments] == [
+        ("waiting", 0, 10),
+        ("active", 10, 100),
+        ("down", 100, 200),
+    ]
+    never = report(startTime=after(10), incidents=[incident(100, 20)], conditions=not_ready(10))
+    found = timeline_of(never, at(200))
+    assert [(each.what, each.begin, each.end) for each in found.segments] == [("waiting", 0, 200)]
+    assert len(found.marks) == 1
