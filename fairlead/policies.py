@@ -1,0 +1,189 @@
+"""What `fairlead check` and `fairlead explain -f` answer, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from webhook.errors import InvalidDocuments, UnreadableInput
+
+if TYPE_CHECKING:
+    from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.result import PodsResult
+    from webhook.evaluation.world import World
+    from webhook.policy.findings import Finding
+    from webhook.workloads.object import Object
+
+# A file, or a folder with all in it; several of them.
+Where: TypeAlias = str | PathLike[str]
+Places: TypeAlias = Where | Sequence[Where]
+
+
+def _paths(places: Places) -> list[Path]:
+    listed = [places] if isinstance(places, str | PathLike) else places
+    found = [Path(each) for each in listed]
+    if missing := [f"{each}: no such file or folder" for each in found if not each.exists()]:
+        raise UnreadableInput(missing)
+    return found
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What `check` found. policies, classes: their names; empty if the set has an error."""
+
+    findings: tuple[Finding, ...]
+    policies: tuple[str, ...]
+    classes: tuple[str, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings with which the set is not served."""
+        return tuple(each for each in self.findings if each.severity == "error")
+
+    def raise_for_errors(self) -> None:
+        """Raise FairleadError with every error, each with file, line and column."""
+        if self.errors:
+            raise InvalidDocuments(self.errors)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.findings)) or f"{len(self.policies)} policies: no findings"
+
+
+def check(policies: Places, *, nodes: Where | None = None) -> Checked:
+    """Check policies as `fairlead check` does.
+
+    policies: files and folders. nodes: what `kubectl get nodes -o yaml` prints. Raises
+    FairleadError for what cannot be read, not for findings.
+    """
+    from webhook.cli.check_report import CheckInput
+    from webhook.cli.check_report import check as judge
+    from webhook.cli.objects import read_files
+    from webhook.cli.offline import read_nodes
+    from webhook.policy import policy_documents
+
+    files = read_files(_paths(policies))
+    known = None if nodes is None else read_nodes(*_paths(nodes))
+    given = CheckInput(sorted(files), policy_documents.parse(files), known, {})
+    judged = judge(given, datetime.now(UTC))
+    if judged is None:
+        raise UnreadableInput([f"{', '.join(sorted(files)) or policies}: no policies"])
+    known_set = judged.policies
+    return Checked(
+        tuple(judged.findings),
+        tuple(each.name for each in known_set.policies) if known_set else (),
+        tuple(known_set.classes) if known_set else (),
+    )
+
+
+@dataclass(frozen=True)
+class PodsEvaluation:
+    """Pods of one object with equal decisions, and what happens to them.
+
+    result: as in `schemas/pods.json`. spec: of the first of them, as policies change it; that of
+    its author if it is rejected.
+    """
+
+    result: PodsResult
+    spec: dict[str, Any]
+
+    @property
+    def placement(self) -> dict[str, Any]:
+        """The fields of the spec that say where the pods run."""
+        from webhook.placement.fields import FIELDS
+
+        names = dict.fromkeys(each.name.partition(".")[0] for each in FIELDS)
+        return {name: self.spec[name] for name in names if self.spec.get(name)}
+
+    @property
+    def nodes(self) -> list[str] | None:
+        """The names of the nodes that admit the pods; None if the nodes are not known."""
+        found = self.result.nodes
+        return (found.after or found.before).admitted if found else None
+
+    @property
+    def admitted(self) -> bool:
+        """Whether neither a policy nor the API server refuses the pods."""
+        return self.result.result != "rejected" and not self.result.refusals
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The answer about all pods. notes: what is not known. `str` is what the commands print."""
+
+    pods: tuple[PodsEvaluation, ...]
+    notes: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.text)}</pre>"
+
+
+def evaluate(
+    manifests: Where | dict[str, Any] | Sequence[Where | dict[str, Any]],
+    *,
+    policies: Places,
+    nodes: Where | None = None,
+    namespaces: Where | None = None,
+    namespace: str = "default",
+) -> Evaluated:
+    """Return what happens to the pods of manifests, and why, as `fairlead explain -f` does.
+
+    manifests: files, folders or objects. namespaces: what `kubectl get
+    ns,priorityclass,runtimeclass,limits -A -o yaml` prints. namespace: of objects without one.
+    Raises FairleadError for what cannot be read.
+    """
+    from webhook.cli.objects import read_objects
+    from webhook.cli.offline import read_nodes, read_policies, unread_world, with_nodes
+    from webhook.workloads.object import Object
+
+    world = unread_world(read_policies(_paths(policies)))
+    if nodes is not None:
+        world = with_nodes(world, read_nodes(*_paths(nodes)))
+    problems: list[str] = []
+    listed = [manifests] if isinstance(manifests, str | PathLike | dict) else list(manifests)
+    given: list[Object] = []
+    for each in listed:
+        if isinstance(each, dict):
+            given.append(Object("python", each))
+        else:
+            given += read_objects(_paths(each), problems)
+    return _evaluated(world, given, problems, namespaces, namespace)
+
+
+def _evaluated(
+    world: World,
+    given: Sequence[Object],
+    problems: list[str],
+    namespaces: Where | None,
+    namespace: str,
+) -> Evaluated:
+    import click
+
+    from webhook.cli.decisions import decisions, unknown_facts
+    from webhook.cli.explanation import verdict
+    from webhook.cli.offline import offline_of
+    from webhook.evaluation.result import result_of
+
+    file = None if namespaces is None else _paths(namespaces)[0]
+    offline = offline_of(world, given, problems, namespace, file)
+    found = decisions(offline, problems)
+    if problems:
+        raise UnreadableInput(problems)
+    if not found:
+        raise UnreadableInput(["no object makes pods"])
+    notes = (*offline.describe_unknown("namespaces="), *unknown_facts(found))
+    text = "\n".join(f"{each.subject}: {click.unstyle(verdict(each))}" for each in found)
+    return Evaluated(tuple(_pods(each, result_of(each)) for each in found), notes, text)
+
+
+def _pods(replicas: Replicas, result: PodsResult) -> PodsEvaluation:
+    return PodsEvaluation(result, replicas.evaluation.patched.get("spec") or {})
