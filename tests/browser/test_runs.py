@@ -127,7 +127,8 @@ def test_axe_finds_nothing(
             tab.goto(origin + path)
             tab.locator(shown).first.wait_for()
             assert Axe().run(tab).response["violations"] == [], path
-            if title := {"/runs": "runs", one: "run", "/cluster": "cluster"}.get(path):
+            titles = {"/runs": "runs", one: "run", "/cluster": "cluster", "/findings": "findings"}
+            if title := titles.get(path):
                 picture(tab, f"{title}-{scheme}")
     finally:
         context.close()

@@ -106,7 +106,6 @@ class Group(NamedTuple):
     """
 
     subject: str
-    namespace: str
     word: str
     verdict: str
     nodes: str
@@ -271,7 +270,6 @@ def _group(replicas: Replicas, nodes: Sequence[Node], titles: Mapping[str, str])
     nowhere = result.nodes and last and not (last.admitted or result.nodes.on_demand)
     return Group(
         subject=replicas.subject,
-        namespace=replicas.arrival.namespace,
         word="refused" if result.refusals else "no node" if nowhere else str(result.result),
         verdict=click.unstyle(verdict(replicas)),
         nodes=click.unstyle(nodes_text(surveys)) if surveys else "",
