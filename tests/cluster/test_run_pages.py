@@ -95,6 +95,7 @@ def test_a_run_is_seen_from_its_creation_to_its_end(run_space: Space, served: Pa
     live.until_phase("Running")
     text = served.ask("GET", f"/runs/{run_space.name}/mnist").text
     assert re.search(r'<path d="M[0-9.]+ 4l10 10', text), "the failure is marked in the timeline"
+    mentions(served.ask("GET", f"/runs/{run_space.name}/mnist/cost").text, "1 failure: ")
 
 
 def test_what_a_replica_waits_for_is_shown(run_space: Space, served: Page) -> None:

@@ -107,7 +107,20 @@ class Runs(Watching):
     async def cost(self, namespace: str, name: str) -> dict[str, Any]:
         """Return what one Run used until now, and what it cost. Raises ClusterError."""
         (found,), notes = await fetch_costs(self.client, namespace, name)
-        return {"cost": found, "estimate": estimate_of(found), "notes": notes, "span": format_span}
+        run = await fetch_run(self.client, namespace, name)
+        status = RunStatus.model_validate(run.get("status") or {})
+        lost = [
+            (cause.lower(), len(known), format_span(sum(each.seconds_lost or 0 for each in known)))
+            for cause in ("Disruption", "Failure")
+            if (known := [each for each in status.incidents if each.cause == cause])
+        ]
+        return {
+            "cost": found,
+            "estimate": estimate_of(found),
+            "lost": lost,
+            "notes": notes,
+            "span": format_span,
+        }
 
     async def log(self, namespace: str, name: str, role: str, index: int) -> dict[str, Any]:
         """Return the last lines of a replica's log, and its environment. Raises FairleadError."""
