@@ -22,7 +22,7 @@ def test_the_comparison_is_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.Mo
     for name, text in re.findall(named, section, re.DOTALL):
         Path(name).write_text(text)
     ((command, shown),) = re.findall(
-        r"```console\n\$ fairlead (.*?)```\n\n```text\n(.*?)```", section, re.DOTALL
+        r"```console\n\$ fairlead (simulate .*?)```\n\n```text\n(.*?)```", section, re.DOTALL
     )
     done = CliRunner().invoke(fairlead, shlex.split(command.replace("\\\n", " ")))
     assert done.exit_code == 0, done.output

@@ -90,10 +90,7 @@ def policies(state: ClusterState) -> Iterator[Finding]:
     """Check that the policies can be read and have no errors or warnings."""
     # Without the webhook it is unknown where it reads them.
     unknown = state.policies is None and names.WEBHOOK not in state.deployments
-    if unknown:
-        yield note("no policies are found, and where the webhook reads them is not known")
-        return
-    if not (state.in_cluster or state.policies_from_cluster):
+    if unknown or not (state.in_cluster or state.policies_from_cluster):
         return
     place = _IN_CLUSTER if state.policies_from_cluster else _in_config_map(state)
     if state.policies is None:
