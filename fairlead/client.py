@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from webhook.run.model import RunStatus
 
 _T = TypeVar("_T")
-# Seconds between two looks.
-_PERIOD = 1.0
 
 
 @dataclass(frozen=True)
@@ -130,16 +128,19 @@ class RunHandle:
 
     async def watch_async(self) -> AsyncIterator[RunEvent]:
         """As `watch`."""
+        from webhook.cli.run.following import looks
+
         told = None
-        while True:
-            status = await self.status_async()
-            event = RunEvent(status.phase, status.message)
-            if event != told:
-                yield event
-                told = event
-            if status.ended:
-                return
-            await asyncio.sleep(_PERIOD)
+        async with _target(self.client).client() as api:
+            async for status in looks(api, self.namespace, self.name):
+                if status is None:
+                    raise self._deleted()
+                event = RunEvent(status.phase, status.message)
+                if event != told:
+                    yield event
+                    told = event
+                if status.ended:
+                    return
 
     def wait(self, until: str = "ended", *, timeout: str | float | None = None) -> RunStatus:
         """Wait until the Run is over, or in a phase, and return its status.
@@ -175,7 +176,7 @@ class RunHandle:
         if ending.how == "late":
             raise TimeoutError(f"run {self.name}: {status.phase}: {status.message}")
         if ending.how == "gone":
-            raise FairleadError(f"run {self.name} is deleted")
+            raise self._deleted()
         if ending.how == "ended" or (until == "ended" and status.phase == "Failed"):
             raise FairleadError(f"run {self.name}: {status.phase}: {status.message}")
         return status
@@ -237,6 +238,9 @@ class RunHandle:
 
         path = runs_path(self.namespace, self.name)
         await _ask(self.client, lambda api: api.delete(path))
+
+    def _deleted(self) -> FairleadError:
+        return FairleadError(f"run {self.name} is deleted")
 
     async def _patched(self, *, suspend: bool) -> None:
         from webhook.cli.run.submit import runs_path

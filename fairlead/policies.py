@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from webhook.errors import InvalidDocuments, UnreadableInput
 
 if TYPE_CHECKING:
-    from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.result import PodsResult
     from webhook.evaluation.world import World
     from webhook.policy.findings import Finding
@@ -95,8 +94,7 @@ class PodsEvaluation:
         """The fields of the spec that say where the pods run."""
         from webhook.placement.fields import FIELDS
 
-        names = dict.fromkeys(each.name.partition(".")[0] for each in FIELDS)
-        return {name: self.spec[name] for name in names if self.spec.get(name)}
+        return {each.name: self.spec[each.name] for each in FIELDS if self.spec.get(each.name)}
 
     @property
     def nodes(self) -> list[str] | None:
@@ -182,8 +180,7 @@ def _evaluated(
         raise UnreadableInput(["no object makes pods"])
     notes = (*offline.describe_unknown("namespaces="), *unknown_facts(found))
     text = "\n".join(f"{each.subject}: {click.unstyle(verdict(each))}" for each in found)
-    return Evaluated(tuple(_pods(each, result_of(each)) for each in found), notes, text)
-
-
-def _pods(replicas: Replicas, result: PodsResult) -> PodsEvaluation:
-    return PodsEvaluation(result, replicas.evaluation.patched.get("spec") or {})
+    pods = (
+        PodsEvaluation(result_of(each), each.evaluation.patched.get("spec") or {}) for each in found
+    )
+    return Evaluated(tuple(pods), notes, text)

@@ -49,6 +49,11 @@ def span_seconds(text: str) -> float:
     return parse_span(text).total_seconds()
 
 
+def format_age(since: str, now: datetime) -> str:
+    """Return the span since then for people; empty without a time."""
+    return format_span(elapsed(since, now)) if since else ""
+
+
 def format_span(seconds: float) -> str:
     """Return a span for people, as kubectl writes ages: 45s, 12m, 3h5m, 4d2h."""
     whole = max(0, int(seconds))

@@ -39,7 +39,6 @@ class NewRun(NamedTuple):
     resources: more requests of each worker, such as cpu and memory
     env: variables by name
     volumes: mount path by the name of a PersistentVolumeClaim
-    config_maps: mount path by the name of a ConfigMap
     capacity: mode by capacity class
     """
 
@@ -54,8 +53,6 @@ class NewRun(NamedTuple):
     resources: Mapping[str, str] = _NOTHING
     env: Mapping[str, str] = _NOTHING
     volumes: Mapping[str, str] = _NOTHING
-    config_maps: Mapping[str, str] = _NOTHING
-    working_dir: str = ""
     capacity: Mapping[str, str] = _NOTHING
     queue: str = ""
     restart_scope: str = ""
@@ -78,7 +75,6 @@ def manifest(new: NewRun) -> dict[str, Any]:
         name=CONTAINER,
         image=new.image,
         command=list(new.command),
-        workingDir=new.working_dir,
         env=[{"name": key, "value": value} for key, value in new.env.items()],
         resources=resources,
         volumeMounts=mounts,
@@ -145,15 +141,10 @@ def _resources(new: NewRun) -> dict[str, Any]:
 
 
 def _volumes(new: NewRun) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    sources = [
-        *(
-            (path, {"persistentVolumeClaim": {"claimName": name}})
-            for name, path in new.volumes.items()
-        ),
-        *((path, {"configMap": {"name": name}}) for name, path in new.config_maps.items()),
-    ]
+    """Return the mounts of the container, and the volumes."""
     mounts, volumes = [], []
-    for number, (path, source) in enumerate(sources):
-        mounts.append({"name": f"volume-{number}", "mountPath": path})
-        volumes.append({"name": f"volume-{number}", **source})
+    for number, (claim, path) in enumerate(new.volumes.items()):
+        name = f"volume-{number}"
+        mounts.append({"name": name, "mountPath": path})
+        volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
     return mounts, volumes

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 from starlette.applications import Starlette
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.responses import (
     HTMLResponse,
     JSONResponse,
@@ -60,32 +60,16 @@ MOST_STREAMS: Final = 50
 _FOLDER: Final = Path(__file__).parent
 
 
-class _Name(Convertor[str]):
+class _Name(StringConvertor):
     """A part of an address that may be a name in Kubernetes."""
 
     regex = "[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"
 
-    def convert(self, value: str) -> str:
-        """Return it."""
-        return value
 
-    def to_string(self, value: str) -> str:
-        """Return it."""
-        return value
-
-
-class _Number(Convertor[int]):
+class _Number(IntegerConvertor):
     """An index of a replica."""
 
     regex = "[0-9]{1,5}"
-
-    def convert(self, value: str) -> int:
-        """Return the number."""
-        return int(value)
-
-    def to_string(self, value: int) -> str:
-        """Return its digits."""
-        return str(value)
 
 
 register_url_convertor("name", _Name())

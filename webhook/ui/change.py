@@ -20,6 +20,7 @@ from webhook.comparison.difference import KINDS
 from webhook.comparison.difference_report import summed
 from webhook.errors import FairleadError, UnreadableInput
 from webhook.shortening import one_line
+from webhook.ui.paging import paged
 from webhook.ui.playground import Texts
 from webhook.ui.worker import TooMuch, Worker
 
@@ -160,8 +161,7 @@ def select(outcome: Outcome, wanted: Filter, page: int) -> Selected:
     for each in found:
         kinds[each.change] += each.count
     found = [each for each in found if wanted.kind in ("", each.change)]
-    pages = max(1, -(-len(found) // PAGE))
-    at = min(max(page, 1), pages)
+    part, at, pages = paged(found, page, PAGE)
     sums = summed(found)
     return Selected(
         headline=report.headline(outcome),
@@ -169,7 +169,7 @@ def select(outcome: Outcome, wanted: Filter, page: int) -> Selected:
         kinds={kind: (report.TITLES[kind], kinds[kind]) for kind in KINDS if kinds[kind]},
         sums=sums[:MOST_ROWS],
         rows_more=max(0, len(sums) - MOST_ROWS),
-        changes=[report.shown(each, outcome.nodes) for each in found[(at - 1) * PAGE : at * PAGE]],
+        changes=[report.shown(each, outcome.nodes) for each in part],
         found=len(found),
         page=at,
         pages=pages,

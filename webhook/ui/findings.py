@@ -15,7 +15,7 @@ from webhook.cli.live.focus import Focus
 from webhook.cli.live.live_answers import ask
 from webhook.cli.live.live_objects import ObjectReference
 from webhook.cli.options import CLUSTER
-from webhook.controller.policies.report_documents import NAME, SELECTOR, collection
+from webhook.controller.policies.report_documents import FIRST, NAME, SELECTOR, collection
 from webhook.errors import ClusterError, FairleadError
 from webhook.installation.doctor.diagnose import CHECKS, Reader, diagnose
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 # Results of reports that are shown.
 MOST: Final = 500
-_WORST: Final = ("fail", "error", "warn", "skip")
 
 
 class Result(NamedTuple):
@@ -70,7 +69,7 @@ async def _reports(client: Client, namespace: str) -> dict[str, Any]:
         for row in _items(each.get("results"))
         if isinstance(row, dict)
     ]
-    results.sort(key=lambda each: (_WORST.index(each.result), each))
+    results.sort(key=lambda each: (FIRST[each.result], each))
     without = "" if reports else "Nobody has written a policy report."
     return {"results": results[:MOST], "more": max(0, len(results) - MOST), "without": without}
 
@@ -84,7 +83,7 @@ def _result(report: Mapping[str, Any], row: Mapping[str, Any]) -> Result:
     result = str(row.get("result"))
     return Result(
         report["metadata"]["namespace"],
-        result if result in _WORST else "skip",
+        result if result in FIRST else "skip",
         str(row.get("policy") or ""),
         str(row.get("rule") or ""),
         ", ".join(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from webhook import names
 from webhook.cli import check_report
 from webhook.cli.cluster_surroundings import read_classes
+from webhook.cli.run.list import on_classes
 from webhook.controller.node_health import Nodes
 from webhook.errors import ClusterError
 from webhook.judgement.set_judgement import Objects
@@ -21,7 +22,7 @@ from webhook.placement.pod_requests import requests
 from webhook.placement.quantity import format_quantity
 from webhook.policy.feasibility import unreached
 from webhook.policy.node_settings import is_of
-from webhook.times import elapsed, format_span
+from webhook.times import format_age
 from webhook.ui.watching import Watching
 
 if TYPE_CHECKING:
@@ -135,16 +136,11 @@ class Pools(Watching):
 
         By namespace and name. A pod without a node, or on one without a class, is left out.
         """
-        found: dict[tuple[str, str], Counter[str]] = {}
+        found: dict[tuple[str, str], list[str]] = {}
         for pod in self.pods.items().values():
-            health = self._health.get(pod.node) if pod.run and pod.node else None
-            if health and health.capacity_class:
-                of = found.setdefault((pod.namespace, pod.run), Counter())
-                of[health.capacity_class] += 1
-        return {
-            run: ", ".join(f"{name} {count}" for name, count in counts.most_common())
-            for run, counts in found.items()
-        }
+            if pod.run:
+                found.setdefault((pod.namespace, pod.run), []).append(pod.node)
+        return {run: on_classes(self._health, nodes) for run, nodes in found.items()}
 
     async def judged(self) -> dict[str, Any]:
         """Return the findings about the policies, as `fairlead check` has them."""
@@ -177,7 +173,7 @@ class Pools(Watching):
             "unreached": [(each.count, _taints(each.node)) for each in unknown],
             "findings": judged.findings if judged else None,
             "notes": notes,
-            "waiting": [(each, _age(each.since, now)) for each in waiting[:MOST_WAITING]],
+            "waiting": [(each, format_age(each.since, now)) for each in waiting[:MOST_WAITING]],
             "more": max(0, len(waiting) - MOST_WAITING),
         }
 
@@ -254,10 +250,6 @@ def pool_rows(
         )
         for title in sorted(count)
     ]
-
-
-def _age(since: str, now: datetime) -> str:
-    return format_span(elapsed(since, now)) if since else ""
 
 
 def pools(nodes: Sequence[Node], titles: Mapping[str, str], survey: SurveyResult) -> Iterator[Pool]:

@@ -7,19 +7,20 @@ from collections import Counter, deque
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook import names
 from webhook.cli.run import timeline
 from webhook.cli.run.cluster import fetch_run
-from webhook.cli.run.cost import estimate_of, fetch_costs
+from webhook.cli.run.cost import costs_of, estimate_of
 from webhook.cli.run.list import Row, row_of
 from webhook.cli.run.log_reading import LogReader, LogSelection, check_selection, without_pods
 from webhook.cli.run.logs import find_sources
 from webhook.cli.run.report import fetch
 from webhook.cli.run.status_text import message_of, note_of
+from webhook.cli.run.submit import runs_path
 from webhook.kube.cache import Cache
 from webhook.run.effective_settings import setting_rows
 from webhook.run.model import RunStatus
-from webhook.times import elapsed, format_span
+from webhook.times import format_age, format_span
+from webhook.ui.paging import paged
 from webhook.ui.watching import Watching
 
 if TYPE_CHECKING:
@@ -55,8 +56,7 @@ class Runs(Watching):
 
     def __init__(self, client: Client, namespace: str = "") -> None:
         super().__init__(client)
-        within = f"/namespaces/{namespace}" if namespace else ""
-        self.rows = self.add(f"/apis/{names.API_VERSION}{within}/{names.RUNS}", Cache(row_of))
+        self.rows = self.add(runs_path(namespace), Cache(row_of))
 
     def select(
         self, words: str, phase: str, page: int, classes: Mapping[tuple[str, str], str]
@@ -77,16 +77,11 @@ class Runs(Watching):
         phases = Counter(row.phase for row in found)
         rows = [row for row in found if not phase or row.phase == phase]
         rows.sort(key=lambda row: (row.created, row.namespace, row.name), reverse=True)
-        pages = max(1, -(-len(rows) // PAGE))
-        at = min(max(page, 1), pages)
+        part, at, pages = paged(rows, page, PAGE)
         now = datetime.now(UTC)
         shown = [
-            (
-                row,
-                format_span(elapsed(row.created, now)) if row.created else "",
-                classes.get((row.namespace, row.name), ""),
-            )
-            for row in rows[(at - 1) * PAGE : at * PAGE]
+            (row, format_age(row.created, now), classes.get((row.namespace, row.name), ""))
+            for row in part
         ]
         return Selected(shown, len(rows), at, pages, dict(sorted(phases.items())))
 
@@ -106,8 +101,8 @@ class Runs(Watching):
 
     async def cost(self, namespace: str, name: str) -> dict[str, Any]:
         """Return what one Run used until now, and what it cost. Raises ClusterError."""
-        (found,), notes = await fetch_costs(self.client, namespace, name)
         run = await fetch_run(self.client, namespace, name)
+        (found,), notes = await costs_of(self.client, namespace, [run])
         status = RunStatus.model_validate(run.get("status") or {})
         lost = [
             (cause.lower(), len(known), format_span(sum(each.seconds_lost or 0 for each in known)))

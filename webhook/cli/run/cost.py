@@ -136,8 +136,18 @@ async def fetch_costs(client: Client, namespace: str, name: str) -> tuple[list[R
 
     Raises ClusterError, and NoSuchObject if there is none of that name.
     """
-    notes: list[str] = []
     runs = await find_runs(client, Targets(namespace, (name,) if name else (), ""))
+    return await costs_of(client, namespace, runs)
+
+
+async def costs_of(
+    client: Client, namespace: str, runs: Sequence[dict[str, Any]]
+) -> tuple[list[RunCost], list[str]]:
+    """Return what these raw Runs used, of a namespace or of all, and what is not known.
+
+    Raises ClusterError.
+    """
+    notes: list[str] = []
     if not runs:
         notes.append(f"there are no Runs{f' in namespace {namespace}' if namespace else ''}")
     known = await read_state(client, namespace, notes)

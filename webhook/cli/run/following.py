@@ -14,7 +14,7 @@ from webhook.run.model import RunStatus
 from webhook.shortening import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from webhook.kube.client import Client
 
@@ -45,11 +45,34 @@ async def follow(
 ) -> Ending:
     """Return when the Run is as wanted, over, or gone, or after `timeout` seconds.
 
-    `say` is told each new phase and message. Raises ClusterError if the first request fails, and
-    later if there is no answer for a minute.
+    `say` is told each new phase and message. Raises as `looks`.
     """
-    begun = answered = time.monotonic()
-    uid, told, status = "", "", RunStatus()
+    begun, told, status = time.monotonic(), "", RunStatus()
+    async for seen in looks(client, namespace, name):
+        if seen is None:
+            return Ending("gone", status)
+        status = seen
+        line = f"{status.phase}: {harmless(status.message)}".removesuffix(": ")
+        if line != told:
+            say(f"run {name}: {line}")
+            told = line
+        if reached(status):
+            return Ending("reached", status)
+        if status.ended:
+            return Ending("ended", status)
+        if timeout is not None and time.monotonic() - begun >= timeout:
+            break
+    return Ending("late", status)
+
+
+async def looks(client: Client, namespace: str, name: str) -> AsyncIterator[RunStatus | None]:
+    """Yield the status of a Run again and again, without an answer the last one; None once it, or
+    the Run of that uid, is gone.
+
+    Raises ClusterError if the first request fails, and later if there is no answer for a minute.
+    """
+    answered = time.monotonic()
+    uid, status = "", RunStatus()
     while True:
         try:
             raw = await client.find(runs_path(namespace, name))
@@ -60,19 +83,11 @@ async def follow(
         else:
             answered = time.monotonic()
             if raw is None or raw["metadata"]["uid"] != (uid or raw["metadata"]["uid"]):
-                return Ending("gone", status)
+                yield None
+                return
             uid = raw["metadata"]["uid"]
             status = RunStatus.model_validate(raw.get("status") or {})
-            line = f"{status.phase}: {harmless(status.message)}".removesuffix(": ")
-            if line != told:
-                say(f"run {name}: {line}")
-                told = line
-            if reached(status):
-                return Ending("reached", status)
-            if status.ended:
-                return Ending("ended", status)
-        if timeout is not None and time.monotonic() - begun >= timeout:
-            return Ending("late", status)
+        yield status
         await asyncio.sleep(PERIOD)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -15,13 +16,14 @@ from webhook.cli.layout import table
 from webhook.cli.output import as_list, print_json, print_notes, print_yaml
 from webhook.cli.run.cluster import find_runs, several_options
 from webhook.shortening import harmless
-from webhook.times import elapsed, format_span
+from webhook.times import format_age
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.cli.options import Kubeconfig
     from webhook.cli.run.cluster import Targets
+    from webhook.controller.node_health import Nodes
     from webhook.kube.client import Client
 
 # Seconds between two looks of --watch.
@@ -60,6 +62,16 @@ def row_of(raw: Mapping[str, Any]) -> Row:
         message=str(status.get("message") or "")[:_MOST_TEXT],
         created=str(metadata.get("creationTimestamp") or ""),
     )
+
+
+def on_classes(known: Nodes, nodes: Iterable[str]) -> str:
+    """Return how many of these are of which capacity class, as far as they have one: `spot 3`.
+
+    nodes: the node of each pod; empty for one without.
+    """
+    found = (known.get(each) for each in nodes if each)
+    counts = Counter(each.capacity_class for each in found if each and each.capacity_class)
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
 
 
 def reference(raw: Mapping[str, Any]) -> str:
@@ -152,7 +164,7 @@ def lines(rows: Sequence[Row], *, everywhere: bool, wide: bool) -> Iterator[str]
             each.ready,
             str(each.restarts),
             str(each.disruptions),
-            format_span(elapsed(each.created, now)) if each.created else "",
+            format_age(each.created, now),
             *((each.kind, harmless(each.message)) if wide else ()),
         )
         for each in sorted(rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -13,7 +12,7 @@ from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.layout import table
 from webhook.cli.output import print_notes
 from webhook.cli.run.cluster import find_runs, several_options
-from webhook.cli.run.list import row_of
+from webhook.cli.run.list import on_classes, row_of
 from webhook.shortening import harmless
 
 if TYPE_CHECKING:
@@ -83,11 +82,6 @@ async def _lines(client: Client, targets: Targets, notes: list[str]) -> list[str
             continue
         pods = known.observed(row.namespace, raw["metadata"]["uid"]).pods.values()
         nodes = {pod.node for pod in pods if pod.node}
-        on = Counter(
-            health.capacity_class
-            for pod in pods
-            if pod.node and (health := known.nodes.get(pod.node)) and health.capacity_class
-        )
         name = row.name if targets.namespace else f"{row.namespace}/{row.name}"
         rows.append(
             (
@@ -95,7 +89,7 @@ async def _lines(client: Client, targets: Targets, notes: list[str]) -> list[str
                 row.phase,
                 row.ready,
                 str(len(nodes)),
-                ", ".join(f"{each} {count}" for each, count in on.most_common()),
+                on_classes(known.nodes, [pod.node for pod in pods]),
                 "" if row.phase == "Running" else harmless(row.message),
             )
         )

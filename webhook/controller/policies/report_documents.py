@@ -30,7 +30,8 @@ NO_DEFINITION: Final = (
     f"policy reports are not written: the cluster does not serve {RESOURCE} of {VERSION}; "
     "install its definition (Kyverno's chart has it), or remove --policy-reports"
 )
-_FIRST: Final = {"fail": 0, "error": 1, "warn": 2, "skip": 3}
+# The order of results.
+FIRST: Final = {"fail": 0, "error": 1, "warn": 2, "skip": 3}
 _CATEGORY: Final = "Placement"
 
 
@@ -40,7 +41,7 @@ class _Row(NamedTuple):
 
     def order(self) -> tuple[object, ...]:
         """Failures first; then by pod, so that an unchanged pod keeps its place."""
-        return _FIRST[self.result.result], self.pod.name, *self.result
+        return FIRST[self.result.result], self.pod.name, *self.result
 
 
 def collection(namespace: str = "") -> str:
