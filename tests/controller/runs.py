@@ -150,8 +150,8 @@ class Api:
     async def get(self, path: str) -> Json:
         return self._answer("get", path.rpartition("/")[2], None)
 
-    async def create(self, path: str, body: Mapping[str, Any]) -> Json:
-        del path
+    async def create(self, path: str, body: Mapping[str, Any], *, query: Any = None) -> Json:
+        del path, query
         return self._answer("create", body["metadata"]["name"], body)
 
     async def replace(self, path: str, body: Mapping[str, Any]) -> Json:

@@ -14,6 +14,7 @@ from tests.controller.runs import UID, Api, Json, raw_pod, raw_run, refused, run
 from webhook.controller.action_executor import WHILE_OTHERS_WAIT, ActionExecutor, Done
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
+from webhook.controller.queues import Queues
 from webhook.controller.refusals import Refusals
 from webhook.errors import NotLeading
 from webhook.run.actions import (
@@ -66,6 +67,7 @@ class Stage:
             objects,
             self.refusals,
             self.counted,
+            Queues(self.api.client, self.api.writer, self.known, objects),
             others_wait=lambda namespace: bool(self.others - {namespace}),
         )
 

@@ -124,7 +124,7 @@ async def test_a_look_that_is_under_way_ends_before_the_leading_does() -> None:
             await asyncio.sleep(0.05)
             return await create(path, body)
 
-        stage.api.create = slow  # type: ignore[method-assign]
+        stage.api.create = slow  # type: ignore[assignment, method-assign]
         await held.wait()
     assert stage.api.named("replace") == ["run-0"]
 

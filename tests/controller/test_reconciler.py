@@ -18,6 +18,7 @@ from webhook.controller.delegation import Delegation
 from webhook.controller.engines import Engines
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
+from webhook.controller.queues import Queues
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import RunCache
@@ -47,12 +48,13 @@ class Stage:
         self.refusals = Refusals(clock=lambda: self.now, random=Random(1))
         self.said: list[str] = []
         objects = Objects(self.api.client, self.api.writer, self.known)
+        queues = Queues(self.api.client, self.api.writer, self.known, objects)
         self.reconciler = Reconciler(
             self.known,
             objects,
             RunCache(plan),
             ActionExecutor(
-                objects, self.refusals, Counted(), others_wait=lambda _: self.others_wait
+                objects, self.refusals, Counted(), queues, others_wait=lambda _: self.others_wait
             ),
             self.refusals,
             Announced(self),
@@ -66,6 +68,7 @@ class Stage:
                 self.refusals,
             ),
             WaitingPods(self.api.client, clock=lambda: self.now),
+            queues,
             now=lambda: self.moment,
         )
 

@@ -106,7 +106,7 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
         ),
         Value(
             "backends",
-            "Engines to which the controller may give Runs.",
+            "Engines to which the controller may give Runs, and kueue for its queues.",
             {"type": "array", "uniqueItems": True, "items": {"enum": list(backends())}},
             [],
         ),

@@ -18,7 +18,12 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator, obtain_operators
-from webhook.sandbox.operators.install import install_operator, plan_installation, start_operator
+from webhook.sandbox.operators.install import (
+    Installation,
+    install_operator,
+    plan_installation,
+    start_operator,
+)
 from webhook.sandbox.operators.table import operators, select_operators
 from webhook.sandbox.progress import Lines
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
@@ -115,11 +120,18 @@ def delegating_controller(control_plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
+def kueue_installation(kueue_built: BuiltOperator) -> Installation:
+    """What Kueue needs in the module's control plane, to start it, and to start it again."""
+    return plan_installation(operators()["kueue"], kueue_built)
+
+
+@pytest.fixture(scope="module")
 def queues_of_admins(
-    control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_built: BuiltOperator
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_installation: Installation
 ) -> Iterator[None]:
     """Kueue runs, with flavors and queues."""
-    run_operator(control_plane, cluster_kubectl, "kueue", kueue_built)
+    install_operator(control_plane, cluster_kubectl, kueue_installation)
+    start_operator(control_plane, cluster_kubectl, kueue_installation)
     cluster_kubectl.create(*queues.of_admins())
     checks.begin(cluster_kubectl)
     yield

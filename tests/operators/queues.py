@@ -29,7 +29,7 @@ _MORE: Final[dict[str, Json]] = {
     },
     "checked": {"admissionChecksStrategy": {"admissionChecks": [{"name": checks.CHECK}]}},
 }
-_API: Final = "kueue.x-k8s.io/v1beta2"
+API: Final = "kueue.x-k8s.io/v1beta2"
 _CPU: Final = "cpu"
 
 
@@ -47,7 +47,7 @@ def of_admins() -> list[Json]:
         _kueue("ResourceFlavor", "gpu-hosts", {**gpu, "topologyName": "pools"}),
         _kueue("ResourceFlavor", "on-demand", {"nodeLabels": {POOL: "on-demand", SYSTEM: "linux"}}),
         _kueue("ResourceFlavor", "anywhere", {}),
-        an_object(_API, "WorkloadPriorityClass", URGENT, value=1),
+        an_object(API, "WorkloadPriorityClass", URGENT, value=1),
         checks.MANIFEST,
         *(_cluster_queue(name, flavors) for name, flavors in QUEUES.items()),
     ]
@@ -73,4 +73,4 @@ def _cluster_queue(name: str, flavors: tuple[str, ...]) -> Json:
 
 
 def _kueue(kind: str, name: str, spec: dict[str, Any]) -> Json:
-    return an_object(_API, kind, name, spec)
+    return an_object(API, kind, name, spec)

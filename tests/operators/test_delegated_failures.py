@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
+from tests.cluster.accounts import controllers_account
 from tests.cluster.live_runs import ALONE, SOON, TEMPLATE
 from tests.cluster.spaces import NewNamespace
 from tests.objects import an_object
 from tests.operators.delegated import PYTORCH, Delegated, play
 from tests.wording import mentions
-from webhook import names
 from webhook.installation.manifests import render
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane
@@ -47,21 +46,6 @@ def created(run: Delegated, reason: str, *, budget: float = 90) -> str:
     return message
 
 
-def account(kubectl: Kubectl, folder: Path) -> Path:
-    """A kubeconfig of the controller's account, with the rights that an installation gives it."""
-    found = [each for each in render().values() if each["kind"].startswith("ClusterRole")]
-    wanted = [each for each in found if each["metadata"]["name"] == names.CONTROLLER]
-    namespace_object = an_object("v1", "Namespace", names.NAMESPACE)
-    user = {"name": names.CONTROLLER, "namespace": names.NAMESPACE}
-    kubectl.create(namespace_object, an_object("v1", "ServiceAccount", user), *wanted)
-    config = kubectl.json("config", "view", "--raw", "--minify")
-    token = kubectl("create", "token", names.CONTROLLER, "-n", names.NAMESPACE).strip()
-    config["users"][0]["user"] = {"token": token}
-    path = folder / "account.kubeconfig"
-    path.write_text(json.dumps(config))
-    return path
-
-
 def test_each_obstacle_is_reported_with_its_cure_and_the_run_goes_on_after_it(
     new_namespace: NewNamespace,
     control_plane: ControlPlane,
@@ -71,7 +55,7 @@ def test_each_obstacle_is_reported_with_its_cure_and_the_run_goes_on_after_it(
 ) -> None:
     """No rights, no definition, a name that is taken, no operator: then the same Runs run."""
     space = new_namespace({})
-    kubeconfig = account(cluster_kubectl, tmp_path)
+    kubeconfig = controllers_account(cluster_kubectl, tmp_path)
     start_controller(control_plane, kubeconfig=kubeconfig, options=(*ALONE, *SOON, "--no-nodes"))
     rejected = new_namespace({})
     run = play(space, PYTORCH)

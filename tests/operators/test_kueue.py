@@ -46,15 +46,6 @@ metadata: {{name: never-gpu}}
 spec:
   match: {{namespaceSelector: {{matchLabels: {{test: kueue-required}}}}}}
   requirements: {{nodeSelector: {{{POOL}: on-demand}}}}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {{name: second-apart}}
-spec:
-  match:
-    namespaceSelector: {{matchLabels: {{test: kueue-apart}}}}
-    podSelector: {{matchLabels: {{apps.kubernetes.io/pod-index: "1"}}}}
-  overrides: {{tolerations: [{{key: apart, operator: Exists}}]}}
 """
 KEEPS = {names.KUEUE: names.KUEUE_KEEP}
 ADMITTED = {names.KUEUE_PODSET: "main", names.KUEUE_LOCAL_QUEUE: "ml"}
@@ -105,9 +96,8 @@ def test_a_job_that_kueue_starts_runs_on_its_flavor(
     assert seen["spec"]["nodeName"].startswith("gpu")
     assert seen["metadata"]["labels"]["team"] == "research"
     assert stamp(seen)["policies"] == {"on-demand": ["labels[team]"]}
-    workload = seen["metadata"]["annotations"][names.KUEUE_WORKLOAD]
     told = explained(space, f"pod/{seen['metadata']['name']}", policy_folder)
-    kept = f"nodeSelector[{POOL}]: Kueue (workload '{workload}')"
+    kept = f"nodeSelector[{POOL}]: Kueue (queue 'either')"
     mentions(told, f"kept on-demand, overrides {kept}")
 
 
@@ -120,10 +110,9 @@ def test_elsewhere_the_override_holds_and_both_are_named(
     (seen,) = space.wait_for_pods(1)
     assert seen["spec"]["nodeSelector"] == {POOL: "on-demand"}
     assert seen["spec"]["nodeName"].startswith("on-demand")
-    workload = seen["metadata"]["annotations"][names.KUEUE_WORKLOAD]
     for what in (f"pod/{seen['metadata']['name']}", "job/train"):
         told = explained(space, what, policy_folder)
-        mentions(told, "policy on-demand wants 'on-demand'", f"Kueue (workload '{workload}')")
+        mentions(told, "policy on-demand wants 'on-demand'", "Kueue (queue 'either')")
 
 
 def test_a_forged_label_changes_nothing_and_its_author_gets_a_warning(
@@ -148,10 +137,8 @@ def test_a_requirement_rejects_and_names_kueue(new_space: NewNamespace) -> None:
         return " ".join(e["message"] for e in events if e["reason"] == "FailedCreate")
 
     eventually("the Job's pod is rejected", lambda: "policy never-gpu" in events())
-    template = space.kubectl.json("get", "job", "train")["spec"]["template"]
-    workload = template["metadata"]["annotations"][names.KUEUE_WORKLOAD]
     look = ("admitted the pod", "its flavor", "admission checks")
-    mentions(events(), f"Kueue (workload '{workload}')", *look)
+    mentions(events(), "Kueue (queue 'gpu')", *look)
 
 
 def test_a_requirement_rejects_where_the_label_is_forged(new_namespace: NewNamespace) -> None:
@@ -281,10 +268,9 @@ def test_what_a_check_asks_for_stays_as_a_flavor_does(
     assert seen["spec"]["nodeName"].startswith("gpu")
     assert seen["metadata"]["labels"].items() >= {**reserved, "team": "research"}.items()
     assert seen["metadata"]["annotations"].items() >= reserved.items()
-    workload = seen["metadata"]["annotations"][names.KUEUE_WORKLOAD]
     for what in (f"pod/{seen['metadata']['name']}", "job/train"):
         told = explained(space, what, policy_folder)
-        kept = f"nodeSelector[{POOL}]: Kueue (workload '{workload}') set 'gpu'"
+        kept = f"nodeSelector[{POOL}]: Kueue (queue 'checked') set 'gpu'"
         mentions(told, f"kept on-demand, overrides {kept}")
 
 
@@ -299,42 +285,35 @@ def test_a_check_that_contradicts_a_placed_pod_is_kueues_error(new_space: NewNam
     assert ADMISSION_GATE in seen["spec"]["schedulingGates"]
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
-def test_what_makes_plain_pods_is_placed_before_kueue_chooses(
-    new_space: NewNamespace, kind: str
-) -> None:
-    """Each pod waits at a gate, by itself or with its group, and gets a flavor that it allows."""
+def test_a_deployment_is_placed_before_kueue_chooses(new_space: NewNamespace) -> None:
+    """Each pod waits at a gate by itself, and gets a flavor that it allows."""
     space = new_space({"test": "kueue", **KEEPS})
-    space.create(served(kind, "either"))
+    space.create(served("Deployment", "either"))
     for seen in space.wait_for_pods(2):
-        assert seen["metadata"]["annotations"][PARENT] == kind.lower()
+        assert seen["metadata"]["annotations"][PARENT] == "deployment"
         assert seen["metadata"]["labels"][names.KUEUE_PODSET]
         assert stamp(seen)["policies"] == {"on-demand": ["labels[team]", f"nodeSelector[{POOL}]"]}
         assert seen["spec"]["nodeSelector"] == {POOL: "on-demand", SYSTEM: "linux"}
         assert seen["spec"]["nodeName"].startswith("on-demand")
 
 
-def test_pods_of_a_stateful_set_that_are_placed_differently_need_one_role(
-    new_space: NewNamespace,
-) -> None:
-    """Kueue tells roles by placement and admits that of the first pod; an annotation names one."""
-    space = new_space({"test": "kueue-apart"})
-    space.create(served("StatefulSet", "either", "two-roles"))
-    space.create(served("StatefulSet", "either", "one-role", **{ROLE: "replica"}))
+def test_kueue_judges_the_template_of_a_stateful_set(new_space: NewNamespace) -> None:
+    """What its template does not say contradicts the flavor; all of its pods have one role."""
+    space = new_space({"test": "kueue", **KEEPS})
+    space.create(served("StatefulSet", "either", "silent"))
+    told = served("StatefulSet", "either", "told")
+    told["spec"]["template"]["spec"]["nodeSelector"] = {POOL: "on-demand"}
+    space.create(told)
 
-    def pods() -> dict[str, Json]:
-        return {each["metadata"]["name"]: each for each in space.pods()}
+    def bound() -> list[Json]:
+        pods = (each for each in space.pods() if "nodeName" in each["spec"])
+        return [each for each in pods if each["metadata"]["name"].startswith("told-")]
 
-    def there(name: str) -> bool:
-        return "nodeName" in pods().get(name, {}).get("spec", {})
-
-    eventually(
-        "both pods of one role have a node", lambda: there("one-role-0") and there("one-role-1")
-    )
-    eventually("the first of two roles has one", lambda: there("two-roles-0"))
-    eventually("its second pod is there", lambda: "two-roles-1" in pods())
-    found = pods()
-    roles = {name: each["metadata"]["annotations"][ROLE] for name, each in found.items()}
-    assert roles["one-role-0"] == roles["one-role-1"] == "replica"
-    assert roles["two-roles-0"] != roles["two-roles-1"]
-    assert ADMISSION_GATE in found["two-roles-1"]["spec"]["schedulingGates"]
+    eventually("the pods of the one that says it run", lambda: len(bound()) == 2)
+    for seen in bound():
+        assert seen["spec"]["nodeSelector"] == {POOL: "on-demand", SYSTEM: "linux"}
+        assert seen["metadata"]["annotations"][ROLE] == "main"
+    conflict = f"conflict for key={POOL}, value1=on-demand, value2=gpu"
+    eventually("Kueue cannot start the other", lambda: conflict in said(space))
+    silent = [each for each in space.pods() if each["metadata"]["name"].startswith("silent-")]
+    assert all(ADMISSION_GATE in each["spec"]["schedulingGates"] for each in silent)

@@ -71,9 +71,9 @@ if TYPE_CHECKING:
     "--backend",
     "backends",
     multiple=True,
-    type=click.Choice(["dask", "jobset", "kubeflow"]),
-    help="Let the controller give Runs to this engine (spec.backend). Grants the rights to its "
-    "objects; without this option they are removed. Repeatable.",
+    type=click.Choice(["dask", "jobset", "kubeflow", "kueue"]),
+    help="Let the controller give Runs to this engine (spec.backend), or put them into queues of "
+    "Kueue. Grants the rights to its objects; without this option they are removed. Repeatable.",
 )
 @click.option(
     "--policy-reports",

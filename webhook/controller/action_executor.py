@@ -30,26 +30,32 @@ from webhook.run.actions import (
     CreateKeys,
     CreatePod,
     CreateService,
+    CreateWorkload,
     DeleteDeployment,
     DeletePod,
     DeleteRun,
+    DeleteWorkload,
     ForceDeletePod,
     OpenService,
     RestoreKeys,
     ScaleDeployment,
+    WriteWorkload,
 )
+from webhook.run.queue_workload import pod_set_of, updated, workload_name
 from webhook.turns import Window
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from webhook.controller.owned_objects import Objects
+    from webhook.controller.queues import Queues
     from webhook.controller.refusals import Refusals
     from webhook.placement.shapes import JsonObject
     from webhook.run.actions import Action
     from webhook.run.model import Run
     from webhook.run.observed import Observed, Refusal
     from webhook.run.plan import Plan
+    from webhook.run.queue_state import PodUpdate
 
 A = TypeVar("A")
 
@@ -106,12 +112,14 @@ class ActionExecutor:
         objects: Objects,
         refusals: Refusals,
         counts: Counts,
+        queues: Queues,
         *,
         others_wait: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._objects = objects
         self._refusals = refusals
         self._counts = counts
+        self._queues = queues
         self._others_wait = others_wait
 
     async def carry_out(
@@ -133,7 +141,7 @@ class ActionExecutor:
         pods = [action for action in actions if isinstance(action, CreatePod)]
         # The objects that the run's pods depend on exist before the first pod.
         if plan and not (done.error or done.refused or done.cut) and done.left is None:
-            await self._create_pods(run, plan, pods, done)
+            await self._create_pods(run, plan, observed.queue.updates, pods, done)
         return done
 
     async def _one(
@@ -152,6 +160,12 @@ class ActionExecutor:
                 await self._objects.open_service(run, observed.service_uid)
             case RestoreKeys() if plan is not None:
                 await self._objects.create(SECRET, run, _keys(plan))
+            case CreateWorkload() if self._refusals.pause(run.metadata.uid, "") > 0:
+                done.wait(self._refusals.pause(run.metadata.uid, ""))
+            case CreateWorkload() | DeleteWorkload() | WriteWorkload():
+                self._note(
+                    await self._queues.carry_out(run, plan, action), workload_name(run), done
+                )
             case _ if plan is not None:
                 for kind, manifest in _beside_pods(plan, action):
                     await self._create(kind, run, manifest, done)
@@ -165,7 +179,12 @@ class ActionExecutor:
             self._note(await self._objects.create(kind, run, manifest), name, done)
 
     async def _create_pods(
-        self, run: Run, plan: Plan, actions: Sequence[CreatePod], done: Done
+        self,
+        run: Run,
+        plan: Plan,
+        updates: Mapping[str, PodUpdate],
+        actions: Sequence[CreatePod],
+        done: Done,
     ) -> None:
         free = []
         for action in actions:
@@ -184,7 +203,8 @@ class ActionExecutor:
                 action.avoid,
                 action.restarts,
             )
-            refused = await self._objects.create(POD, run, manifest)
+            update = updates.get(pod_set_of(plan, action.role, action.index))
+            refused = await self._objects.create(POD, run, updated(manifest, update))
             self._note(refused, manifest["metadata"]["name"], done)
             if refused is None:
                 self._counts.pod_created()

@@ -18,6 +18,7 @@ from webhook.controller.engines import Engines
 from webhook.controller.informers import Informers
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
+from webhook.controller.queues import Queues
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import RunCache
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from webhook.run.model import Run
     from webhook.run.observed import OwnedPod
     from webhook.run.plan import Plan
+    from webhook.run.queue_state import StoredWorkload
     from webhook.run.restarts import RestartTerms
 
 _logger = logging.getLogger(__name__)
@@ -73,6 +75,7 @@ class EventRouter:
         known.services.subscribe(self._owned_changed)
         known.config_maps.subscribe(self._config_map_changed)
         known.deployments.subscribe(self._owned_changed)
+        known.workloads.subscribe(self._owned_changed)
         known.nodes.cache.subscribe(self._node_changed)
 
     def begin(self, queue: WorkQueue) -> None:
@@ -101,7 +104,11 @@ class EventRouter:
         self.add(change.after or change.before or "")
 
     def _owned_changed(
-        self, change: Change[OwnedPod] | Change[RunsService] | Change[RunsDeployment]
+        self,
+        change: Change[OwnedPod]
+        | Change[RunsService]
+        | Change[RunsDeployment]
+        | Change[StoredWorkload],
     ) -> None:
         owned = change.after or change.before
         if owned is not None:
@@ -156,16 +163,20 @@ class Controller:
         objects = Objects(client, writer, self.known)
         self.engines = Engines(client, self.known.runs, namespace, self._router.add)
         self.known.nodes.cache.subscribe(lambda change: self.engines.node_changed(change.key))
+        self.queues = Queues(client, writer, self.known, objects, namespace)
         self._reconciler = Reconciler(
             self.known,
             objects,
             RunCache(plan),
-            ActionExecutor(objects, self.refusals, metrics, others_wait=self._others_wait),
+            ActionExecutor(
+                objects, self.refusals, metrics, self.queues, others_wait=self._others_wait
+            ),
             self.refusals,
             self.announcer,
             metrics,
             Delegation(client, writer, self.engines, self.known.nodes, objects, self.refusals),
             WaitingPods(client),
+            self.queues,
             terms=terms,
         )
         self._queue: WorkQueue | None = None
@@ -186,6 +197,7 @@ class Controller:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.informers.run())
             group.create_task(self.engines.run())
+            group.create_task(self.queues.run())
             group.create_task(self.announcer.run())
 
     async def lead(self) -> None:

@@ -13,6 +13,7 @@ from webhook.controller.stored_run import StoredRun, store
 from webhook.kube.cache import Cache
 from webhook.run import observation
 from webhook.run.observed import Observed, OwnedDeployment, OwnedPod
+from webhook.run.queue_workload import read_flavor, read_workload
 from webhook.run.usage import REPLICAS
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from webhook.kube.cache import Change
     from webhook.run.observed import Refusal
+    from webhook.run.queue_state import Flavor, StoredWorkload
 
 T = TypeVar("T")
 
@@ -88,6 +90,9 @@ class ObservedState:
         self._services = ByRun(self.services, lambda owned: owned.run_uid)
         self._config_maps = ByRun(self.config_maps, lambda uid: uid)
         self._deployments = ByRun(self.deployments, lambda owned: owned.run_uid)
+        self.workloads: Cache[StoredWorkload] = Cache(read_workload, clock=clock)
+        self.flavors: Cache[Flavor] = Cache(read_flavor, clock=clock)
+        self._workloads = ByRun(self.workloads, lambda owned: owned.run_uid)
         self.nodes = Nodes(clock=clock)
         # By node: the uids of the runs with pods on it, and their number of pods.
         self._on_nodes: dict[str, Counter[str]] = {}
@@ -149,6 +154,10 @@ class ObservedState:
             refusals=refusals,
             ill_nodes=self.nodes.ill(),
         )
+
+    def workload_of(self, namespace: str, uid: str) -> StoredWorkload | None:
+        """Return the Workload of the Run with this uid."""
+        return next(iter(self._workloads.values_of(namespace, uid).values()), None)
 
     def _pod_changed(self, change: Change[OwnedPod]) -> None:
         if change.before is not None and change.before.node:

@@ -11,6 +11,7 @@ from webhook.controller.informers import collection
 from webhook.controller.refusals import name_taken, refusal
 from webhook.errors import ClusterError
 from webhook.run import observation
+from webhook.run.queue_workload import GROUP as KUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -46,6 +47,7 @@ SERVICE: Final = Kind("Service", "/api/v1", "services")
 CONFIG_MAP: Final = Kind("ConfigMap", "/api/v1", "configmaps")
 SECRET: Final = Kind("Secret", "/api/v1", "secrets")
 DEPLOYMENT: Final = Kind("Deployment", "/apis/apps/v1", "deployments")
+WORKLOAD: Final = Kind("Workload", KUEUE, "workloads")
 RUN: Final = Kind("Run", f"/apis/{names.API_VERSION}", names.RUNS)
 
 
@@ -65,6 +67,7 @@ class Objects:
             SERVICE: known.services,
             CONFIG_MAP: known.config_maps,
             DEPLOYMENT: known.deployments,
+            WORKLOAD: known.workloads,
             RUN: known.runs,
         }
 
@@ -72,7 +75,7 @@ class Objects:
         """Create an object of the run; None if it exists now, even if created earlier."""
         name: str = manifest["metadata"]["name"]
         try:
-            self._learn(kind, await self._writer.create(kind.path(run.namespace), manifest))
+            self.learn(kind, await self._writer.create(kind.path(run.namespace), manifest))
         except ClusterError as error:
             if error.status != HTTPStatus.CONFLICT or error.reason != "AlreadyExists":
                 refused = refusal(name, error)
@@ -85,7 +88,7 @@ class Objects:
             found = await self._client.get(kind.path(run.namespace, name))
             if observation.owner_uid(found) != run.metadata.uid:
                 return name_taken(kind.name, found)
-            self._learn(kind, found)
+            self.learn(kind, found)
         return None
 
     async def delete(
@@ -118,7 +121,7 @@ class Objects:
                 return False
             raise
         if "metadata" in answer and answer["metadata"].get("uid") == uid:
-            self._learn(kind, answer, gone=_is_deleted(answer["metadata"]))
+            self.learn(kind, answer, gone=_is_deleted(answer["metadata"]))
         return True
 
     async def delete_run(self, run: Run) -> None:
@@ -147,7 +150,7 @@ class Objects:
             if error.status == HTTPStatus.NOT_FOUND or _is_of_another(error):
                 return
             raise
-        self._learn(kind, answer)
+        self.learn(kind, answer)
 
     async def read_nodes(self, wanted: Collection[str]) -> dict[str, NodeHealth]:
         """Read the nodes of these names from the API server."""
@@ -168,7 +171,7 @@ class Objects:
         """Replace the status of a Run, at the version of `raw`."""
         metadata = raw["metadata"]
         path = f"{RUN.path(metadata['namespace'], metadata['name'])}/status"
-        self._learn(RUN, await self._writer.replace(path, raw))
+        self.learn(RUN, await self._writer.replace(path, raw))
 
     async def get_pods(self, run: Run, pods: Collection[str]) -> dict[str, OwnedPod]:
         """Read those of the named pods that exist and belong to the run from the API server."""
@@ -189,10 +192,11 @@ class Objects:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
-        self._learn(POD, raw)
+        self.learn(POD, raw)
         return observation.pod(raw)
 
-    def _learn(self, kind: Kind, raw: dict[str, Any], *, gone: bool = False) -> None:
+    def learn(self, kind: Kind, raw: dict[str, Any], *, gone: bool = False) -> None:
+        """Store an object from an answer, unless a newer one is cached."""
         cache, metadata = self._caches.get(kind), raw["metadata"]
         if cache is not None:
             key = f"{metadata['namespace']}/{metadata['name']}"

@@ -17,6 +17,7 @@ from webhook.run.actions import (
     CreateKeys,
     CreatePod,
     CreateService,
+    CreateWorkload,
     DeleteRun,
     Outcome,
 )
@@ -35,12 +36,14 @@ if TYPE_CHECKING:
     from webhook.controller.delegation import Delegation
     from webhook.controller.observed_state import ObservedState
     from webhook.controller.owned_objects import Objects
+    from webhook.controller.queues import Queues
     from webhook.controller.refusals import Refusals
     from webhook.controller.stored_run import RunCache, StoredRun
     from webhook.controller.waiting_pods import WaitingPods
     from webhook.run.model import Run, RunStatus
     from webhook.run.observed import Observed, Refusal
     from webhook.run.plan import Plan
+    from webhook.run.queue_state import Queueing
     from webhook.run.restarts import RestartTerms
 
 _CREATIONS: Final = (
@@ -50,6 +53,7 @@ _CREATIONS: Final = (
     CreateDeployment,
     CreatePod,
     CreateEngineObject,
+    CreateWorkload,
 )
 # Minimum seconds before an immediate requeue if the last reconcile did nothing.
 IDLE: Final = 1.0
@@ -78,6 +82,7 @@ class Reconciler:
         metrics: Written,
         delegation: Delegation,
         waiting_pods: WaitingPods,
+        queues: Queues,
         *,
         terms: RestartTerms = DEFAULT_TERMS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -91,6 +96,7 @@ class Reconciler:
         self._metrics = metrics
         self._delegation = delegation
         self._waiting_pods = waiting_pods
+        self._queues = queues
         self._terms = terms
         self._now = now
 
@@ -116,7 +122,8 @@ class Reconciler:
         return await self._reconcile(stored, run, plan)
 
     async def _reconcile(self, stored: StoredRun, run: Run, plan: Plan | None) -> float | None:
-        observed, outcome = await self._decide(run, plan.needs if plan else Needs())
+        queue = await self._queues.observe(stored, plan)
+        observed, outcome = await self._decide(run, plan.needs if plan else Needs(), queue)
         done = await self._executor.carry_out(run, plan, observed, outcome.actions)
         return await self._conclude(stored, run, outcome, done)
 
@@ -151,14 +158,14 @@ class Reconciler:
             return 0.0
         return self._next(stored.uid, outcome, busy=written or done.acted)
 
-    async def _decide(self, run: Run, needs: Needs) -> tuple[Observed, Outcome]:
+    async def _decide(self, run: Run, needs: Needs, queue: Queueing) -> tuple[Observed, Outcome]:
         """Compute the outcome, after reading the pods that are missing from the cache."""
         uid = run.metadata.uid
         failed_on = {each.node for each in run.status.incidents if each.cause != "Disruption"}
         observed = self._known.observed(
             run.namespace, uid, self._refusals.refusals_of(uid), failed_on - {""}
         )
-        observed, left = await self._with_report(run, observed)
+        observed, left = await self._with_report(run, replace(observed, queue=queue))
         outcome = reconcile(run, needs, observed, self._now(), self._terms)
         looked_up: frozenset[str] = frozenset()
         while (unknown := outcome.look_up - looked_up) or outcome.look_up_nodes:

@@ -13,6 +13,7 @@ from webhook.errors import InvalidRun
 from webhook.recent import Recent
 from webhook.run.backends.engines import engine_key
 from webhook.run.model import RunStatus
+from webhook.run.queue import ADMITTED
 from webhook.run.run_documents import typed
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class StoredRun:
     as text, a tenth of their size as dictionaries.
 
     engine: the key in ENGINES of the engine that creates the pods; empty for the native backend.
+    queued: it is, or was, in a queue of Kueue.
     problem: why no pods can be created, if it is known already; `text` then lacks the spec.
     """
 
@@ -53,6 +55,7 @@ class StoredRun:
     text: bytes
     problem: str = ""
     engine: str = ""
+    queued: bool = False
 
     @property
     def key(self) -> str:
@@ -77,17 +80,22 @@ def store(raw: dict[str, Any]) -> StoredRun:
         # stored object keeps its spec.
         problem = _TOO_DEEP
         text = orjson.dumps({key: whole[key] for key in whole if key != "spec"})
+    engine, status = engine_key(raw.get("spec") or {}), raw.get("status") or {}
+    conditions = status.get("conditions") or ()
+    labelled = names.KUEUE_QUEUE in (metadata.get("labels") or {})
     return StoredRun(
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
         generation=metadata.get("generation") or 0,
         version=metadata["resourceVersion"],
-        phase=(raw.get("status") or {}).get("phase") or "",
+        phase=status.get("phase") or "",
         deleted=bool(metadata.get("deletionTimestamp")),
         text=text,
         problem=problem,
-        engine=engine_key(raw.get("spec") or {}),
+        engine=engine,
+        queued=not engine
+        and (labelled or any(each.get("type") == ADMITTED for each in conditions)),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from webhook.placement.shapes import JsonObject
     from webhook.run.model import RunStatus
 
 
@@ -121,6 +122,31 @@ class DeleteRun:
     """Delete the Run after its TTL; the garbage collector deletes what it owns."""
 
 
+@dataclass(frozen=True, slots=True)
+class CreateWorkload:
+    """Put the run into this queue of Kueue."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteWorkload:
+    """Take the run out of its queue, and give back its quota: delete this Workload."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteWorkload:
+    """Set these conditions of the Workload, if it has this uid and version."""
+
+    name: str
+    uid: str
+    version: str
+    conditions: tuple[JsonObject, ...]
+
+
 Action: TypeAlias = (
     CreateKeys
     | RestoreKeys
@@ -136,6 +162,9 @@ Action: TypeAlias = (
     | CreateEngineObject
     | SuspendEngineObject
     | DeleteEngineObject
+    | CreateWorkload
+    | DeleteWorkload
+    | WriteWorkload
     | DeleteRun
 )
 

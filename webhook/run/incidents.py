@@ -78,11 +78,12 @@ def decide_incidents(
     observed: Observed,
     now: datetime,
     window: float,
+    evicted: tuple[str, str] | None = None,
 ) -> IncidentDecision:
     """Decide the charges for new and for earlier failures.
 
     down: the replicas counted now, per restart unit, the cause first. permanent: role and index
-    of those that may not restart.
+    of those that may not restart. evicted: reason and message, if a queue ends all pods now.
     """
     log = _IncidentLog(before, now, window)
     lost = [each for one in facts.values() for each in one.lost.values()]
@@ -95,6 +96,8 @@ def decide_incidents(
     }
     near = {each.pod.uid for each in lost} | returned.keys()
     signs = [_sign_of_down(each, observed, near) for each in down if each.failure.disruption]
+    if evicted:
+        signs.insert(0, _Sign(next(iter(facts)), *evicted, "", "", "", joins=False))
     if failures or log.unsettled:
         signs += [_sign_of_lost(each) for each in lost]
         signs += [_sign_of_lost(each) for each in returned.values()]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from webhook.run.queue_state import NO_QUEUE, Queueing
 from webhook.times import elapsed, parse_time
 
 if TYPE_CHECKING:
@@ -271,6 +272,7 @@ class Observed:
     refusals: rejections since the last successful creation.
     ill_nodes: all of the cluster.
     reported: what an autoscaler says about the pod that waits longest; empty if nothing is known.
+    queue: what is known of the run's queue.
     """
 
     pods: Mapping[str, OwnedPod] = field(default_factory=dict)
@@ -285,6 +287,12 @@ class Observed:
     nodes_read: frozenset[str] = frozenset()
     ill_nodes: tuple[NodeHealth, ...] = ()
     reported: str = ""
+    queue: Queueing = NO_QUEUE
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a pod that has not ended."""
+        return any(not pod.ended for pod in self.pods.values())
 
     def waits_longest(self) -> OwnedPod | None:
         """Return the pod for which the scheduler has found no node for the longest time."""

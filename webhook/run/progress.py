@@ -342,12 +342,18 @@ def ended_status(status: RunStatus, generation: int, end: Verdict, now: datetime
     )
 
 
-def suspended_status(status: RunStatus, generation: int, now: datetime) -> RunStatus:
-    """Return the status of a suspended run. Its start time is reset when it is resumed."""
-    text = "the run is suspended: set suspend to false to resume it"
+def suspended_status(
+    status: RunStatus, generation: int, now: datetime, reason: str = "", text: str = ""
+) -> RunStatus:
+    """Return the status of a suspended run. Its start time is reset when it is resumed.
+
+    reason, text: what suspends it, if not its owner.
+    """
+    reason = reason or "Suspended"
+    text = text or "the run is suspended: set suspend to false to resume it"
     updates = (
-        ConditionUpdate(SUSPENDED, "True", "Suspended", text),
-        ConditionUpdate(READY, "False", "Suspended", text),
+        ConditionUpdate(SUSPENDED, "True", reason, text),
+        ConditionUpdate(READY, "False", reason, text),
     )
     return status.model_copy(
         update={

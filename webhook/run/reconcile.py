@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.frameworks.table import ROLES
 from webhook.placement.node_affinity import MOST_AVOIDED
-from webhook.run import incidents, serving
+from webhook.run import incidents, queue, serving
 from webhook.run.actions import (
     CreateConfigMap,
     CreateKeys,
@@ -35,6 +35,7 @@ from webhook.run.progress import (
     describe_progress,
     ended_status,
     make_announcements,
+    refused_creations,
     suspended_status,
 )
 from webhook.run.restarts import (
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from webhook.run.facts import DownReplica, RoleFacts
     from webhook.run.model import RoleStatus, Run, RunSpec, RunStatus
     from webhook.run.observed import Needs, Observed, OwnedPod
+    from webhook.run.queue import Gate
     from webhook.run.restarts import Counted
 
 DEFAULT_TERMS: Final = RestartTerms()
@@ -107,14 +109,19 @@ def reconcile(
     nodes = _nodes_to_read(observed, now, terms.gone_after)
     if missing or nodes:
         return Outcome(run.status, look_up=missing, look_up_nodes=nodes)
-    counted = count_down(run, facts, observed, now, terms)
+    gate = queue.decide(run, observed.queue, pods_left=observed.active)
+    if gate.look_again:
+        return Outcome(run.status, after=queue.AGAIN)
+    counted = count_down(run, facts, observed, now, terms, gate)
     end = find_verdict(run, facts, counted, now)
     if end:
         outcome = _finish(run, facts, counted, end, now)
-    elif run.spec.suspend:
-        outcome = _reconcile_suspended(run, facts, counted, observed, now, terms)
+    elif run.spec.suspend or not gate.open:
+        outcome = _reconcile_suspended(run, facts, counted, observed, now, terms, gate)
     else:
         outcome = _reconcile_active(run, facts, counted, needs, observed, now, terms)
+    if not end:
+        outcome = queue.through(gate, outcome, observed.queue, run, now)
     return replace(outcome, status=settle_usage(run.status, outcome.status, facts, observed, now))
 
 
@@ -198,13 +205,20 @@ def _reconcile_suspended(
     observed: Observed,
     now: datetime,
     terms: RestartTerms,
+    gate: Gate,
 ) -> Outcome:
-    """Suspend a run: write the status first, then delete its pods without counting their ends."""
+    """Suspend a run: write the status first, then delete its pods without counting their ends.
+
+    Its owner suspends it, or its queue does.
+    """
     if run.status.phase != "Suspended":
         roles = {role: suspended_role(counted.roles[role]) for role in facts}
     else:
         roles = dict(counted.roles)
-    status = suspended_status(update_totals(run, roles, counted, now), run.metadata.generation, now)
+    totals = update_totals(run, roles, counted, now)
+    refused = None if run.spec.suspend else refused_creations(observed.refusals)
+    reason, text = refused or (gate.reason, gate.message)
+    status = suspended_status(totals, run.metadata.generation, now, reason, text)
     return Outcome(
         status,
         (*_delete_stale_pods(facts), *_open_service(observed)),
@@ -465,15 +479,17 @@ def _reconcile_ended(run: Run, observed: Observed, now: datetime) -> Outcome:
         }
     )
     actions: list[Action] = list(clean_pods(run.spec, observed.pods))
+    actions += queue.finished(run, observed.queue, pods_left=observed.active)
     if observed.deployment is not None:
         actions.append(DeleteDeployment())
+    again = queue.AGAIN if observed.queue.unknown and observed.queue.served else None
     ttl, since = run.spec.ttl_seconds_after_finished, run.status.completion_time
     if ttl is None or since is None:
-        return Outcome(status, tuple(actions))
+        return Outcome(status, tuple(actions), after=again)
     left = ttl - elapsed(since, now)
     if left <= 0:
         return Outcome(status, (DeleteRun(),))
-    return Outcome(status, tuple(actions), after=left)
+    return Outcome(status, tuple(actions), after=left if again is None else min(left, again))
 
 
 def clean_pods(spec: RunSpec, pods: Mapping[str, OwnedPod]) -> Iterator[DeletePod]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from webhook.run.incidents import IncidentDecision
     from webhook.run.model import Incident, RoleStatus, Run
     from webhook.run.observed import Observed, OwnedPod
+    from webhook.run.queue import Gate
 
 # Seconds without a failure after which a replica's backoff is reset.
 STABLE: Final = 600.0
@@ -71,9 +72,14 @@ class Counted:
 
 
 def count_down(
-    run: Run, facts: Mapping[str, RoleFacts], observed: Observed, now: datetime, terms: RestartTerms
+    run: Run,
+    facts: Mapping[str, RoleFacts],
+    observed: Observed,
+    now: datetime,
+    terms: RestartTerms,
+    gate: Gate,
 ) -> Counted:
-    """Count all replicas that went down since the last reconcile.
+    """Count all replicas that went down since the last reconcile, and an eviction by a queue.
 
     Under restartScope Role or Run only the first of a role or of the run counts: the others went
     down with it, or will be deleted because of it.
@@ -92,7 +98,14 @@ def count_down(
         if not may_restart(facts[each.role].spec.restart_policy, each.failure)
     }
     decision = decide_incidents(
-        run.status.incidents, facts, down, permanent, observed, now, terms.incident_window
+        run.status.incidents,
+        facts,
+        down,
+        permanent,
+        observed,
+        now,
+        terms.incident_window,
+        gate.evicted,
     )
     waits = _Waits(run, decision, permanent, now, terms)
     roles = {
@@ -109,7 +122,7 @@ def count_down(
     }
     refused = next((each for each in down if _is_refused_too_often(roles[each.role], each)), None)
     moved: list[OwnedPod] = []
-    resumed = run.status.phase == "Suspended" and not run.spec.suspend
+    resumed = run.status.phase == "Suspended" and gate.open and not run.spec.suspend
     for unit, _ in chosen:
         history = History(unit, together=together, now=now)
         again = history.record(observed, decision.decided, resumed=resumed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -38,9 +39,12 @@ if TYPE_CHECKING:
     from webhook.cli.offline import Offline
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.result import PodsResult
+    from webhook.judgement.set_judgement import SetJudgement
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Severity
+    from webhook.policy.policy_documents import PolicyDocument
+    from webhook.policy.reader import Documents
     from webhook.ui.pools import Pool
     from webhook.workloads.object import Object
 
@@ -138,19 +142,25 @@ class Answer(NamedTuple):
     change: Change | None = None
 
 
+class _Judged(NamedTuple):
+    documents: Documents[PolicyDocument]
+    judgement: SetJudgement
+    node_objects: Sequence[Object]
+    nodes: Sequence[Node]
+    problems: Sequence[str]
+
+
 def answer(question: Question) -> Answer:
     """Return what happens to the pods of the manifests, and every finding about the texts."""
     texts = question.texts
-    now = datetime.now(UTC)
     notes: list[str] = []
     problems: list[str] = []
-    node_objects = list(objects_in("nodes.yaml", texts.nodes.encode(), problems))
-    nodes = nodes_among(node_objects, problems)
+    minute = datetime.now(UTC).replace(second=0, microsecond=0)
+    documents, judged, node_objects, nodes, of_nodes = _judged(texts.policies, texts.nodes, minute)
+    problems += of_nodes
     known = nodes or None
     if texts.nodes.strip() and not nodes:
         notes.append("The nodes' text has no node: which nodes admit the pods is not known.")
-    documents = policy_documents.parse({"policies.yaml": texts.policies.encode()})
-    judged = judge_set(documents, now=now, nodes=known, compiler=_COMPILER, memory=_MEMORY)
     marks = [
         Mark("policies", each.line, each.column, each.severity, each.text)
         for each in condensed(judged.findings)
@@ -185,6 +195,17 @@ def answer(question: Question) -> Answer:
     if len(marks) > MOST_MARKS:
         notes.append(f"and {len(marks) - MOST_MARKS:,} more findings, which are not shown")
     return Answer(marks[:MOST_MARKS], notes, groups, max(0, len(found) - MOST_SHOWN), test, change)
+
+
+@lru_cache(maxsize=2)
+def _judged(policies: str, nodes: str, now: datetime) -> _Judged:
+    """Judge the policies, which stay the same while somebody writes a manifest."""
+    problems: list[str] = []
+    objects = list(objects_in("nodes.yaml", nodes.encode(), problems))
+    found = nodes_among(objects, problems)
+    documents = policy_documents.parse({"policies.yaml": policies.encode()})
+    judged = judge_set(documents, now=now, nodes=found or None, compiler=_COMPILER, memory=_MEMORY)
+    return _Judged(documents, judged, objects, found, problems)
 
 
 def _change(before: str, offline: Offline) -> Change | None:

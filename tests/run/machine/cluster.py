@@ -223,13 +223,34 @@ class Cluster:
             if pod.node == node and not pod.over:
                 self.server.delete_pod(pod.name, pod.uid, "PodGC", force=True)
 
+    def admit(self) -> None:
+        """Kueue gives its quota, which is enough for one Run, to the first that waits."""
+        everyone = self.server.workloads.values()
+        if not any(each.has("QuotaReserved") and not each.has("Finished") for each in everyone):
+            waiting = (each for each in everyone if not each.has("Finished"))
+            if first := next(waiting, None):
+                given = {
+                    "QuotaReserved": (True, "QuotaReserved"),
+                    "Admitted": (True, "Admitted"),
+                    "Evicted": (False, "QuotaReserved"),
+                }
+                said = {**first.conditions, **given}
+                self.server.change("workloads", first.name, conditions=said)
+
+    def evict(self, reason: str) -> None:
+        """Kueue wants its quota back. It has it when the owner says so."""
+        for each in list(self.server.workloads.values()):
+            if each.has("Admitted") and not each.has("Finished"):
+                said = {**each.conditions, "Evicted": (True, reason)}
+                self.server.change("workloads", each.name, conditions=said)
+
     def collect_garbage(self) -> None:
         """Deletes what a Run owned that is not there any more, or waits for them to go."""
         there = {run.uid for run in self.server.runs.values() if run.going is None}
         for pod in list(self.server.pods.values()):
             if pod.run_uid not in there and pod.run_uid and pod.going is None:
                 self.server.delete_pod(pod.name, pod.uid, "the collector")
-        for kind in ("services", "configmaps", "secrets", "deployments"):
+        for kind in ("services", "configmaps", "secrets", "deployments", "workloads"):
             for thing in list(self.server.stored[kind].values()):
                 if thing.run_uid not in there and thing.run_uid:
                     self.server.remove(kind, thing.name)
@@ -266,6 +287,7 @@ class Cluster:
             self.untaint(node)
             self.get_well(node)
         self.vacate()
+        self.admit()
         self.server.quota_used_up = False
         # Nodes of the class never come if all give it up. A pod waits as the policy said when it
         # was created.

@@ -17,13 +17,14 @@ from tests.run.machine.things import Json, RunThing, moment
 from webhook.run import actions as act
 from webhook.run.model import Run
 from webhook.run.observed import Needs, NodeHealth, Observed, Refusal
+from webhook.run.queue_state import Queueing
 
 Heart: TypeAlias = Callable[[Run, Needs, Observed, datetime], act.Outcome]
 # Seconds after which what was refused is tried again; the real one doubles them.
 RETRY = 5.0
 CREATIONS = (
     *(act.CreateKeys, act.CreateConfigMap, act.CreateService),
-    *(act.CreateDeployment, act.CreatePod),
+    *(act.CreateDeployment, act.CreatePod, act.CreateWorkload),
 )
 # Live lookups that may follow each other in one reconcile.
 LOOK_UPS = 4
@@ -168,6 +169,11 @@ class Controller:
             nodes_read=frozenset(read),
             ill_nodes=tuple(each for each in (nodes or {}).values() if each.ill),
             refusals=tuple(self.refusals.get(thing.name, {}).values()),
+            queue=Queueing(
+                raw.workload(held("workloads")[thing.name], thing.name)
+                if mine("workloads")
+                else None
+            ),
         )
 
     def _look_up(self, thing: RunThing, names: Iterable[str]) -> frozenset[str]:

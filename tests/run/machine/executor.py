@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tests.run.machine.caches import Caches
 from tests.run.machine.server import Refused, Server
-from tests.run.machine.things import Pod, RunThing, Thing
+from tests.run.machine.things import Pod, RunThing, Thing, WorkloadThing
 from webhook.run import actions as act
 from webhook.run.actions import CreatePod
 
@@ -53,6 +53,26 @@ class Executor:
                 self._scale(thing, replicas)
             case act.DeleteDeployment() if self._own("deployments", thing):
                 self.server.remove("deployments", thing.name)
+            case act.CreateWorkload() | act.DeleteWorkload() | act.WriteWorkload():
+                self._queue(thing, action)
+
+    def _queue(self, thing: RunThing, action: act.Action) -> None:
+        there = self.server.workloads.get(thing.name)
+        mine = there is not None and there.run_uid == thing.uid
+        match action:
+            case act.CreateWorkload(queue) if not mine:
+                made = WorkloadThing(thing.name, thing.uid, queue)
+                self.caches.answered("workloads", self.server.create("workloads", made))
+            case act.DeleteWorkload(name, uid) if there and there.uid == uid:
+                self.server.remove("workloads", name)
+            case act.WriteWorkload(name, uid, version, updates) if there and (
+                there.uid,
+                str(there.version),
+            ) == (uid, version):
+                new = {each["type"]: (each["status"] == "True", each["reason"]) for each in updates}
+                said = {**there.conditions, **new}
+                changed = self.server.change("workloads", name, conditions=said)
+                self.caches.answered("workloads", changed)
 
     def _create_pod(self, thing: RunThing, action: CreatePod) -> None:
         name = pod_name(thing, action)

@@ -44,7 +44,7 @@ def turn_kind(server: Server, cluster: Cluster, controller: Controller) -> None:
     for run in server.runs.values():
         _at_the_end(server, run)
     owners = {run.uid for run in server.runs.values()}
-    for kind in ("pods", "services", "configmaps", "secrets", "deployments"):
+    for kind in ("pods", "services", "configmaps", "secrets", "deployments", "workloads"):
         for thing in server.stored[kind].values():
             assert thing.run_uid in owners, f"{kind}/{thing.name} outlives its Run"
 
@@ -58,6 +58,7 @@ def settle(server: Server, controller: Controller) -> None:
             for name, run in server.runs.items():
                 if run.going is None and name not in controller.works:
                     _services_are_open(server, run)
+                    _quota_is_back(server, run)
                     _woken_in_time(server, run, controller.due.get(name))
             return
         for name in ready:
@@ -71,6 +72,16 @@ def _services_are_open(server: Server, run: RunThing) -> None:
     service = server.stored["services"].get(run.name)
     if service and service.run_uid == run.uid and run.status.get("phase") not in OVER:
         assert not service.closed, f"the Service of {run.name} stays closed"
+
+
+def _quota_is_back(server: Server, run: RunThing) -> None:
+    """Where nothing is left to do, Kueue has what it wants back, once the pods are gone."""
+    found = server.stored["workloads"].get(run.name)
+    if found is None or found.run_uid != run.uid or found.has("Finished"):
+        return
+    if found.has("Evicted") and found.has("QuotaReserved"):
+        left = [pod for pod in server.pods.values() if pod.run_uid == run.uid and not pod.over]
+        assert left, f"{run.name} keeps its quota: {found}"
 
 
 def _woken_in_time(server: Server, run: RunThing, due: float | None) -> None:
@@ -122,6 +133,8 @@ def _at_the_end(server: Server, run: RunThing) -> None:
     assert "ttlSecondsAfterFinished" not in run.spec, f"{run.name} has outlived its time"
     pods = [pod for pod in server.pods.values() if pod.run_uid == run.uid]
     policy = run.spec["cleanPodPolicy"]
+    workload = server.stored["workloads"].get(run.name)
+    assert workload is None or workload.has("Finished"), f"{run.name} is over, and holds its quota"
     if policy == "All":
         assert not pods, f"{[pod.name for pod in pods]} are left"
     if policy == "Running":

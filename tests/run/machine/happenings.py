@@ -68,6 +68,8 @@ HAPPENINGS = (
     Happening("settle", 2, {"who": SOME}),
     Happening("crash", 3, {"who": SOME, "kind": KINDS}),
 )
+# What happens to runs in queues.
+QUEUES = (Happening("kueue", 6, {"reason": ("", "", "Preempted", "PodsReadyTimeout", "deleted")}),)
 # What would end most plays early, if it were as frequent as the rest.
 RARE = (
     Happening("delete", 1, {"kind": ("runs",), "foreground": (False, True)}),

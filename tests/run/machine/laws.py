@@ -12,17 +12,22 @@ from tests.run.machine.things import Pod, RunThing, Thing, seconds
 from webhook.run import actions as act
 from webhook.run.model import Run
 from webhook.run.observed import Needs, Observed
+from webhook.run.queue import ADMITTED
 
 OVER = ("Succeeded", "Failed")
 
 
 @dataclass
 class Laws:
-    """Watches a controller. alone: whether there is never more than one of them."""
+    """Watches a controller. alone: whether there is never more than one of them.
+
+    without_quota: uids of runs whose Workload somebody else has deleted.
+    """
 
     server: Server
     alone: bool = True
     books: dict[str, Books] = field(default_factory=dict)
+    without_quota: set[str] = field(default_factory=set)
 
     def of(self, uid: str) -> Books:
         """What was written of one run so far."""
@@ -51,10 +56,17 @@ class Laws:
                     assert not living, f"{name} is deleted by force, and its program runs"
             case act.DeleteRun():
                 self._end_of_life(thing)
+            case act.CreateWorkload():
+                self.without_quota.discard(thing.uid)
 
     def written(self, old: RunThing, new: RunThing) -> None:
         books = self.of(new.uid)
         statuses.check(books, raw.run(new).spec, old.status, new.status, self.server.now)
+        for each in new.status.get("conditions", ()):
+            begun = old.status.get("phase") not in (None, "", "Suspended", *OVER)
+            if begun and (each["type"], each["reason"]) == (ADMITTED, "Evicted"):
+                causes = [one["cause"] for one in new.status.get("incidents", ())]
+                assert "Disruption" in causes, f"an eviction is no disruption: {new.status}"
         books.note(old, new)
 
     def every_moment(self) -> None:
@@ -67,6 +79,21 @@ class Laws:
                 places.add(place)
         programs = [(pod.run_uid, pod.role, pod.index) for pod in self.server.ledger.living()]
         assert len(set(programs)) == len(programs), f"two programs of one replica: {programs}"
+        self._quota()
+
+    def _quota(self) -> None:
+        """No pod of a queued run is there without quota, and a run that is over gives it back."""
+        for pod in self.server.pods.values():
+            run = next(
+                (each for each in self.server.runs.values() if each.uid == pod.run_uid), None
+            )
+            if run is None or pod.over or not run.spec.get("queue") or not self.alone:
+                continue
+            found = self.server.workloads.get(run.name)
+            holds = found and found.run_uid == run.uid and found.has("QuotaReserved")
+            kept = run.spec["cleanPodPolicy"] == "None" and run.status.get("phase") in OVER
+            going = run.uid in self.without_quota or run.going is not None
+            assert holds or kept or going, f"{pod.name} is there without quota: {found}"
 
     def _creation(self, thing: RunThing, role: str, index: int) -> None:
         books, run = self.of(thing.uid), self.server.runs.get(thing.name)

@@ -5,10 +5,22 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from tests.run.machine.things import GRACE, Json, Node, Pod, RunThing, Thing, stamp
+from tests.run.machine.things import (
+    GRACE,
+    Json,
+    Node,
+    Pod,
+    RunThing,
+    Thing,
+    WorkloadThing,
+    stamp,
+)
+from webhook import names
 from webhook.run import observation
 from webhook.run.model import Run
 from webhook.run.observed import NodeHealth, OwnedDeployment, OwnedPod
+from webhook.run.queue_state import StoredWorkload
+from webhook.run.queue_workload import read_workload
 
 ILL_AFTER = 60.0
 CLASSES = {"node-a": "spot", "node-b": "steady"}
@@ -43,6 +55,24 @@ def deployment(thing: Thing) -> OwnedDeployment:
             "metadata": {**metadata, "generation": thing.generation},
             "spec": {"replicas": thing.replicas},
             "status": {"observedGeneration": thing.observed, **available},
+        }
+    )
+    assert kept is not None
+    return kept
+
+
+def workload(thing: WorkloadThing, run_name: str) -> StoredWorkload:
+    """A Workload of a Run."""
+    metadata = _metadata(thing.name, thing.uid, run_name, thing.run_uid)
+    conditions = [
+        {"type": kind, "status": "True" if true else "False", "reason": reason}
+        for kind, (true, reason) in thing.conditions.items()
+    ]
+    kept = read_workload(
+        {
+            "metadata": {**metadata, "resourceVersion": str(thing.version)},
+            "spec": {"queueName": thing.queue},
+            "status": {"conditions": conditions},
         }
     )
     assert kept is not None
@@ -91,8 +121,11 @@ def _run(thing: RunThing) -> Json:
     }
     if thing.going is not None:
         metadata["deletionTimestamp"] = stamp(thing.going)
+    if queue := thing.spec.get("queue"):
+        metadata["labels"] = {names.KUEUE_QUEUE: queue}
+    spec = {key: value for key, value in thing.spec.items() if key != "queue"}
     body = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "Run", "metadata": metadata}
-    return {**body, "spec": thing.spec, "status": thing.status}
+    return {**body, "spec": spec, "status": thing.status}
 
 
 def _pod(thing: Pod) -> Json:

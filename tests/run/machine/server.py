@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tests.run.machine.ledger import Ledger
-from tests.run.machine.things import GRACE, Json, Node, Pod, RunThing, Thing
+from tests.run.machine.things import GRACE, Json, Node, Pod, RunThing, Thing, WorkloadThing
 from webhook.placement.fallback import Fallback, parse_history
 
-Object: TypeAlias = Pod | RunThing | Thing | Node
+Object: TypeAlias = Pod | RunThing | Thing | Node | WorkloadThing
 SPOT = "spot"
-KINDS = ("runs", "pods", "services", "configmaps", "deployments", "nodes")
+KINDS = ("runs", "pods", "services", "configmaps", "deployments", "nodes", "workloads")
 
 
 class Refused(Exception):
@@ -53,6 +53,10 @@ class Server:
     @property
     def pods(self) -> Mapping[str, Pod]:
         return self.stored["pods"]
+
+    @property
+    def workloads(self) -> Mapping[str, WorkloadThing]:
+        return self.stored["workloads"]
 
     @property
     def nodes(self) -> Mapping[str, Node]:

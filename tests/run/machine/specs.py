@@ -50,6 +50,11 @@ def training(choose: Choose) -> Json:
     }
 
 
+def queued(choose: Choose) -> Json:
+    """The spec of such a run in a queue of Kueue."""
+    return {**training(choose), "queue": "ml"}
+
+
 def serving(choose: Choose) -> Json:
     """The spec of a notebook."""
     return {

@@ -127,6 +127,17 @@ class Stage:
         """The namespace's quota of pods is used up, or is not any more."""
         self.server.quota_used_up = used_up
 
+    def kueue(self, reason: str) -> None:
+        """Kueue evicts for a reason; without one it admits. Or somebody deletes Workloads."""
+        if reason == "deleted":
+            for name in list(self.server.workloads):
+                self.laws.without_quota.add(self.server.workloads[name].run_uid)
+                self.server.remove("workloads", name)
+        elif reason:
+            self.cluster.evict(reason)
+        else:
+            self.cluster.admit()
+
     def stranger(self, name: str) -> None:
         """Somebody else's pod takes a name; without a name, all such pods go."""
         if name:
@@ -190,6 +201,7 @@ class Stage:
             for pod in self._pods() * 3:
                 self.cluster.start(self.server.pods.get(pod.name, pod))
             self.cluster.deploy()
+            self.cluster.admit()
         if self.diligent:
             for controller in self.team:
                 self._work(controller)

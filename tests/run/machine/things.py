@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -87,6 +88,21 @@ class RunThing:
     generation: int = 1
     status: Json = field(default_factory=dict)
     going: float | None = None
+
+
+@dataclass(frozen=True)
+class WorkloadThing:
+    """A Workload of Kueue. conditions: by type, whether it is true, and its reason."""
+
+    name: str
+    run_uid: str
+    queue: str
+    uid: str = ""
+    version: int = 0
+    conditions: Mapping[str, tuple[bool, str]] = field(default_factory=dict)
+
+    def has(self, kind: str) -> bool:
+        return self.conditions.get(kind, (False, ""))[0]
 
 
 @dataclass(frozen=True)

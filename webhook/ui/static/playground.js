@@ -2,7 +2,7 @@
 "use strict";
 
 const names = ["policies", "manifests", "nodes"];
-const pause = 120;
+const pause = 60;
 const editors = {};
 const answer = document.getElementById("answer");
 const told = document.getElementById("told");

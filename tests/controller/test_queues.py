@@ -1,0 +1,120 @@
+"""Workloads of Runs in queues, where the API server says no; with Kueue: tests/operators."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.controller.runs import UID, Api, Json, owner_reference, raw_run, refused
+from tests.wording import mentions
+from webhook import names
+from webhook.controller.observed_state import ObservedState
+from webhook.controller.owned_objects import Objects
+from webhook.controller.queues import Queues
+from webhook.controller.stored_run import parse_run, store
+from webhook.errors import ClusterError
+from webhook.run.actions import CreateWorkload, WriteWorkload
+from webhook.run.observed import Refusal
+from webhook.run.plan import plan
+from webhook.run.queue_state import Queueing
+
+NAME = f"run-mnist-{UID[:8]}"
+SERVED: Json = {"resources": [{"name": "workloads"}]}
+
+
+def raw_workload(version: int, **status: Any) -> Json:
+    """The Run's Workload as the API server keeps it."""
+    return {
+        "metadata": {
+            "name": NAME,
+            "namespace": "lab",
+            "uid": "w",
+            "resourceVersion": str(version),
+            "ownerReferences": [owner_reference(UID)],
+        },
+        "spec": {"queueName": "ml"},
+        "status": status,
+    }
+
+
+class Stage:
+    """A Run in a queue, and its Workload if one is given."""
+
+    def __init__(self, *workloads: Json, **spec: Any) -> None:
+        raw = raw_run(**spec)
+        raw["metadata"]["labels"] = {names.KUEUE_QUEUE: "ml"}
+        self.stored = store(raw)
+        self.run = parse_run(self.stored)
+        self.now = 100.0
+        self.api, self.known = Api({("get", "v1beta2"): SERVED}), ObservedState()
+        kept = {f"lab/{NAME}": self.known.workloads.keep(each) for each in workloads}
+        self.known.workloads.replace({key: each for key, each in kept.items() if each}, "1")
+        self.known.flavors.replace({}, "1")
+        objects = Objects(self.api.client, self.api.writer, self.known)
+        self.queues = Queues(
+            self.api.client, self.api.writer, self.known, objects, clock=lambda: self.now
+        )
+
+    def observe(self) -> Queueing:
+        return asyncio.run(self.queues.observe(self.stored, plan(self.run)))
+
+    def do(self, action: CreateWorkload | WriteWorkload) -> Refusal | None:
+        return asyncio.run(self.queues.carry_out(self.run, plan(self.run), action))
+
+
+def test_what_would_be_rejected_takes_no_quota() -> None:
+    """The dry run of a pod is rejected, and no Workload is made."""
+    stage = Stage()
+    stage.api.answers["create", NAME] = refused(
+        403, "Forbidden", "pods is forbidden: exceeded quota: x"
+    )
+    found = stage.do(CreateWorkload("ml"))
+    assert found is not None
+    assert (found.name, found.reason) == ("mnist-worker-0", "QuotaExceeded")
+    assert len(stage.api.calls) == 1
+
+
+def test_more_sets_of_pods_than_kueue_takes_are_named() -> None:
+    """Each replica with an override is one."""
+    own = [{"index": at, "resources": {}} for at in range(8)]
+    stage = Stage(replicas={"worker": {"count": 9, "byIndex": own}})
+    found = stage.do(CreateWorkload("ml"))
+    assert found is not None
+    mentions(found.message, "8 sets of pods at most", "the run has 9", "worker-7", "byIndex")
+    assert stage.api.calls == []
+
+
+def test_what_has_changed_meanwhile_is_not_written() -> None:
+    """It is a conflict, after which the newer one is known."""
+    stage = Stage(raw_workload(7))
+    stage.api.answers["get", NAME] = raw_workload(8)
+    with pytest.raises(ClusterError) as raised:
+        stage.do(WriteWorkload(NAME, "w", "7", ()))
+    assert raised.value.status == 409
+    assert stage.api.named("replace") == []
+    known = stage.known.workload_of("lab", UID)
+    assert known is not None
+    assert known.version == "8"
+
+
+def test_the_position_is_told_where_kueue_serves_it_and_asked_for_seldom() -> None:
+    """Kueue counts from 0 (apis/visibility/v1beta2, PendingWorkload)."""
+    stage = Stage(raw_workload(7))
+    assert stage.observe().position is None
+    stage.now += 11
+    pending = {"metadata": {"name": NAME}, "positionInLocalQueue": 2}
+    stage.api.answers["get", "pendingworkloads"] = {"items": [pending]}
+    assert stage.observe().position == 3
+    asked = len(stage.api.calls)
+    assert stage.observe().position == 3
+    assert len(stage.api.calls) == asked
+
+
+def test_a_flavor_that_is_not_known_is_no_reason_to_make_pods_without_it() -> None:
+    """It may have been created just now."""
+    admitted = [{"type": "Admitted", "status": "True", "reason": "Admitted"}]
+    assigned = [{"name": "worker", "flavors": {"cpu": "spot"}}]
+    stage = Stage(raw_workload(7, conditions=admitted, admission={"podSetAssignments": assigned}))
+    mentions(stage.observe().unknown, "ResourceFlavor spot")

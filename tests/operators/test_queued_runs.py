@@ -1,0 +1,351 @@
+"""Runs on Fairlead's own controller in queues of Kueue: both are real, as are scheduler and nodes.
+
+No pod runs without quota, and no quota is held by a run that is over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+from tests.cluster.accounts import controllers_account
+from tests.cluster.live_runs import ALONE, SOON, TEMPLATE, LiveRun, run_manifest
+from tests.cluster.spaces import Json, NewNamespace, Space
+from tests.objects import an_object
+from tests.operators import checks, queues
+from tests.operators.queues import GPU_TOLERATION, POOL, URGENT
+from tests.wording import mentions
+from webhook import names
+from webhook.installation.manifests import render
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.fairlead import start_controller
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.operators.install import Installation, start_operator
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+pytestmark = pytest.mark.usefixtures("queues_of_admins", "running", "queueing_controller")
+
+POLICIES: Final = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: teams}
+spec: {defaults: {labels: {team: research}}}
+"""
+SIZE: Final = {"master": 1, "worker": 2}
+PRIORITY: Final = f"{names.KUEUE_PREFIX}priority-class"
+CONTROLLER: Final = "queueing"
+
+
+Begin: TypeAlias = Callable[[], object]
+
+
+@pytest.fixture(scope="module")
+def begin(
+    control_plane: ControlPlane,
+    cluster_kubectl: Kubectl,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Begin:
+    """Starts the controller, which has the rights of an installation."""
+    kubeconfig = controllers_account(cluster_kubectl, tmp_path_factory.mktemp("account"))
+    options = (*ALONE, *SOON, "--no-nodes")
+    return lambda: start_controller(
+        control_plane, name=CONTROLLER, kubeconfig=kubeconfig, options=options
+    )
+
+
+@pytest.fixture(scope="module")
+def queueing_controller(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, begin: Begin
+) -> Iterator[None]:
+    """The controller runs, with the component's rights; without them a run names the cure."""
+    begin()
+    space = Space(control_plane, cluster_kubectl.within("default"), "default")
+    first = play(space, "gpu", "first")
+    first.until("it says what it may not", lambda: "--backend kueue" in said(first))
+    mentions(said(first), "queue gpu", "may not read Workloads")
+    assert first.pods() == {}
+    space.delete(names.RUNS, first.name)
+    cluster_kubectl.create(*render((), ("backend-kueue",)).values())
+    yield
+    control_plane.stop_component(CONTROLLER)
+
+
+@pytest.fixture
+def space(new_namespace: NewNamespace) -> Space:
+    """A namespace with its queues."""
+    made = new_namespace({names.KUEUE: names.KUEUE_KEEP})
+    made.kubectl.create(*queues.of_namespaces())
+    return made
+
+
+def play(
+    space: Space,
+    queue: str,
+    name: str = "train",
+    size: Json = SIZE,
+    *,
+    priority: str = "",
+    **spec: Any,
+) -> LiveRun:
+    """A PyTorch run in a queue, each of whose replicas asks for one CPU."""
+    container = {**TEMPLATE["spec"]["containers"][0], "resources": {"requests": {"cpu": "1"}}}
+    manifest = run_manifest(
+        name,
+        framework="pytorch",
+        replicas={
+            role: count if isinstance(count, dict) else {"count": count}
+            for role, count in size.items()
+        },
+        **{"template": {"spec": {"containers": [container]}}, **spec},
+    )
+    labels = {names.KUEUE_QUEUE: queue, **({PRIORITY: priority} if priority else {})}
+    manifest["metadata"]["labels"] = labels
+    space.create(manifest)
+    return LiveRun(space, name)
+
+
+def workload(run: LiveRun) -> Json:
+    """The Workload of the run; empty without one."""
+    uid = run.run()["metadata"]["uid"]
+    selector = f"--selector={names.RUN_UID}={uid}"
+    found: list[Json] = run.space.kubectl.json("get", "workloads", selector)["items"]
+    return found[0] if found else {}
+
+
+def holds(run: LiveRun, condition: str) -> bool:
+    """Whether the run's Workload has the condition."""
+    found = workload(run).get("status", {}).get("conditions", ())
+    return any(each["type"] == condition and each["status"] == "True" for each in found)
+
+
+def said(run: LiveRun) -> str:
+    return str(run.status.get("message", ""))
+
+
+def test_an_admitted_run_runs_on_its_flavor(space: Space) -> None:
+    """A pod set for each role; Kueue's labels and tolerations beside those of the policies."""
+    run = play(space, "gpu")
+    run.until_whole(3)
+    for pod in run.pods().values():
+        assert pod["spec"]["nodeSelector"][POOL] == "gpu"
+        assert GPU_TOLERATION in pod["spec"]["tolerations"]
+        assert pod["metadata"]["labels"]["team"] == "research"
+        assert (
+            pod["metadata"]["annotations"][names.KUEUE_WORKLOAD]
+            == workload(run)["metadata"]["name"]
+        )
+        assert names.KUEUE_QUEUE not in pod["metadata"]["labels"]
+    sets = {each["name"]: each["count"] for each in workload(run)["spec"]["podSets"]}
+    assert sets == SIZE
+    mentions(run.condition("Admitted")["message"], "queue gpu", "worker on gpu")
+    run.until("Kueue hears that all pods run", lambda: holds(run, "PodsReady"))
+    run.ends("master-0", 0)
+    run.until_phase("Succeeded")
+    run.until("the quota is given back", lambda: holds(run, "Finished"))
+    reasons = {each["type"]: each["reason"] for each in workload(run)["status"]["conditions"]}
+    assert reasons["Finished"] == "Succeeded"
+    assert run.live() == {}
+
+
+def test_a_run_waits_for_quota_and_runs_when_another_ends(space: Space) -> None:
+    """Its message is Kueue's; no pod is made while it waits."""
+    first = play(space, "one", "first", {"master": 1, "worker": 1}, environment={})
+    first.until_whole(2)
+    second = play(space, "one", "second", {"master": 1, "worker": 1})
+    second.until("Kueue says why", lambda: "insufficient" in said(second))
+    mentions(said(second), "waits in queue one", "cpu")
+    assert second.status["phase"] == "Suspended"
+    assert second.pods() == {}
+    assert "startTime" not in second.status
+    first.ends("master-0", 0)
+    second.until_whole(2)
+    assert holds(first, "Finished")
+
+
+def test_a_more_urgent_run_preempts_it_and_that_is_a_disruption(space: Space) -> None:
+    """Its pods go before its quota does; it comes back, and no failure is counted."""
+    first = play(space, "one", "first", {"master": 1, "worker": 1})
+    first.until_whole(2)
+    second = play(space, "one", "second", {"master": 1, "worker": 1}, priority=URGENT)
+    second.until_whole(2)
+    assert first.pods() == {}
+    assert first.status["phase"] == "Suspended"
+    mentions(said(first), "queue one", "Preempted")
+    assert first.status["disruptions"] == 1
+    assert first.status["incidents"][-1]["reason"] == "Preempted"
+    assert sum(role.get("failed", 0) for role in first.status["replicas"].values()) == 0
+    second.ends("master-0", 0)
+    first.until_whole(2)
+    assert first.status["disruptions"] == 1
+
+
+def test_flavors_differ_by_role(space: Space) -> None:
+    """A role whose environment asks for a pool is given the flavor of that pool."""
+    pool = {"environment": {"nodeSelector": {POOL: "on-demand"}}}
+    run = play(
+        space,
+        "either",
+        size={"master": {"count": 1, **pool}, "worker": 2},
+    )
+    run.until_whole(3)
+    found = {name: pod["spec"]["nodeSelector"][POOL] for name, pod in run.pods().items()}
+    assert found == {"master-0": "on-demand", "worker-0": "gpu", "worker-1": "gpu"}
+
+
+def test_its_owner_suspends_it_and_the_quota_is_free(space: Space) -> None:
+    """It leaves the queue when its pods are gone, and comes back at the end of it."""
+    run = play(space, "gpu")
+    run.until_whole(3)
+    run.space.patch(names.RUNS, run.name, {"spec": {"suspend": True}})
+    run.until("it is out of the queue", lambda: not workload(run))
+    assert run.live() == {}
+    mentions(said(run), "set suspend to false")
+    run.space.patch(names.RUNS, run.name, {"spec": {"suspend": False}})
+    run.until_whole(3)
+    assert run.status.get("disruptions", 0) == 0
+
+
+def test_a_lost_pod_keeps_the_quota(space: Space) -> None:
+    """Kueue hears that the run recovers; nobody else gets its place."""
+    run = play(space, "gpu")
+    run.until_whole(3)
+    uid = workload(run)["metadata"]["uid"]
+    lost = run.pods()["worker-0"]
+    run.ends("worker-0", 1)
+    run.until_replaced("worker-0", lost)
+    run.until_whole(3)
+    assert workload(run)["metadata"]["uid"] == uid
+    assert holds(run, "Admitted")
+    run.until("it has recovered", lambda: holds(run, "PodsReady"))
+
+
+def test_a_queue_that_does_not_exist_is_named(space: Space) -> None:
+    """And a run whose queue is deleted waits, and its pods stay until Kueue evicts it."""
+    run = play(space, "none")
+    run.until("Kueue says so", lambda: "doesn't exist" in said(run))
+    mentions(said(run), "waits in queue none")
+    run.space.create(an_object(queues.API, "LocalQueue", "none", {"clusterQueue": "gpu"}))
+    run.until_whole(3)
+
+
+def test_a_stopped_queue_evicts_and_a_started_one_brings_it_back(
+    space: Space, control_plane: ControlPlane
+) -> None:
+    """The message names the reason; the pods are gone before the quota is."""
+    run = play(space, "either")
+    run.until_whole(3)
+    path = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/either"
+    control_plane.api.patch(path, {"spec": {"stopPolicy": "HoldAndDrain"}})
+    try:
+        run.until("it is evicted", lambda: run.status["phase"] == "Suspended" and not run.pods())
+        mentions(said(run), "ClusterQueueStopped")
+        run.until("its quota is free", lambda: not holds(run, "QuotaReserved"))
+    finally:
+        control_plane.api.patch(path, {"spec": {"stopPolicy": "None"}})
+    run.until_whole(3)
+
+
+def test_what_an_admission_check_adds_is_in_the_pods(space: Space) -> None:
+    """Its node labels, tolerations, labels and annotations, once it has passed."""
+    run = play(space, "checked")
+    run.until("it waits for the check", lambda: checks.CHECK in said(run))
+    assert run.pods() == {}
+    toleration = {"key": "found", "operator": "Exists", "effect": "NoSchedule"}
+    checks.pass_with(
+        space,
+        nodeSelector={POOL: "on-demand"},
+        tolerations=[toleration],
+        annotations={"found.example.invalid/by": "check"},
+    )
+    run.until_whole(3)
+    pod = run.pods()["worker-1"]
+    assert pod["spec"]["nodeSelector"][POOL] == "on-demand"
+    assert toleration in pod["spec"]["tolerations"]
+    assert pod["metadata"]["annotations"]["found.example.invalid/by"] == "check"
+
+
+@pytest.fixture
+def impatient_kueue(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_installation: Installation
+) -> Iterator[None]:
+    """Kueue evicts what is not ready in some seconds."""
+    usual = kueue_installation.operator
+    strategy = {"timestamp": "Eviction", "backoffBaseSeconds": 1}
+    waits = {"timeout": "6s", "blockAdmission": False, "requeuingStrategy": strategy}
+    impatient = usual.model_copy(update={"config": {**usual.config, "waitForPodsReady": waits}})
+    for each in (impatient, usual):
+        control_plane.stop_component("kueue")
+        start_operator(control_plane, cluster_kubectl, replace(kueue_installation, operator=each))
+        if each is impatient:
+            yield
+
+
+@pytest.mark.usefixtures("impatient_kueue")
+def test_pods_that_are_not_ready_in_time_are_evicted(space: Space) -> None:
+    """Kueue's waitForPodsReady goes by the condition that the run writes."""
+    run = play(space, "gpu", environment={"nodeSelector": {"no": "such-node"}})
+    run.until("Kueue admits it", lambda: holds(run, "Admitted"))
+    run.until(
+        "it is evicted for the time that it took",
+        lambda: "PodsReadyTimeout" in said(run) and not run.pods(),
+        budget=90.0,
+    )
+    run.until("its quota is free", lambda: not holds(run, "QuotaReserved"))
+
+
+def test_a_deleted_workload_stops_the_run_until_it_is_admitted_again(space: Space) -> None:
+    """Somebody deletes it: the pods go, and the run queues anew."""
+    run = play(space, "gpu")
+    run.until_whole(3)
+    before = workload(run)["metadata"]
+    run.space.kubectl("delete", "workload", before["name"])
+    run.until(
+        "it has another Workload",
+        lambda: workload(run) and workload(run)["metadata"]["uid"] != before["uid"],
+    )
+    run.until_whole(3)
+
+
+def test_kueue_and_the_controller_die_at_any_moment(
+    space: Space,
+    control_plane: ControlPlane,
+    cluster_kubectl: Kubectl,
+    kueue_installation: Installation,
+    begin: Begin,
+) -> None:
+    """Runs of one quota, one after the other: never are there pods of two, and all of them end."""
+    random = Random(20261129)
+    runs = [play(space, "one", f"r{at}", {"master": 1, "worker": 1}) for at in range(3)]
+    ended: set[str] = set()
+    both: list[set[str]] = []
+    deadline = time.monotonic() + 240
+    dies = time.monotonic() + random.uniform(1, 6)
+    while len(ended) < len(runs) and time.monotonic() < deadline:
+        alive = {run.name for run in runs if run.live()}
+        if len(alive - ended) > 1:
+            both.append(alive)
+        for run in runs:
+            if run.status.get("phase") == "Running" and len(run.live()) == 2:
+                run.ends("master-0", 0)
+                ended.add(run.name)
+        if time.monotonic() > dies:
+            if random.random() < 0.7:
+                control_plane.stop_component(CONTROLLER)
+                time.sleep(random.uniform(0, 2))
+                begin()
+            else:
+                control_plane.stop_component("kueue")
+                time.sleep(random.uniform(0, 2))
+                start_operator(control_plane, cluster_kubectl, kueue_installation)
+            dies = time.monotonic() + random.uniform(1, 6)
+    assert len(ended) == len(runs), [run.status for run in runs]
+    assert both == []
+    for run in runs:
+        run.until_phase("Succeeded")
+        run.until("its quota is free", partial(holds, run, "Finished"))

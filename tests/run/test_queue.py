@@ -1,0 +1,290 @@
+"""What a queue of Kueue asks of a Run; the laws: tests/run/machine, Kueue: tests/operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.objects import an_object
+from tests.run.runs import UID, Json, containers, spec_of
+from tests.wording import mentions
+from webhook import names
+from webhook.run.actions import CreateWorkload, DeleteWorkload, WriteWorkload
+from webhook.run.model import Run
+from webhook.run.plan import plan
+from webhook.run.queue import ADMITTED, decide, finished, pods_ready
+from webhook.run.queue_state import Flavor, PodUpdate, Queueing, StoredWorkload
+from webhook.run.queue_workload import (
+    changed_status,
+    conflict,
+    find_updates,
+    pod_set,
+    pod_sets,
+    read_flavor,
+    read_workload,
+    updated,
+)
+
+BEGUN = {"phase": "Running", "startTime": "2026-11-29T00:00:00Z"}
+IN_QUEUE = {**BEGUN, "conditions": [{"type": ADMITTED, "status": "True", "reason": "Admitted"}]}
+TOLERATION = {"key": "gpu", "operator": "Exists"}
+
+
+def queued(status: Json | None = None, queue: str = "ml", **spec: Any) -> Run:
+    """A Run of two workers in a queue."""
+    for condition in (status or {}).get("conditions", ()):
+        condition.setdefault("lastTransitionTime", "2026-11-29T00:00:00Z")
+    given = {
+        "framework": "jax",
+        "replicas": {"worker": {"count": 2}},
+        "template": spec_of(containers("main")),
+        **spec,
+    }
+    labels = {names.KUEUE_QUEUE: queue} if queue else {}
+    metadata = {"name": "train", "namespace": "lab", "uid": UID, "labels": labels}
+    found = an_object(names.API_VERSION, "Run", metadata, given)
+    return Run.model_validate({**found, "status": status or {}})
+
+
+def workload(*true: str, queue: str = "ml", active: bool = True, **status: Any) -> StoredWorkload:
+    """Its Workload, with these conditions: Type or Type=Reason: message."""
+    conditions = []
+    for each in true:
+        kind, _, rest = each.partition("=")
+        reason, _, message = rest.partition(": ")
+        conditions.append({"type": kind, "status": "True", "reason": reason, "message": message})
+    owner = {"apiVersion": names.API_VERSION, "kind": "Run", "uid": UID, "controller": True}
+    metadata = {"name": "run-train", "uid": "w", "resourceVersion": "7"}
+    found = read_workload(
+        {
+            "metadata": {**metadata, "ownerReferences": [{**owner, "name": "train"}]},
+            "spec": {"queueName": queue, "active": active},
+            "status": {"conditions": conditions, **status},
+        }
+    )
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("run", "known", "opened", "words"),
+    [
+        pytest.param(queued(queue=""), Queueing(), True, [], id="no queue"),
+        pytest.param(queued(), Queueing(), False, ["queue ml"], id="new"),
+        pytest.param(queued(BEGUN), Queueing(), True, [], id="a label that came later"),
+        pytest.param(
+            queued(IN_QUEUE),
+            Queueing(unknown="no Kueue", served=False),
+            True,
+            [],
+            id="Kueue was taken away",
+        ),
+        pytest.param(
+            queued(), Queueing(unknown="no Kueue", served=False), False, ["no Kueue"], id="no Kueue"
+        ),
+        pytest.param(
+            queued(),
+            Queueing(workload("QuotaReserved"), position=3),
+            False,
+            ["position 3", "has quota", "admission checks"],
+            id="checks",
+        ),
+        pytest.param(
+            queued(),
+            Queueing(workload(active=False)),
+            False,
+            ["deactivated", "kubectl patch workload run-train", '"active":true'],
+            id="deactivated",
+        ),
+        pytest.param(
+            queued(IN_QUEUE),
+            Queueing(workload("QuotaReserved", "Admitted")),
+            True,
+            [],
+            id="admitted",
+        ),
+        pytest.param(
+            queued(IN_QUEUE),
+            Queueing(workload("QuotaReserved", "Admitted", "Evicted=Preempted: for another")),
+            False,
+            ["evicted from queue ml", "Preempted: for another"],
+            id="evicted",
+        ),
+        pytest.param(
+            queued(),
+            Queueing(workload("Evicted=Preempted: for another")),
+            False,
+            ["waits in queue ml", "it was evicted (Preempted"],
+            id="waits again",
+        ),
+    ],
+)
+def test_who_may_have_pods(run: Run, known: Queueing, opened: bool, words: list[str]) -> None:
+    """Only what is admitted, and what began without a queue; the message says why not."""
+    gate = decide(run, known, pods_left=False)
+    assert gate.open == opened
+    mentions(gate.message, *words)
+    if not opened:
+        assert gate.updates[0].message == gate.message
+
+
+def test_nothing_is_done_while_the_queue_of_a_running_run_is_unknown() -> None:
+    """Neither are its pods deleted, nor are others made without what the flavor asks for."""
+    assert decide(queued(IN_QUEUE), Queueing(unknown="not listed yet"), pods_left=True).look_again
+
+
+@pytest.mark.parametrize("pods_left", [True, False])
+@pytest.mark.parametrize(
+    ("run", "found", "action"),
+    [
+        pytest.param(queued(IN_QUEUE), None, CreateWorkload, id="gone"),
+        pytest.param(queued(), workload(queue="other"), DeleteWorkload, id="another queue"),
+        pytest.param(queued(IN_QUEUE), workload("Finished"), DeleteWorkload, id="finished"),
+        pytest.param(queued(suspend=True), workload("Admitted"), DeleteWorkload, id="suspended"),
+        pytest.param(
+            queued(IN_QUEUE),
+            workload("QuotaReserved", "Evicted=Preempted"),
+            WriteWorkload,
+            id="evicted",
+        ),
+    ],
+)
+def test_the_quota_stays_until_the_pods_are_gone(
+    run: Run, found: StoredWorkload | None, action: type, pods_left: bool
+) -> None:
+    """Nothing is done with the Workload before."""
+    actions = decide(run, Queueing(found), pods_left=pods_left).actions
+    assert [type(each) for each in actions] == ([] if pods_left else [action])
+
+
+@pytest.mark.parametrize(("reason", "at_once"), [("Preempted", True), ("PodsReadyTimeout", False)])
+def test_what_is_released_is_without_admission(reason: str, at_once: bool) -> None:
+    """Kueue itself says when what was too slow may try again."""
+    found = workload("QuotaReserved", "Admitted", f"Evicted={reason}")
+    (action,) = decide(queued(IN_QUEUE), Queueing(found), pods_left=False).actions
+    assert isinstance(action, WriteWorkload)
+    raw = {
+        "metadata": {"generation": 2},
+        "status": {
+            "admission": {"clusterQueue": "all"},
+            "conditions": [
+                {"type": "Admitted", "status": "True", "lastTransitionTime": "before"},
+                {"type": "Requeued", "status": str(at_once), "lastTransitionTime": "before"},
+            ],
+        },
+    }
+    status = changed_status(raw, action.conditions, "now")["status"]
+    assert "admission" not in status
+    told = {
+        each["type"]: (each["status"], each["lastTransitionTime"]) for each in status["conditions"]
+    }
+    assert told == {
+        "Admitted": ("False", "now"),
+        "QuotaReserved": ("False", "now"),
+        "Requeued": (str(at_once), "before"),
+        "PodsReady": ("False", "now"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "ready", "reason"),
+    [
+        ((), False, "WaitForStart"),
+        ((), True, "Started"),
+        (("PodsReady=Started",), False, "WaitForRecovery"),
+        (("PodsReady=Started",), True, None),
+    ],
+)
+def test_kueue_hears_whether_the_pods_run(
+    before: tuple[str, ...], ready: bool, reason: str | None
+) -> None:
+    """A run that has been ready before recovers."""
+    found = Queueing(workload("Admitted", *before))
+    told = [each.conditions[0]["reason"] for each in pods_ready(found, ready=ready)]  # type: ignore[union-attr]
+    assert told == ([] if reason is None else [reason])
+    assert not [*pods_ready(Queueing(workload()), ready=ready)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "pods_left", "ends"),
+    [("Running", True, False), ("Running", False, True), ("None", True, True)],
+)
+def test_a_run_that_is_over_gives_back_its_quota(policy: str, pods_left: bool, ends: bool) -> None:
+    """When its pods are gone, or if nobody deletes them."""
+    run = queued({"phase": "Failed", "message": "why"}, cleanPodPolicy=policy)
+    actions = [*finished(run, Queueing(workload("Admitted")), pods_left=pods_left)]
+    told = [each.conditions[0] for each in actions if isinstance(each, WriteWorkload)]
+    assert [(each["reason"], each["message"]) for each in told] == [("Failed", "why")] * ends
+
+
+ADMISSION: Json = {
+    "admission": {
+        "podSetAssignments": [
+            {"name": "worker", "flavors": {"cpu": "spot", "gpu": "spot"}},
+            {"name": "worker-1", "flavors": {"cpu": "big"}, "topologyAssignment": {}},
+        ]
+    },
+    "admissionChecks": [
+        {
+            "name": "check",
+            "state": "Ready",
+            "podSetUpdates": [
+                {"name": "worker", "labels": {"by": "check"}, "nodeSelector": {"zone": "a"}}
+            ],
+        }
+    ],
+}
+
+
+def test_pods_get_what_flavors_and_checks_want() -> None:
+    """Each pod set its own."""
+    flavors = {
+        "spot": read_flavor({"spec": {"nodeLabels": {"pool": "s"}, "tolerations": [TOLERATION]}}),
+        "big": Flavor({"pool": "b"}, ()),
+    }
+    found, problem = find_updates(workload("Admitted", **ADMISSION), flavors)
+    assert problem == ""
+    assert found["worker"] == PodUpdate(
+        {"pool": "s", "zone": "a"},
+        (TOLERATION,),
+        {"by": "check", names.KUEUE_PODSET: "worker"},
+        {names.KUEUE_WORKLOAD: "run-train"},
+    )
+    assert found["worker-1"].node_selector == {"pool": "b"}
+    pod = {"metadata": {"labels": {"own": "1"}}, "spec": {"tolerations": [TOLERATION]}}
+    made = updated(pod, found["worker"])
+    assert made["spec"] == {
+        "tolerations": [TOLERATION],
+        "nodeSelector": {"pool": "s", "zone": "a"},
+    }
+    assert made["metadata"]["labels"] == {"own": "1", "by": "check", names.KUEUE_PODSET: "worker"}
+    assert updated(pod, None) is pod
+
+
+def test_what_the_run_itself_wants_and_kueue_does_not_is_a_problem() -> None:
+    """As is a flavor that is not known."""
+    pod = {"metadata": {}, "spec": {"nodeSelector": {"pool": "mine"}}}
+    mentions(
+        conflict("worker", pod, PodUpdate({"pool": "s"})),
+        "nodeSelector[pool] of worker",
+        "the run wants 'mine', Kueue 's'",
+        "change the flavor",
+    )
+    assert conflict("worker", pod, PodUpdate({"pool": "mine", "zone": "a"})) == ""
+    _, problem = find_updates(workload("Admitted", **ADMISSION), {})
+    mentions(problem, "ResourceFlavor spot")
+
+
+def test_a_replica_of_its_own_is_a_pod_set_of_its_own() -> None:
+    """Of a pod only that counts which Kueue looks at; its variables stay where they are."""
+    special = {"index": 1, "resources": {"requests": {"cpu": "4"}}}
+    run = queued(replicas={"worker": {"count": 3, "byIndex": [special]}})
+    found = plan(run)
+    sets = pod_sets(found)
+    assert sets == {"worker": ("worker", 0, 2), "worker-1": ("worker", 1, 1)}
+    made = pod_set("worker-1", 1, found.pod("worker", 1, 0))
+    (container,) = made["template"]["spec"]["containers"]
+    assert container["resources"] == {"requests": {"cpu": "4"}}
+    assert "env" not in container
+    assert names.KUEUE_QUEUE not in made["template"]["metadata"]["labels"]

@@ -1,0 +1,237 @@
+"""Runs in queues of Kueue: watch their Workloads while there are such Runs, and write them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.controller.informers import A_PAGE, collection
+from webhook.controller.owned_objects import POD, WORKLOAD
+from webhook.controller.refusals import refusal
+from webhook.errors import ClusterError
+from webhook.kube.reflector import Reflector
+from webhook.run.actions import CreateWorkload, DeleteWorkload, WriteWorkload
+from webhook.run.manifests import make_object, metadata
+from webhook.run.observed import Refusal
+from webhook.run.queue_state import NO_QUEUE, Queueing
+from webhook.run.queue_workload import (
+    API_VERSION,
+    GROUP,
+    MOST_POD_SETS,
+    changed_status,
+    conflict,
+    find_updates,
+    pod_set,
+    pod_sets,
+    workload_name,
+)
+from webhook.times import to_second
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.controller.observed_state import ObservedState
+    from webhook.controller.owned_objects import Objects
+    from webhook.controller.stored_run import StoredRun
+    from webhook.kube.client import Client
+    from webhook.kube.writer import Writer
+    from webhook.placement.shapes import JsonObject
+    from webhook.run.model import Run
+    from webhook.run.plan import Plan
+
+# Seconds from a look at whether Kueue's definitions are there to the next.
+SERVED_PAUSE: Final = 30.0
+# Seconds from a question for the position in a queue to the next.
+POSITION_PAUSE: Final = 10.0
+_PRIORITY_CLASS: Final = f"{names.KUEUE_PREFIX}priority-class"
+_PENDING: Final = "/apis/visibility.kueue.x-k8s.io/v1beta2"
+_RIGHTS: Final = (
+    "the controller may not read {what}: fairlead install --backend kueue, the component "
+    "backend-kueue, or kueue among the backends of the chart"
+)
+_NOT_SERVED: Final = (
+    "the cluster has no Kueue (kueue.x-k8s.io/v1beta2): install it, or remove the label "
+    f"{names.KUEUE_QUEUE}"
+)
+
+
+class Queues:
+    """The Workloads of Runs. Without a Run that has a queue, nothing is watched."""
+
+    def __init__(
+        self,
+        client: Client,
+        writer: Writer,
+        known: ObservedState,
+        objects: Objects,
+        namespace: str = "",
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._writer = writer
+        self._known = known
+        self._objects = objects
+        self._clock = clock
+        self._now = now
+        self._wanted = asyncio.Event()
+        self._served = (float("-inf"), False)
+        self._positions: dict[tuple[str, str], tuple[float, dict[str, int]]] = {}
+        self._reflectors: dict[str, Reflector[Any]] = {
+            "Workloads": Reflector(
+                client,
+                collection(GROUP, "workloads", namespace),
+                known.workloads,
+                query={"labelSelector": f"{names.MANAGED_BY}={names.MANAGER}"},
+                page_size=A_PAGE,
+            ),
+            "ResourceFlavors": Reflector(
+                client, collection(GROUP, "resourceflavors"), known.flavors, page_size=A_PAGE
+            ),
+        }
+
+    async def run(self) -> None:
+        """Watch from the first Run with a queue on, if there is Kueue, until cancelled."""
+        await self._wanted.wait()
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors.values():
+                group.create_task(reflector.run())
+
+    async def _is_served(self) -> bool:
+        until, served = self._served
+        if self._clock() >= until:
+            try:
+                found = await self._client.get(GROUP)
+                resources = found.get("resources") or ()
+                served = any(each.get("name") == "workloads" for each in resources)
+            except ClusterError as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
+                served = False
+            self._served = (self._clock() + SERVED_PAUSE, served)
+        return served
+
+    async def observe(self, stored: StoredRun, plan: Plan | None) -> Queueing:
+        """Return what is known of the queue of a Run. Raises ClusterError."""
+        if not stored.queued:
+            return NO_QUEUE
+        if not await self._is_served():
+            return Queueing(unknown=_NOT_SERVED, served=False)
+        self._wanted.set()
+        for what, reflector in self._reflectors.items():
+            if not reflector.cache.synced:
+                error = reflector.last_error
+                forbidden = error is not None and error.status == HTTPStatus.FORBIDDEN
+                said = _RIGHTS.format(what=what) if forbidden else f"{what} are not listed yet"
+                return Queueing(unknown=said)
+        workload = self._known.workload_of(stored.namespace, stored.uid)
+        if workload is None:
+            return Queueing()
+        if not workload.has("Admitted"):
+            position = await self._position(stored.namespace, workload.queue, workload.name)
+            return Queueing(workload, position=position)
+        updates, unknown = find_updates(workload, self._known.flavors.items())
+        if plan and not unknown:
+            found = (
+                conflict(name, plan.pod(role, index, 0), updates[name])
+                for name, (role, index, _) in pod_sets(plan).items()
+                if name in updates
+            )
+            unknown = next(filter(None, found), "")
+        return Queueing(workload, updates, unknown)
+
+    async def _position(self, namespace: str, queue: str, workload: str) -> int | None:
+        """Return the position that Kueue's API of pending workloads tells, from 1."""
+        until, found = self._positions.get((namespace, queue), (float("-inf"), {}))
+        if self._clock() >= until:
+            path = f"{_PENDING}/namespaces/{namespace}/localqueues/{queue}/pendingworkloads"
+            try:
+                items = (await self._client.get(path)).get("items") or ()
+            except ClusterError:
+                items = ()  # It may be off, or not allowed.
+            found = {
+                each["metadata"]["name"]: each["positionInLocalQueue"] + 1
+                for each in items
+                if isinstance(each.get("positionInLocalQueue"), int)
+            }
+            now = self._clock()
+            self._positions = {key: each for key, each in self._positions.items() if each[0] > now}
+            self._positions[namespace, queue] = (now + POSITION_PAUSE, found)
+        return found.get(workload)
+
+    async def carry_out(
+        self,
+        run: Run,
+        plan: Plan | None,
+        action: CreateWorkload | DeleteWorkload | WriteWorkload,
+    ) -> Refusal | None:
+        """Create, delete or change the Workload; return why the API server rejects it, or None.
+
+        Raises ClusterError: 409 if it has changed meanwhile.
+        """
+        match action:
+            case CreateWorkload(queue) if plan is not None:
+                return await self._create(run, plan, queue)
+            case DeleteWorkload(name, uid):
+                await self._objects.delete(WORKLOAD, run.namespace, name, uid=uid)
+            case WriteWorkload(name, uid, version, conditions):
+                path = WORKLOAD.path(run.namespace, name)
+                raw = await self._client.get(path)
+                if (raw["metadata"]["uid"], raw["metadata"]["resourceVersion"]) != (uid, version):
+                    self._objects.learn(WORKLOAD, raw)
+                    raise ClusterError(f"{path} has changed", status=HTTPStatus.CONFLICT)
+                raw = changed_status(raw, conditions, to_second(self._now()))
+                self._objects.learn(WORKLOAD, await self._writer.replace(f"{path}/status", raw))
+        return None
+
+    async def _create(self, run: Run, plan: Plan, queue: str) -> Refusal | None:
+        """Create the Workload, of pods as admission places them: by a dry run of each.
+
+        Kueue chooses flavors by what the pods ask of nodes, and counts what they request.
+        """
+        name = workload_name(run)
+        sets = pod_sets(plan)
+        if len(sets) > MOST_POD_SETS:
+            return Refusal(
+                name,
+                "Invalid",
+                f"Kueue takes {MOST_POD_SETS} sets of pods at most; the run has {len(sets)}: "
+                f"{', '.join(sets)}. Replicas with an entry in byIndex are sets of their own",
+            )
+        spec: JsonObject = {"queueName": queue, "podSets": []}
+        for each, (role, index, count) in sets.items():
+            pod = plan.pod(role, index, 0)
+            try:
+                # The replica's name may be that of a pod that has ended.
+                tried = {**pod, "metadata": {**pod["metadata"], "name": name}}
+                path, query = POD.path(run.namespace), {"dryRun": "All"}
+                placed = await self._writer.create(path, tried, query=query)
+            except ClusterError as error:
+                if (refused := refusal(pod["metadata"]["name"], error)) is None:
+                    raise
+                return refused
+            spec["podSets"].append(pod_set(each, count, placed))
+            if placed["spec"].get("priorityClassName") and "priority" not in spec:
+                spec |= _priority(placed["spec"], "scheduling.k8s.io", "PriorityClass")
+        if wanted := (run.metadata.labels or {}).get(_PRIORITY_CLASS):
+            path = f"{GROUP}/workloadpriorityclasses/{wanted}"
+            try:
+                found = await self._client.get(path)
+            except ClusterError as error:
+                if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                    raise
+                return Refusal(name, "Invalid", f"label {_PRIORITY_CLASS}: {error}")
+            value = {"priority": found["value"], "priorityClassName": wanted}
+            spec |= _priority(value, "kueue.x-k8s.io", "WorkloadPriorityClass")
+        made = make_object(API_VERSION, "Workload", metadata(run, name), {"spec": spec})
+        return await self._objects.create(WORKLOAD, run, made)
+
+
+def _priority(spec: JsonObject, group: str, kind: str) -> JsonObject:
+    reference = {"group": group, "kind": kind, "name": spec["priorityClassName"]}
+    return {"priority": spec["priority"], "priorityClassRef": reference}

@@ -1,0 +1,83 @@
+"""What is known of a Run in a queue of Kueue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.placement.shapes import JsonObject
+
+
+class PodUpdate(NamedTuple):
+    """What Kueue wants in the pods of a pod set: of its flavors and admission checks."""
+
+    node_selector: Mapping[str, str] = {}
+    tolerations: tuple[JsonObject, ...] = ()
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    gated: bool = False
+    """Kueue chooses the nodes of each pod later (a flavor with a topology)."""
+
+
+class Flavor(NamedTuple):
+    """A ResourceFlavor: what pods need for its nodes."""
+
+    node_labels: Mapping[str, str]
+    tolerations: tuple[JsonObject, ...]
+
+
+class Assignment(NamedTuple):
+    """What a pod set was given: flavors by name, and what admission checks add."""
+
+    flavors: tuple[str, ...]
+    update: PodUpdate
+
+
+class StoredCondition(NamedTuple):
+    """A condition of a Workload."""
+
+    true: bool
+    reason: str = ""
+    message: str = ""
+
+
+class StoredWorkload(NamedTuple):
+    """The Workload of a Run, as the API server has it."""
+
+    name: str
+    run_uid: str
+    uid: str = ""
+    version: str = ""
+    queue: str = ""
+    deleted: bool = False
+    active: bool = True
+    conditions: Mapping[str, StoredCondition] = {}
+    checks: str = ""
+    """What the admission checks that are not ready say."""
+    assignments: Mapping[str, Assignment] = {}
+
+    def has(self, condition: str) -> bool:
+        """Return whether the condition is true."""
+        found = self.conditions.get(condition)
+        return found is not None and found.true
+
+
+class Queueing(NamedTuple):
+    """What is known of the queue of a Run.
+
+    updates: by pod set, of an admitted Workload.
+    unknown: why the Workload cannot be seen, or not be used; empty if it can.
+    served: whether the API server has Kueue's definitions.
+    position: of the Run in its queue, from 1; None if Kueue does not tell it.
+    """
+
+    workload: StoredWorkload | None = None
+    updates: Mapping[str, PodUpdate] = {}
+    unknown: str = ""
+    served: bool = True
+    position: int | None = None
+
+
+NO_QUEUE: Final = Queueing()

@@ -1,0 +1,238 @@
+"""The Workload of a Run, as Kueue's API has it: read, made, and merged into pods.
+
+Shapes: kueue.x-k8s.io/v1beta2 (apis/kueue/v1beta2/workload_types.go, Kueue 0.15 to 0.17).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.run.observation import owner_uid
+from webhook.run.queue_state import (
+    Assignment,
+    Flavor,
+    PodUpdate,
+    StoredCondition,
+    StoredWorkload,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.placement.shapes import JsonObject
+    from webhook.run.model import Run
+    from webhook.run.plan import Plan
+
+GROUP: Final = "/apis/kueue.x-k8s.io/v1beta2"
+API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
+# The limit of Kueue's definition of a Workload.
+MOST_POD_SETS: Final = 8
+
+
+def changed_status(raw: JsonObject, updates: tuple[JsonObject, ...], now: str) -> JsonObject:
+    """Return the object with these conditions; without admission if the quota is released."""
+    status = dict(raw.get("status") or {})
+    known = {each["type"]: each for each in status.get("conditions") or ()}
+    for each in updates:
+        old = known.get(each["type"]) or {}
+        since = old.get("lastTransitionTime") if old.get("status") == each["status"] else now
+        known[each["type"]] = {
+            **each,
+            "lastTransitionTime": since,
+            "observedGeneration": raw["metadata"].get("generation") or 0,
+        }
+    if any(each["type"] == "QuotaReserved" for each in updates):
+        status.pop("admission", None)
+    return {**raw, "status": {**status, "conditions": list(known.values())}}
+
+
+def read_workload(raw: JsonObject) -> StoredWorkload | None:
+    """Return the Workload; None if no Run owns it."""
+    uid = owner_uid(raw)
+    if uid is None:
+        return None
+    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    admission = status.get("admission") or {}
+    checks = status.get("admissionChecks") or ()
+    return StoredWorkload(
+        name=metadata["name"],
+        run_uid=uid,
+        uid=metadata["uid"],
+        version=metadata["resourceVersion"],
+        queue=spec.get("queueName") or "",
+        deleted=bool(metadata.get("deletionTimestamp")),
+        active=spec.get("active") is not False,
+        conditions={
+            each["type"]: StoredCondition(
+                each.get("status") == "True", each.get("reason") or "", each.get("message") or ""
+            )
+            for each in status.get("conditions") or ()
+        },
+        checks="; ".join(
+            f"{each['name']} {each.get('state')}: {each.get('message') or 'no message'}"
+            for each in checks
+            if each.get("state") != "Ready"
+        ),
+        assignments={
+            each["name"]: _assignment(each, checks, metadata["name"])
+            for each in admission.get("podSetAssignments") or ()
+        },
+    )
+
+
+def _assignment(raw: JsonObject, checks: Any, workload: str) -> Assignment:
+    mine = [
+        update
+        for check in checks
+        for update in check.get("podSetUpdates") or ()
+        if update.get("name") == raw["name"]
+    ]
+    gated = bool(raw.get("topologyAssignment") or raw.get("delayedTopologyRequest"))
+    update = PodUpdate(
+        node_selector=_joined(mine, "nodeSelector"),
+        tolerations=tuple(each for one in mine for each in one.get("tolerations") or ()),
+        labels={**_joined(mine, "labels"), names.KUEUE_PODSET: raw["name"]},
+        annotations={**_joined(mine, "annotations"), names.KUEUE_WORKLOAD: workload},
+        gated=gated,
+    )
+    return Assignment(tuple(dict.fromkeys((raw.get("flavors") or {}).values())), update)
+
+
+def _joined(updates: list[JsonObject], name: str) -> dict[str, str]:
+    return {key: value for each in updates for key, value in (each.get(name) or {}).items()}
+
+
+def read_flavor(raw: JsonObject) -> Flavor:
+    """Return what a ResourceFlavor asks of pods."""
+    spec = raw.get("spec") or {}
+    return Flavor(dict(spec.get("nodeLabels") or {}), tuple(spec.get("tolerations") or ()))
+
+
+def find_updates(
+    workload: StoredWorkload, flavors: Mapping[str, Flavor]
+) -> tuple[dict[str, PodUpdate], str]:
+    """Return what the pods of each pod set get, and a problem with it, or an empty text."""
+    found: dict[str, PodUpdate] = {}
+    for pod_set, (wanted, update) in workload.assignments.items():
+        unknown = [each for each in wanted if each not in flavors]
+        if unknown:
+            return {}, f"ResourceFlavor {', '.join(unknown)} is not known"
+        parts = [flavors[each] for each in wanted]
+        selector = {key: value for part in parts for key, value in part.node_labels.items()}
+        found[pod_set] = update._replace(
+            node_selector={**selector, **update.node_selector},
+            tolerations=(
+                *(each for part in parts for each in part.tolerations),
+                *update.tolerations,
+            ),
+        )
+    return found, ""
+
+
+def conflict(pod_set: str, pod: JsonObject, update: PodUpdate) -> str:
+    """Return in which key a pod and what Kueue wants contradict each other; empty if in none."""
+    fields = (
+        ("nodeSelector", pod["spec"].get("nodeSelector"), update.node_selector),
+        ("labels", pod["metadata"].get("labels"), update.labels),
+        ("annotations", pod["metadata"].get("annotations"), update.annotations),
+    )
+    for name, own, wanted in fields:
+        for key, value in wanted.items():
+            if (own or {}).get(key, value) != value:
+                return (
+                    f"{name}[{key}] of {pod_set}: the run wants {own[key]!r}, Kueue {value!r}; "
+                    "change the flavor or the admission check, or make another run"
+                )
+    return ""
+
+
+def updated(pod: JsonObject, update: PodUpdate | None) -> JsonObject:
+    """Return the pod with what Kueue wants in it."""
+    if update is None:
+        return pod
+    metadata, spec = pod["metadata"], pod["spec"]
+    tolerations = [*(spec.get("tolerations") or ())]
+    tolerations += [each for each in update.tolerations if each not in tolerations]
+    gates = [*(spec.get("schedulingGates") or ())]
+    if update.gated:
+        gates.append({"name": names.KUEUE_TOPOLOGY_GATE})
+    fields = {
+        "nodeSelector": {**(spec.get("nodeSelector") or {}), **update.node_selector},
+        "tolerations": tolerations,
+        "schedulingGates": gates,
+    }
+    return {
+        **pod,
+        "metadata": {
+            **metadata,
+            "labels": {**(metadata.get("labels") or {}), **update.labels},
+            "annotations": {**(metadata.get("annotations") or {}), **update.annotations},
+        },
+        "spec": {**spec, **{key: value for key, value in fields.items() if value}},
+    }
+
+
+def pod_sets(plan: Plan) -> dict[str, tuple[str, int, int]]:
+    """Return by pod set: role, index of one of its replicas, and how many there are.
+
+    A replica with an override of its own is a set of its own.
+    """
+    found: dict[str, tuple[str, int, int]] = {}
+    for role, spec in plan.run.spec.roles.items():
+        own = [index for of, index in plan.special if of == role]
+        usual = [index for index in range(spec.count) if index not in own]
+        if usual:
+            found[role] = role, usual[0], len(usual)
+        found |= {pod_set_of(plan, role, index): (role, index, 1) for index in own}
+    return found
+
+
+def pod_set_of(plan: Plan, role: str, index: int) -> str:
+    """Return the pod set of a replica."""
+    return f"{role}-{index}" if (role, index) in plan.special else role
+
+
+def workload_name(run: Run) -> str:
+    """Return the name of the Run's Workload, which no other Run has."""
+    return f"run-{run.name}-{run.metadata.uid[:8]}"
+
+
+# What of a pod counts for Kueue: requests, and the nodes that it may use.
+_COUNTED: Final = (
+    "nodeSelector",
+    "affinity",
+    "tolerations",
+    "topologySpreadConstraints",
+    "priorityClassName",
+    "runtimeClassName",
+    "overhead",
+    "schedulerName",
+    "resources",
+    "resourceClaims",
+)
+_OF_CONTAINER: Final = ("name", "image", "resources", "restartPolicy")
+_TOPOLOGY: Final = {
+    "required": f"{names.KUEUE_PREFIX}podset-required-topology",
+    "preferred": f"{names.KUEUE_PREFIX}podset-preferred-topology",
+}
+
+
+def pod_set(name: str, count: int, placed: JsonObject) -> JsonObject:
+    """Return a pod set from a pod that admission has placed; counts and nodes alone matter."""
+    spec = placed["spec"]
+    template = {key: spec[key] for key in _COUNTED if spec.get(key)}
+    for key in ("initContainers", "containers"):
+        if spec.get(key):
+            template[key] = [
+                {part: each[part] for part in _OF_CONTAINER if part in each} for each in spec[key]
+            ]
+    labels = placed["metadata"].get("labels") or {}
+    annotations = placed["metadata"].get("annotations") or {}
+    topology = {key: annotations[of] for key, of in _TOPOLOGY.items() if of in annotations}
+    return {
+        "name": name,
+        "count": count,
+        "template": {"metadata": {"labels": labels}, "spec": template},
+        **({"topologyRequest": topology} if topology else {}),
+    }
