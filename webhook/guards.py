@@ -146,7 +146,7 @@ _COVERS: Final = (
 def capacity_guard(
     entries: Sequence[Mapping[str, Any]],
     marks: Sequence[Mark],
-    keys: Collection[str],
+    keys: Collection[str] | None,
     exempt: Collection[str] = (),
 ) -> list[JsonObject]:
     """No toleration of a class's taint may be added to a pod of a run later.
@@ -156,14 +156,16 @@ def capacity_guard(
     either. Returns the policy, and a binding for each of the webhook's `entries`. They deny.
 
     marks:  of the pods that the entries select; a namespace's own mark is its admin's concern
-    keys:   of the taints of capacity classes; a toleration without a key covers them all
+    keys:   of the taints of capacity classes; a toleration without a key covers them all. None for
+            every toleration, as policies say which ones pods may have
     exempt: names of users who are exempt, such as a queue's controller
     """
-    guarded = literal(sorted(keys))
+    guarded = ""
+    if keys is not None:
+        guarded = f".filter(t, !has(t.key) || t.key in {literal(sorted(keys))})"
     before = "oldObject.spec.?tolerations.orValue([])"
     variables = {
-        "added": "object.spec.?tolerations.orValue([])"
-        f".filter(t, !has(t.key) || t.key in {guarded})"
+        "added": f"object.spec.?tolerations.orValue([]){guarded}"
         f".filter(t, !{before}.exists(o, {_COVERS}))",
         "labels": "object.metadata.?labels.orValue({})",
         "before": "oldObject.metadata.?labels.orValue({})",

@@ -118,6 +118,26 @@ def test_only_existing_tolerations_may_be_repeated(hall: Hall, at: int) -> None:
         assert wider or said == ""
 
 
+def test_where_policies_say_which_are_allowed_none_may_be_added(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, namespace: str
+) -> None:
+    """Whatever its key: which policy matches the pod is not the guard's to know."""
+    space = Hall(control_plane, cluster_kubectl.within(namespace), namespace)
+    before = space.made(labels={names.RUN: "r"}, tolerations=[ON_SPOT])
+    elsewhere: Toleration = {"key": "elsewhere", "operator": "Exists"}
+    made = capacity_guard(webhooks(SOURCES, only_namespaces=[namespace]), MARKS, None)
+    # Beside that of the hall.
+    name = f"{names.TOLERATIONS_GUARD}-every"
+    guard = json.loads(json.dumps(made).replace(names.TOLERATIONS_GUARD, name))
+
+    def refuses() -> bool:
+        return REFUSED in space.updated(before, with_tolerations(before, elsewhere))
+
+    with guarded(control_plane, guard, refuses):
+        assert type_warnings(control_plane, name) == []
+        assert space.updated(before, with_tolerations(before, ON_SPOT)) == ""
+
+
 def test_several_at_once_are_judged_one_by_one(hall: Hall) -> None:
     """One that is harmless does not hide another; the message names the one."""
     before = hall.made()

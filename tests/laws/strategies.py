@@ -90,6 +90,15 @@ def tolerations(draw: st.DrawFn, *, everything: bool = True) -> Json:
     return result
 
 
+@st.composite
+def toleration_patterns(draw: st.DrawFn) -> Json:
+    """A pattern of tolerations that pods may have."""
+    key = draw(one(*TAINT_KEYS, "*", f"{TAINT_KEYS[0][:2]}*"))
+    value, effect = draw(one("true", None)), draw(one(*EFFECTS, None))
+    given = {"key": key, "value": value, "effect": effect}
+    return {name: each for name, each in given.items() if each is not None}
+
+
 selectors: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
     {}, optional={key: one(*VALUES[key]) for key in KEYS}
 )
@@ -294,6 +303,9 @@ def placements(draw: st.DrawFn, part: str) -> Json:
         result["affinity"] = draw(affinities(empty_terms=False))
     if draw(st.integers(0, 2)) == 0:
         result["tolerations"] = draw(some(tolerations()))
+    if part == "requirements" and draw(st.integers(0, 4)) == 0:
+        patterns = draw(st.lists(toleration_patterns(), max_size=3))
+        result["allowedTolerations"] = {"patterns": patterns, "remove": draw(st.booleans())}
     if draw(st.integers(0, 2)) == 0:
         settings = draw(
             st.lists(

@@ -32,7 +32,8 @@ def an_environment() -> Json:
     )
     parts = [policy["spec"][part] for part in ("defaults", "overrides", "requirements")]
     found = {**parts[0], **parts[1], **parts[2], "patchStrategy": "Replace", "nodeName": "n1"}
-    return {name: each for name, each in found.items() if name != "split"}
+    of_policies = ("split", "allowedTolerations")
+    return {name: each for name, each in found.items() if name not in of_policies}
 
 
 def a_run(**spec: Any) -> Json:

@@ -162,7 +162,7 @@ def tolerations(
 
     In Kubernetes, users who may update a pod may add tolerations to it. The guard rejects
     tolerations with the key of a taint of your capacity classes, and tolerations without a key,
-    which cover all taints.
+    which cover all taints. If a policy has allowedTolerations, it rejects every new toleration.
 
     \b
     Examples:
@@ -180,14 +180,19 @@ def tolerations(
     from webhook.errors import UnreadableInput
     from webhook.guards import capacity_guard
     from webhook.interception import select_sources
+    from webhook.placement.settings import AllowedSetting
 
-    keys = {
+    sets = [read_policies([path]) for path in paths]
+    keys: set[str] | None = {
         taint["key"]
-        for path in paths
-        for capacity in read_policies([path]).classes.values()
+        for policies in sets
+        for capacity in policies.classes.values()
         for taint in capacity.taints
     }
-    if not keys:
+    settings = (each for found in sets for policy in found.policies for each in policy.settings)
+    if any(isinstance(each, AllowedSetting) for each in settings):
+        keys = None
+    elif not keys:
         where = ", ".join(map(str, paths))
         raise UnreadableInput([f"{where}: no capacity class with a taint, so nothing to guard"])
     marks = [mark for source in select_sources(sources) for mark in source.marks]

@@ -19,6 +19,7 @@ from webhook.placement.fields import BY_NAME, MAPS, OF_PODS, SCALARS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES, REQUIRED_NODES
 from webhook.placement.provenance import holds
 from webhook.placement.settings import (
+    AllowedSetting,
     CapacitySetting,
     ListSetting,
     MemberSetting,
@@ -214,7 +215,7 @@ def _by_setting(setting: PlacementSetting, own: PodPlacement) -> PodPlacement:
             return _by_name(setting.field, own, {}) or own
         case TolerationSetting():
             return own._replace(tolerations=[t for t in own.tolerations if t != setting.toleration])
-        case RequiredSetting():
+        case AllowedSetting() | RequiredSetting():
             return own  # see without_credits
         case ListSetting():
             return _without_entries(own, setting.name, setting.entries)

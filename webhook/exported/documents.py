@@ -94,7 +94,7 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
         node_conditions.pieces(settings, taken, applies, chosen),
         plain_fields_cel.lists(settings, chosen),
         plain_fields_cel.spread(settings),
-        Piece(steps.variables, steps.rest),
+        Piece(steps.variables, steps.rest, [*tolerations_cel.allowed(settings, chosen, seconds)]),
         Piece(checks=[_no_request(set_hash), *plain_fields_cel.contradictions(settings)]),
     ]
     variables = {name: text for piece in pieces for name, text in piece.variables.items()}

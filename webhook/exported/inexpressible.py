@@ -13,6 +13,7 @@ from webhook.exported.positioned_settings import of_type
 from webhook.placement import label_values, node_affinity
 from webhook.placement.bundle import condition_of, keys_of
 from webhook.placement.settings import (
+    AllowedSetting,
     CapacitySetting,
     MemberSetting,
     RequiredSetting,
@@ -58,7 +59,7 @@ def _of_set(placed: Placed) -> Iterator[str]:
 
 
 def _describe_gap(setting: PlacementSetting, why: str) -> str:
-    return f"policy {setting.policy}: {setting.part}.{setting.field}: {why}"
+    return f"policy {setting.policy}: {setting.part}.{setting.written}: {why}"
 
 
 def _of_policy(policy: Enforced) -> Iterator[str]:
@@ -88,6 +89,11 @@ def _of_policy(policy: Enforced) -> Iterator[str]:
                 "a requirement applies together with overrides on the same class, and is "
                 "compared with the pod's annotation, which exported policies do not read; "
                 "make it an override",
+            )
+        if isinstance(setting, AllowedSetting) and setting.remove:
+            yield _describe_gap(
+                setting,
+                "exported policies reject a pod, and take no toleration from it; leave out remove",
             )
         if isinstance(setting, RequiredSetting) and any(
             t.get("matchFields") for t in setting.terms

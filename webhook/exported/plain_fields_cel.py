@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def message(setting: PlacementSetting, reason: str) -> str:
     """Return the message for a pod that a setting rejects, with the webhook's wording."""
-    return f"fairlead: policy {setting.policy}: {setting.part}.{setting.field}: {reason}"
+    return f"fairlead: policy {setting.policy}: {setting.part}.{setting.written}: {reason}"
 
 
 def maps(settings: PositionedSettings, stamp: str) -> Piece:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.exported import cel
-from webhook.exported.cel import add, data, every, flat, list_if, text, var
+from webhook.exported.cel import Check, add, data, every, flat, list_if, text, var
+from webhook.exported.plain_fields_cel import message
 from webhook.exported.positioned_settings import of_type, standing
-from webhook.placement.settings import TolerationSetting
-from webhook.placement.tolerations import NO_EXECUTE, covers, normal
+from webhook.placement.daemon import TOLERATED
+from webhook.placement.settings import AllowedSetting, TolerationSetting
+from webhook.placement.tolerations import NO_EXECUTE, covers, normal, pattern_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Taint, Toleration
+    from webhook.placement.tolerations import Pattern
 
 _PATH: Final = "/spec/tolerations"
 _ITEM: Final = text(f"{_PATH}/")
@@ -238,3 +241,50 @@ def _added(setting: TolerationSetting, when: str) -> str:
     if not setting.if_null:
         return when
     return f"{when} && {var('untouched')}"
+
+
+def allowed(
+    settings: PositionedSettings,
+    chosen: Sequence[ConditionalCapacity],
+    seconds: Mapping[str, int],
+) -> Iterator[Check]:
+    """Yield the checks of the tolerations that pods may have of their own."""
+    mine = of_type(settings, AllowedSetting)
+    given = [
+        f"({cel.policy(at)} && {_allows(pattern_of(setting.toleration))})"
+        for at, setting in (of_type(settings, TolerationSetting) if mine else ())
+    ]
+    given += [
+        f"({each.when} && {_allows(pattern_of(toleration))})"
+        for each in chosen
+        if _tolerates(each)
+        for toleration in each.setting.capacity.tolerations
+    ]
+    daemon = cel.some(map(_allows, map(pattern_of, TOLERATED)))
+    for at, setting in mine:
+        patterns = map(_allows, setting.patterns)
+        may = cel.some(
+            [*patterns, *given, _filled_in(seconds), f"({var('daemon_set')} && {daemon})"]
+        )
+        expression = f"!{cel.policy(at)} || object.spec.?tolerations.orValue([]).all(t, {may})"
+        said = f"allowed are {setting.describe_value}, and those of policies"
+        yield Check(expression, message(setting, f"the pod has other tolerations; {said}"))
+
+
+def _allows(pattern: Pattern) -> str:
+    """Return CEL for placement.tolerations.Pattern.allows of the pod's toleration `t`."""
+    key, value, effect = pattern
+    conditions = []
+    if key.endswith("*") and key != "*":
+        conditions.append(f"t.?key.orValue('').startsWith({text(key[:-1])})")
+    elif key != "*":
+        conditions.append(f"t.?key.orValue('') == {text(key)}")
+    if effect:
+        conditions.append(f"t.?effect.orValue('') == {text(effect)}")
+    operator = _OPERATOR.format("t")
+    if value is None:
+        conditions.append(f"{operator} in ['Exists', 'Equal']")
+    else:
+        conditions.append(f"{operator} == 'Equal'")
+        conditions.append(f"t.?value.orValue('') == {text(value)}")
+    return f"({every(conditions)})"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from webhook.placement.settings import (
+        AllowedSetting,
         ListSetting,
         ScalarSetting,
         SpreadSetting,
@@ -55,6 +56,7 @@ class Bundle:
     scalars: tuple[ScalarSetting, ...]
     tolerations: tuple[TolerationSetting, ...]
     specific: tuple[Toleration, ...]
+    allowed: tuple[AllowedSetting, ...]
     required: tuple[RequiredSetting, ...]
     lists: tuple[ListSetting, ...]
     spread: tuple[SpreadSetting, ...]

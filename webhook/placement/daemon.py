@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Tolerations that the DaemonSet controller adds (package daemon/util,
 # AddOrUpdateDaemonPodTolerations).
-_TOLERATED: Final[list[Toleration]] = [
+TOLERATED: Final[list[Toleration]] = [
     {"key": f"node.kubernetes.io/{condition}", "operator": "Exists"}
     for condition in (
         "not-ready",
@@ -44,14 +44,14 @@ class HeldOff(NamedTuple):
 def held_off(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> HeldOff:
     """Return the nodes of pods with placement `own`, which with requirements would be `held`."""
     there = template_nodes(own, nodes)
-    held = held._replace(tolerations=[*own.tolerations, *_TOLERATED])
+    held = held._replace(tolerations=[*own.tolerations, *TOLERATED])
     unmet = [(node, why) for node in there if (why := closed_to(held, node)) is not None]
     return HeldOff(len(there), unmet)
 
 
 def template_nodes(own: PodPlacement, nodes: Sequence[Node]) -> list[Node]:
     """Return the nodes for which the controller creates pods of a template with placement `own`."""
-    own = own._replace(tolerations=[*own.tolerations, *_TOLERATED])
+    own = own._replace(tolerations=[*own.tolerations, *TOLERATED])
     return [node for node in nodes if admits(own, node)]
 
 

@@ -18,6 +18,7 @@ from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand, condition_of, keys_of, limits_nodes
 from webhook.placement.settings import (
     PARTS,
+    AllowedSetting,
     CapacitySetting,
     ListSetting,
     MemberSetting,
@@ -191,6 +192,7 @@ class _Folding:
                 for w in tolerations
                 if not w.is_default and normal(w.toleration).effect == NO_EXECUTE
             ),
+            allowed=tuple(w for w in self.standing if isinstance(w, AllowedSetting)),
             required=tuple(w for w in self.standing if isinstance(w, RequiredSetting)),
             lists=tuple(w for w in self.standing if isinstance(w, ListSetting)),
             spread=tuple(w for w in self.standing if isinstance(w, SpreadSetting)),
@@ -207,6 +209,8 @@ class _Folding:
 def _rivals(one: PlacementSetting, other: PlacementSetting) -> bool:
     """Return whether an accepted setting leaves no room for another one."""
     match one, other:
+        case AllowedSetting(), AllowedSetting():
+            return False  # all of them hold
         case TolerationSetting(), TolerationSetting():
             return covers(one.toleration, other.toleration)
         case CapacitySetting(), CapacitySetting():

@@ -16,11 +16,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.dns_names import is_subdomain
-from webhook.placement import kueue, merge_nodes, merge_plain, merge_verdict, node_affinity
-from webhook.placement.capacity import names_taint
+from webhook.placement import (
+    kueue,
+    merge_nodes,
+    merge_plain,
+    merge_tolerations,
+    merge_verdict,
+    node_affinity,
+)
 from webhook.placement.node_affinity import TooManyTerms
 from webhook.placement.pod import REQUIRED_NODES
-from webhook.placement.tolerations import NO_EXECUTE, covered, covers, joined, normal, with_seconds
 from webhook.placement.trace import Entry, Ledger, quoted
 
 if TYPE_CHECKING:
@@ -32,8 +37,7 @@ if TYPE_CHECKING:
     from webhook.placement.kueue import Flavor
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import CapacitySetting, TolerationSetting
-    from webhook.placement.shapes import Requirement, Term, Toleration
+    from webhook.placement.shapes import Requirement, Term
 
 # The most requirements that are added because of nodes to avoid.
 _MOST_ADDED: Final = 1000
@@ -103,6 +107,8 @@ def _with_nodes(
         # Before the verdict: a request without effect must not excuse anything.
         asked, requests = [], ()
     others = len(ledger.rejections)
+    if bundle.allowed:
+        pod = merge_tolerations.allowed(bundle, pod, asked, context, ledger)
     merge_verdict.judge(bundle, pod, asked, ledger)
     if context.kept or pod.node_name:
         merge_verdict.judge_node(bundle, pod, context.node, ledger)
@@ -120,7 +126,7 @@ def _with_nodes(
     return plain._replace(
         node_selector=nodes.selector,
         required=_avoiding(nodes.required, pod, ledger),
-        tolerations=_merge_tolerations(bundle, pod, nodes.capacity, context, ledger),
+        tolerations=merge_tolerations.merge(bundle, pod, nodes.capacity, context, ledger),
         lists=merge_plain.lists(bundle, pod, nodes.capacity, ledger),
         topology_spread=merge_plain.spread(bundle, pod, ledger),
     )
@@ -159,97 +165,3 @@ def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) ->
     elif found != required:
         ledger.trace.append(Entry(REQUIRED_NODES, "", "pod", "set", reason))
     return found
-
-
-def _merge_tolerations(
-    bundle: Bundle,
-    pod: PodPlacement,
-    capacity: Sequence[CapacitySetting],
-    context: MergeContext,
-    ledger: Ledger,
-) -> list[Toleration]:
-    """Return the pod's tolerations under the bundle and the capacity modes that apply."""
-    own = _without_prevented(bundle, pod.tolerations, capacity, context, ledger)
-    result = with_seconds(own, bundle.specific) if bundle.specific else own
-    for setting in bundle.tolerations:
-        result = _with_setting(setting, result, own, context.default_toleration_seconds, ledger)
-    for settled in capacity:
-        if settled.mode.tolerates and settled.capacity.taints:
-            result = joined(result, settled.capacity.tolerations)
-    return pod.tolerations if result == pod.tolerations else result
-
-
-def _filled_in(toleration: Toleration, seconds: Mapping[str, int]) -> bool:
-    """Return whether it is what the DefaultTolerationSeconds admission plugin puts into every
-    pod."""
-    key = toleration.get("key") or ""
-    return (
-        toleration.get("operator") == "Exists"
-        and toleration.get("effect") == NO_EXECUTE
-        and key in seconds
-        and toleration.get("tolerationSeconds") == seconds[key]
-    )
-
-
-def _without_prevented(
-    bundle: Bundle,
-    tolerations: list[Toleration],
-    capacity: Sequence[CapacitySetting],
-    context: MergeContext,
-    ledger: Ledger,
-) -> list[Toleration]:
-    """Remove tolerations for the taints of a prevented class, unless another class has them."""
-    wanted = [setting.toleration for setting in bundle.tolerations]
-    result = tolerations
-    for settled in capacity:
-        if not settled.mode.excludes or not settled.capacity.taints:
-            continue
-        of_others = [
-            taint
-            for other in context.classes.values()
-            if other.name != settled.capacity.name
-            for taint in other.taints
-        ]
-        taints = settled.capacity.taints
-        goes = [
-            names_taint(t, taints) and not names_taint(t, of_others) and t not in wanted
-            for t in result
-        ]
-        gone = {str(t.get("key")) for t, leaves in zip(result, goes, strict=True) if leaves}
-        for key in sorted(gone):
-            what = f"{settled.capacity.name}={settled.mode}"
-            ledger.warn_pod(f"tolerations[{key}]", "removed", what)
-        if gone:
-            result = [t for t, leaves in zip(result, goes, strict=True) if not leaves]
-    return result
-
-
-def _with_setting(
-    setting: TolerationSetting,
-    result: list[Toleration],
-    own: Sequence[Toleration],
-    seconds: Mapping[str, int],
-    ledger: Ledger,
-) -> list[Toleration]:
-    """Return `result` with one setting merged in; `own` are the pod's own tolerations."""
-    toleration = setting.toleration
-    if setting.is_default:
-        if setting.if_null and not all(_filled_in(t, seconds) for t in own):
-            ledger.note(setting, "kept", "the pod has tolerations of its own")
-            return result
-        # If the toleration is already present, a second default is the author's own. Replacing it
-        # would change one more with every call.
-        for at, other in enumerate(result if toleration not in result else ()):
-            same_key = other.get("key") == toleration.get("key")
-            if same_key and _filled_in(other, seconds) and covers(toleration, other):
-                ledger.note(setting, "set", "instead of the API server's default")
-                return [*result[:at], toleration, *result[at + 1 :]]
-    if toleration in own:
-        ledger.note(setting, "kept", "the pod already has this value")
-    elif not covered(toleration, own):
-        ledger.note(setting, "set", "added")
-    elif not setting.is_default and normal(toleration).effect == NO_EXECUTE:
-        ledger.note(setting, "set", "put before what tolerates the same taint")
-    else:
-        ledger.note(setting, "kept", "the pod tolerates it already")
-    return result if covered(toleration, result) else [*result, toleration]

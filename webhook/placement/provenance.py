@@ -12,6 +12,7 @@ from webhook.placement import node_affinity
 from webhook.placement.fields import MAPS
 from webhook.placement.pod import PREFERRED_NODES
 from webhook.placement.settings import (
+    AllowedSetting,
     CapacitySetting,
     ListSetting,
     MemberSetting,
@@ -53,6 +54,8 @@ def holds(setting: PlacementSetting, final: PodPlacement) -> bool:
                 return False
             # A maximum is set only if it is less than the value that the API server fills in.
             return not setting.is_maximum or int(setting.value) < int(setting.row.silent)
+        case AllowedSetting():
+            return False
         case TolerationSetting():
             return setting.toleration in final.tolerations
         case RequiredSetting():

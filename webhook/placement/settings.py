@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from webhook.placement.fallback import Fallback, History
     from webhook.placement.fields import Field
     from webhook.placement.shapes import Json, JsonObject, Term, Toleration
+    from webhook.placement.tolerations import Pattern
 
 Part: TypeAlias = Literal["requirements", "overrides", "defaults"]
 # In the order in which they are folded: a requirement never drops before the other two.
@@ -45,6 +46,11 @@ class PlacementSetting:
     @cached_property
     def row(self) -> Field:
         return BY_NAME[_NAME.findall(self.field)[0]]
+
+    @property
+    def written(self) -> str:
+        """The field as messages name it, below its part."""
+        return self.field
 
     @property
     @abstractmethod
@@ -113,6 +119,28 @@ class TolerationSetting(PlacementSetting):
     @property
     def describe_value(self) -> str:
         return quoted(self.toleration)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllowedSetting(PlacementSetting):
+    """The tolerations that pods may have of their own. remove: others are taken from them."""
+
+    patterns: tuple[Pattern, ...]
+    remove: bool
+
+    @cached_property
+    def field(self) -> str:
+        """Below tolerations, which it is about."""
+        return "tolerations.allowed"
+
+    @property
+    def written(self) -> str:
+        return "allowedTolerations"
+
+    @property
+    def describe_value(self) -> str:
+        """For example gpu, team=a:NoSchedule, spot-*."""
+        return cut(", ".join(map(str, self.patterns)) or "none", QUOTE_LIMIT)
 
 
 @dataclass(frozen=True, kw_only=True)

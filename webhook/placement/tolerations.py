@@ -43,6 +43,43 @@ class Normal(NamedTuple):
         return self[:4]
 
 
+class Pattern(NamedTuple):
+    """Tolerations by the taints that they are about.
+
+    key: exact, with a * at its end the beginning, * alone for every key, also for tolerations
+    without one. value: None for every value. effect: empty for every effect.
+    """
+
+    key: str
+    value: str | None = None
+    effect: str = ""
+
+    def __str__(self) -> str:
+        value = "" if self.value is None else f"={self.value}"
+        return f"{self.key}{value}" + (f":{self.effect}" if self.effect else "")
+
+    def allows(self, toleration: Toleration) -> bool:
+        """Return whether the toleration is about no other taints than these."""
+        key, operator, value, effect, _ = normal(toleration)
+        if self.effect and effect != self.effect:
+            return False
+        if self.key != "*" and not (key and _begins(key, self.key)):
+            return False
+        if self.value is None:
+            return operator in ("Exists", "Equal")
+        return operator == "Equal" and value == self.value
+
+
+def _begins(key: str, pattern: str) -> bool:
+    return key.startswith(pattern[:-1]) if pattern.endswith("*") else key == pattern
+
+
+def pattern_of(toleration: Toleration) -> Pattern:
+    """Return the pattern of what the toleration covers."""
+    key, operator, value, effect, _ = normal(toleration)
+    return Pattern(key or "*", None if operator == "Exists" else value, effect)
+
+
 MeetingPoint: TypeAlias = "tuple[str | None, ...]"
 
 

@@ -71,7 +71,7 @@ class Ledger:
     def warn(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
         """Record the outcome of a setting, and warn the client."""
         self.note(setting, outcome, reason)
-        self.warnings.append(warning(f"policy {setting.policy}: {setting.field}: {reason}"))
+        self.warnings.append(warning(f"policy {setting.policy}: {setting.written}: {reason}"))
 
     def warn_pod(self, field: str, outcome: Outcome, reason: str) -> None:
         """Record an outcome for the pod's own value, and warn the client."""
@@ -81,7 +81,8 @@ class Ledger:
     def reject(self, setting: PlacementSetting, reason: str) -> None:
         """Record that the pod cannot be admitted because of a setting."""
         self.note(setting, "rejected", reason)
-        self.rejections.append(f"policy {setting.policy}: {setting.part}.{setting.field}: {reason}")
+        where = f"{setting.part}.{setting.written}"
+        self.rejections.append(f"policy {setting.policy}: {where}: {reason}")
 
     def skip_node_fields(self, bundle: Bundle, reason: str) -> None:
         """Record that settings of fields that choose a node are skipped."""

@@ -10,7 +10,9 @@ from webhook.placement.capacity import Mode
 from webhook.placement.fallback import Fallback
 from webhook.placement.fields import MAPS, SCALARS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
+from webhook.placement.schema.placement import Requirements
 from webhook.placement.settings import (
+    AllowedSetting,
     CapacitySetting,
     ListSetting,
     MemberSetting,
@@ -21,6 +23,7 @@ from webhook.placement.settings import (
     TolerationSetting,
 )
 from webhook.placement.split import ends
+from webhook.placement.tolerations import Pattern
 from webhook.policy.match_model import Match
 from webhook.times import parse_span
 
@@ -81,6 +84,15 @@ def _of_part(
             )
     for toleration in raw.get("tolerations", []):
         yield TolerationSetting(policy=policy, part=part, if_null=if_null, toleration=toleration)
+    if isinstance(placement, Requirements) and (allowed := placement.allowed_tolerations):
+        yield AllowedSetting(
+            policy=policy,
+            part=part,
+            patterns=tuple(
+                Pattern(each.key, each.value, each.effect or "") for each in allowed.patterns
+            ),
+            remove=allowed.remove,
+        )
     affinity = raw.get("affinity", {})
     terms = affinity.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms")
     if terms:
@@ -133,6 +145,8 @@ def _place(setting: PlacementSetting, before: int) -> Path:
     match setting:
         case MemberSetting():
             return (setting.map, setting.key)
+        case AllowedSetting():
+            return (setting.written,)
         case RequiredSetting():
             return ("affinity", "nodeAffinity", REQUIRED)
         case CapacitySetting() if setting.share is not None:

@@ -14,6 +14,7 @@ from webhook.placement.schema.placement import (
     Defaults,
     PlacementSettings,
     PolicyPlacement,
+    Requirements,
     SplitShare,
 )
 from webhook.placement.schema.scheduling import Taint
@@ -144,7 +145,7 @@ class PolicySpec(Strict):
         "Values for what the pod leaves unset. The pod's own values win."
     )
     overrides: PlacementSettings | None = optional("Values that replace the pod's own values.")
-    requirements: PlacementSettings | None = optional(
+    requirements: Requirements | None = optional(
         "Values that the pod must have. They are set if the pod says nothing about "
         "them. A pod with other values is rejected, with the reason."
     )

@@ -9,6 +9,7 @@ from webhook.cli.yaml_out import yaml_line
 from webhook.placement.nodes import format_requirement
 from webhook.placement.pod import PREFERRED, REQUIRED, REQUIRED_NODES
 from webhook.placement.settings import (
+    AllowedSetting,
     ListSetting,
     PlacementSetting,
     RequiredSetting,
@@ -100,6 +101,8 @@ def setting_text(setting: PlacementSetting) -> str:
     match setting:
         case TolerationSetting():
             return toleration_text(dict(setting.toleration))
+        case AllowedSetting():
+            return setting.describe_value
         case RequiredSetting():
             return _whole(REQUIRED_NODES, setting.terms)
         case ListSetting():

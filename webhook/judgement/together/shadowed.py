@@ -15,6 +15,7 @@ import orjson
 from webhook.judgement.together.policy_view import LocatedSetting, Policy, rank
 from webhook.placement import node_affinity
 from webhook.placement.settings import (
+    AllowedSetting,
     CapacitySetting,
     ListSetting,
     MemberSetting,
@@ -136,6 +137,8 @@ class Shadows:
             case ScalarSetting(), ScalarSetting():
                 # The rival may have lost to a maximum that leaves room for this setting.
                 return before.is_maximum or setting.name not in self._with_maximum
+            case (AllowedSetting(), _):
+                return False
             case (RequiredSetting(), _) | (ListSetting(), _):
                 return setting.is_default and before.is_default
         return True

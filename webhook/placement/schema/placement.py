@@ -10,6 +10,7 @@ from webhook.placement.fallback import MOST_DISRUPTIONS
 from webhook.placement.fields import BY_NAME, is_empty
 from webhook.placement.schema.scheduling import (
     Affinity,
+    Effect,
     Toleration,
     TopologySpreadConstraint,
     Weight,
@@ -25,6 +26,10 @@ from webhook.placement.schema.syntax import (
 from webhook.strict import Problem, Strict, distinct, enum_field, optional
 
 _ALL: Final = 100
+# Of a taint's key, perhaps with a prefix, or of its beginning.
+TAINT_PATTERN: Final = r"^(\*|[A-Za-z0-9]([A-Za-z0-9_./-]*[A-Za-z0-9]|[A-Za-z0-9_./-]*\*)?)$"
+MAX_KEY: Final = 317
+MAX_PATTERNS: Final = 64
 _CAPACITY: Final = (
     "The pod's modes of capacity classes. Defaults apply unless the pod requests a mode of the "
     "class itself. Overrides apply, and remove what contradicts them. Requirements reject a "
@@ -319,6 +324,48 @@ class PlacementSettings(PolicyPlacement):
         "nodeName": _NO_NODE_NAME,
         "patchStrategy": _NO_PATCH_STRATEGY,
     }
+
+
+class TolerationPattern(Strict):
+    """Tolerations that pods may have: those that are about no other taints than these."""
+
+    key: str = Field(
+        pattern=TAINT_PATTERN,
+        max_length=MAX_KEY,
+        description="The taint's key. With a * at the end: every key that begins so. * alone: "
+        "every key, also a toleration without one.",
+    )
+    value: LabelValue | None = optional(
+        "The taint's value, for operator Equal. Without it: every value, and Exists."
+    )
+    effect: Effect | None = optional(
+        "The taint's effect. Without it: every effect, and tolerations without one."
+    )
+
+
+class AllowedTolerations(Strict):
+    """The tolerations that pods may have of their own."""
+
+    patterns: list[TolerationPattern] = Field(
+        max_length=MAX_PATTERNS,
+        description="A toleration is allowed if one of them covers it. Those that the API server "
+        "adds, and those that policies add, are always allowed. An empty list allows no other.",
+    )
+    remove: bool = Field(
+        default=False,
+        description="Take other tolerations from the pod, with a warning, and do not reject it. A "
+        "pod with nodeName is rejected in any case.",
+    )
+
+
+class Requirements(PlacementSettings):
+    """The placement fields of requirements."""
+
+    allowed_tolerations: AllowedTolerations | None = optional(
+        "The tolerations that pods may have of their own. A pod with another one is rejected. Of "
+        "several policies each must allow it. A capacity class that the pod asks for by annotation "
+        "must be allowed too."
+    )
 
 
 # The fields of policies that a pod has, or asks for by annotation; a split is none.

@@ -97,7 +97,7 @@ def _called(kind: str) -> Called:
 
 # The definitions' names by kind: resource and group.
 RESOURCES: Final[Mapping[str, str]] = {kind: _called(kind).resource for kind in _KINDS}
-_PLACEMENTS: Final = ("Defaults", "PlacementSettings")
+_PLACEMENTS: Final = ("Defaults", "PlacementSettings", "Requirements")
 # Rules check each key.
 _MAPPINGS: Final = (
     *((name, field) for name in _PLACEMENTS for field in ("nodeSelector", "labels", "annotations")),

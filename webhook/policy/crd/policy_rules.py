@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook import names
 from webhook.crd.rules import PLACEMENT, Rule, formed, literal
 from webhook.placement.capacity import Mode
-from webhook.placement.schema.placement import Defaults, PlacementSettings
+from webhook.placement.schema.placement import Defaults, PlacementSettings, Requirements
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.placement.schema.syntax import (
     COUNTED_KEY_PATTERN,
@@ -127,7 +127,7 @@ FORMS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "Shape.labels": (_LABEL_VALUE,),
     **{
         f"{model.__name__}.{field.serialization_alias}": (rule,)
-        for model in (Defaults, PlacementSettings)
+        for model in (Defaults, PlacementSettings, Requirements)
         for field in model.model_fields.values()
         if field.serialization_alias in model.outer_names()
         for form, rule in ((dict[LabelKey, LabelValue], _LABEL_VALUE), (ObjectName, _OBJECT_NAME))
@@ -138,7 +138,8 @@ FORMS: Final[Mapping[str, tuple[Rule, ...]]] = {
 
 def _has_any_field(part: str) -> str:
     """Return CEL that is true if a part of a policy has any field."""
-    fields = (Defaults if part == "defaults" else PlacementSettings).outer_names()
+    models = {"defaults": Defaults, "overrides": PlacementSettings}
+    fields = models.get(part, Requirements).outer_names()
     there = " || ".join(f"has(self.{part}.{field})" for field in fields)
     return f"(has(self.{part}) && ({there}))"
 
@@ -284,6 +285,7 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     "PolicySpec.exclude": (_EXCLUDES,),
     "Defaults": (*_own_keys(), *_SPLIT),
     "PlacementSettings": (*_own_keys(), *_SPLIT),
+    "Requirements": (*_own_keys(), *_SPLIT),
     "SplitShare": (*_SHARE, _GIVES_UP),
     "PolicyCapacity": (*PLACEMENT["CapacitySetting"], _GIVES_UP),
     "Fallback": _FALLBACK,
@@ -323,6 +325,7 @@ _OF_A_PLACEMENT: Final = (_keys("nodeSelector"), _keys("labels"), _keys("annotat
 EXPENSIVE: Final[Mapping[str, tuple[Rule, ...]]] = {
     "Defaults": _OF_A_PLACEMENT,
     "PlacementSettings": _OF_A_PLACEMENT,
+    "Requirements": _OF_A_PLACEMENT,
     "LabelSelector": (_keys("matchLabels"),),
     "Shape": (_keys("labels"),),
     "NodeSelectorRequirement": (_WHOLE_NUMBERS,),

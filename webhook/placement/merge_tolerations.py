@@ -1,0 +1,175 @@
+"""Merge the tolerations of a bundle into a pod, and judge the pod's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.placement.capacity import names_taint
+from webhook.placement.daemon import TOLERATED
+from webhook.placement.tolerations import (
+    NO_EXECUTE,
+    covered,
+    covers,
+    joined,
+    normal,
+    pattern_of,
+    with_seconds,
+)
+from webhook.placement.trace import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.placement.bundle import Bundle
+    from webhook.placement.merge import MergeContext
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.settings import AllowedSetting, CapacitySetting, TolerationSetting
+    from webhook.placement.shapes import Toleration
+    from webhook.placement.trace import Ledger
+
+
+def merge(
+    bundle: Bundle,
+    pod: PodPlacement,
+    capacity: Sequence[CapacitySetting],
+    context: MergeContext,
+    ledger: Ledger,
+) -> list[Toleration]:
+    """Return the pod's tolerations under the bundle and the capacity modes that apply."""
+    own = _without_prevented(bundle, pod.tolerations, capacity, context, ledger)
+    result = with_seconds(own, bundle.specific) if bundle.specific else own
+    for setting in bundle.tolerations:
+        result = _with_setting(setting, result, own, context.default_toleration_seconds, ledger)
+    for settled in capacity:
+        if settled.mode.tolerates and settled.capacity.taints:
+            result = joined(result, settled.capacity.tolerations)
+    return pod.tolerations if result == pod.tolerations else result
+
+
+def allowed(
+    bundle: Bundle,
+    pod: PodPlacement,
+    asked: Sequence[CapacitySetting],
+    context: MergeContext,
+    ledger: Ledger,
+) -> PodPlacement:
+    """Return the pod without the tolerations that requirements take away; others reject it.
+
+    What policies add is allowed, so that a pod which they have placed may be sent again, and what
+    the API server or the DaemonSet controller adds. A class for which the author asks adds
+    tolerations by the author's word.
+    """
+    added = [setting.toleration for setting in bundle.tolerations]
+    for each in bundle.capacity:
+        added += each.capacity.tolerations if each.mode.tolerates else ()
+    given = [pattern_of(each) for each in added]
+
+    def others(found: Sequence[Toleration], setting: AllowedSetting) -> list[Toleration]:
+        patterns = (*setting.patterns, *given)
+        return [
+            each
+            for each in found
+            if not any(pattern.allows(each) for pattern in patterns)
+            and not _of_the_cluster(each, context)
+        ]
+
+    left = pod.tolerations
+    for setting in bundle.allowed:
+        wrong = others(left, setting)
+        may = f"allowed are {setting.describe_value}, and those of policies"
+        if wrong and setting.remove and not pod.node_name:
+            named = dict.fromkeys(str(pattern_of(each)) for each in wrong)
+            ledger.warn(setting, "removed", f"takes away {', '.join(named)}; {may}")
+            left = [each for each in left if each not in wrong]
+        elif wrong:
+            ledger.reject(setting, f"the pod tolerates {quoted(wrong[0])}; {may}")
+        else:
+            ledger.note(setting, "kept", "the pod tolerates nothing else")
+        for each in asked:
+            if each.mode.tolerates and (wrong := others(each.capacity.tolerations, setting)):
+                request = f"annotation {each.capacity.name}={each.mode}"
+                ledger.reject(setting, f"{request} adds {quoted(wrong[0])}; {may}")
+    return pod if left == pod.tolerations else pod._replace(tolerations=left)
+
+
+def _of_the_cluster(toleration: Toleration, context: MergeContext) -> bool:
+    """Return whether the API server adds it to every pod, or a DaemonSet's controller to its."""
+    if _filled_in(toleration, context.default_toleration_seconds):
+        return True
+    return context.kept and any(pattern_of(each).allows(toleration) for each in TOLERATED)
+
+
+def _filled_in(toleration: Toleration, seconds: Mapping[str, int]) -> bool:
+    """Return whether it is what the DefaultTolerationSeconds admission plugin puts into every
+    pod."""
+    key = toleration.get("key") or ""
+    return (
+        toleration.get("operator") == "Exists"
+        and toleration.get("effect") == NO_EXECUTE
+        and key in seconds
+        and toleration.get("tolerationSeconds") == seconds[key]
+    )
+
+
+def _without_prevented(
+    bundle: Bundle,
+    tolerations: list[Toleration],
+    capacity: Sequence[CapacitySetting],
+    context: MergeContext,
+    ledger: Ledger,
+) -> list[Toleration]:
+    """Remove tolerations for the taints of a prevented class, unless another class has them."""
+    wanted = [setting.toleration for setting in bundle.tolerations]
+    result = tolerations
+    for settled in capacity:
+        if not settled.mode.excludes or not settled.capacity.taints:
+            continue
+        of_others = [
+            taint
+            for other in context.classes.values()
+            if other.name != settled.capacity.name
+            for taint in other.taints
+        ]
+        taints = settled.capacity.taints
+        goes = [
+            names_taint(t, taints) and not names_taint(t, of_others) and t not in wanted
+            for t in result
+        ]
+        gone = {str(t.get("key")) for t, leaves in zip(result, goes, strict=True) if leaves}
+        for key in sorted(gone):
+            what = f"{settled.capacity.name}={settled.mode}"
+            ledger.warn_pod(f"tolerations[{key}]", "removed", what)
+        if gone:
+            result = [t for t, leaves in zip(result, goes, strict=True) if not leaves]
+    return result
+
+
+def _with_setting(
+    setting: TolerationSetting,
+    result: list[Toleration],
+    own: Sequence[Toleration],
+    seconds: Mapping[str, int],
+    ledger: Ledger,
+) -> list[Toleration]:
+    """Return `result` with one setting merged in; `own` are the pod's own tolerations."""
+    toleration = setting.toleration
+    if setting.is_default:
+        if setting.if_null and not all(_filled_in(t, seconds) for t in own):
+            ledger.note(setting, "kept", "the pod has tolerations of its own")
+            return result
+        # If the toleration is already present, a second default is the author's own. Replacing it
+        # would change one more with every call.
+        for at, other in enumerate(result if toleration not in result else ()):
+            same_key = other.get("key") == toleration.get("key")
+            if same_key and _filled_in(other, seconds) and covers(toleration, other):
+                ledger.note(setting, "set", "instead of the API server's default")
+                return [*result[:at], toleration, *result[at + 1 :]]
+    if toleration in own:
+        ledger.note(setting, "kept", "the pod already has this value")
+    elif not covered(toleration, own):
+        ledger.note(setting, "set", "added")
+    elif not setting.is_default and normal(toleration).effect == NO_EXECUTE:
+        ledger.note(setting, "set", "put before what tolerates the same taint")
+    else:
+        ledger.note(setting, "kept", "the pod tolerates it already")
+    return result if covered(toleration, result) else [*result, toleration]
