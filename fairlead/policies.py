@@ -122,7 +122,30 @@ class Evaluated:
     def _repr_html_(self) -> str:
         from html import escape
 
-        return f"<pre>{escape(self.text)}</pre>"
+        heads = ("pods", "what happens", "placement", "set by", "nodes")
+        rows = [
+            "".join(f"<td><pre>{escape(cell)}</pre></td>" for cell in _cells(line, each))
+            for line, each in zip(self.text.splitlines(), self.pods, strict=True)
+        ]
+        head = "".join(f"<th>{each}</th>" for each in heads)
+        notes = "".join(f"<p>{escape(each)}</p>" for each in self.notes)
+        return f"<table><tr>{head}</tr><tr>{'</tr><tr>'.join(rows)}</tr></table>{notes}"
+
+
+def _cells(line: str, each: PodsEvaluation) -> tuple[str, ...]:
+    """Return what a notebook shows of pods, by column."""
+    from webhook.cli.yaml_out import yaml_text
+
+    subject, _, verdict = line.partition(": ")
+    reason = f"\n{each.result.reason}" if each.result.reason else ""
+    changed = [one for one in each.result.trace if one.outcome in ("set", "removed", "rejected")]
+    return (
+        subject,
+        verdict + reason,
+        yaml_text(each.placement) if each.placement else "",
+        "\n".join(f"{one.field}: {one.policy or 'the annotation'}" for one in changed),
+        "not known" if each.nodes is None else "\n".join(each.nodes) or "none",
+    )
 
 
 def evaluate(

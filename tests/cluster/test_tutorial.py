@@ -1,4 +1,4 @@
-"""The tutorial on a real control plane; tests/test_docs.py has its offline part."""
+"""The tutorials on a real control plane; tests/test_docs.py has the offline part of one."""
 
 from __future__ import annotations
 
@@ -40,46 +40,65 @@ def environ(
     }
     yield result
     # Whatever the test came to.
-    subprocess.run(["fairlead", "sandbox", "down", "--name", "tour"], env=result, check=True)
+    for name in ("tour", "train"):
+        subprocess.run(["fairlead", "sandbox", "down", "--name", name], env=result, check=True)
 
 
-def test_the_pods_of_the_tutorial_go_where_it_says(
-    environ: Mapping[str, str], tmp_path: Path
-) -> None:
-    """One to a spot node of the zone that it asked for, stamped with the policies; then a run's.
+def play(pages: tuple[Path, ...], folder: Path, environ: Mapping[str, str]) -> str:
+    """Write the files of the pages, and run the commands of their sandbox; what they print.
 
     The page shows what each command prints.
     """
-    tour = "".join(page.read_text() for page in PAGES)
-    for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", tour, re.DOTALL):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    tour = "".join(page.read_text() for page in pages)
+    for name, text in re.findall(r"```(?:yaml|python)\n# (\S+)\n(.*?)```", tour, re.DOTALL):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
     (block,) = (
         block
         for block in re.findall(r"```console\n(.*?)```", tour, re.DOTALL)
         if "sandbox up" in block
     )
-    shown = dict(re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE))
-    script = "\n".join(f"echo '$ next'\n{command}" for command in shown)
+    shown = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+    script = "\n".join(f"echo '$ next'\n{command}" for command, _ in shown)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
-        cwd=tmp_path,
+        cwd=folder,
         env=environ,
-        check=True,
+        check=False,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    printed = dict(zip(shown, done.stdout.split("$ next\n")[1:], strict=True))
+    assert done.returncode == 0, done.stdout
+    printed = done.stdout.split("$ next\n")[1:]
     differing = [
-        command for command, text in shown.items() if lasting(printed[command]) != lasting(text)
+        command
+        for (command, text), found in zip(shown, printed, strict=True)
+        if lasting(found) != lasting(text)
     ]
-    assert differing == [], "".join(f"$ {command}\n{text}" for command, text in printed.items())
+    assert differing == [], done.stdout
+    return done.stdout
+
+
+def test_the_pods_of_the_tutorial_go_where_it_says(
+    environ: Mapping[str, str], tmp_path: Path
+) -> None:
+    """One to a spot node of the zone that it asked for, stamped with the policies; then a run's."""
+    printed = play(PAGES, tmp_path, environ)
     # The shipped nodes take the zones in turn: odd ones are in europe-west4-b.
-    assert re.search(r"^mnist-worker-0 .* spot-[13] ", done.stdout, re.MULTILINE)
-    assert '"workers-on-spot":["capacity[spot]"]' in done.stdout
-    assert re.search(r"^digits +Running +tensorflow +3/3 +0 ", done.stdout, re.MULTILINE)
+    assert re.search(r"^mnist-worker-0 .* spot-[13] ", printed, re.MULTILINE)
+    assert '"workers-on-spot":["capacity[spot]"]' in printed
+    assert re.search(r"^digits +Running +tensorflow +3/3 +0 ", printed, re.MULTILINE)
     for worker in ("digits-worker-0", "digits-worker-1"):
-        assert re.search(rf"^{worker} .* Running .* spot-[02] ", done.stdout, re.MULTILINE)
-    assert re.search(r"^digits-master-0 .* Running .* \S+-[02] ", done.stdout, re.MULTILINE)
+        assert re.search(rf"^{worker} .* Running .* spot-[02] ", printed, re.MULTILINE)
+    assert re.search(r"^digits-master-0 .* Running .* \S+-[02] ", printed, re.MULTILINE)
+    assert not (tmp_path / "cache" / "sandboxes").exists()
+
+
+def test_who_trains_comes_to_the_end_of_a_run(environ: Mapping[str, str], tmp_path: Path) -> None:
+    """From the terminal and from Python, through a failure; the page shows what they print."""
+    work = tmp_path / "work"
+    work.mkdir()
+    printed = play((ROOT / "docs" / "train.md",), work, environ)
+    assert re.search(r"^mnist +Succeeded ", printed, re.MULTILINE)
     assert not (tmp_path / "cache" / "sandboxes").exists()

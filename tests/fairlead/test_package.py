@@ -72,7 +72,8 @@ def test_an_evaluation_is_that_of_explain() -> None:
     assert worker.nodes == ["spot-a-1", "spot-a-2", "spot-a-3", "spot-a-4"]
     assert worker.placement["tolerations"][0]["key"] == "cloud.google.com/gke-spot"
     mentions(str(found), "workers-on-spot", "rejected")
-    assert str(found).splitlines()[0] in found._repr_html_()
+    subject, _, verdict = str(found).splitlines()[0].partition(": ")
+    mentions(found._repr_html_(), subject, verdict, "tolerations", "spot-a-1 spot-a-2")
 
 
 def test_objects_and_runs_are_evaluated_without_files() -> None:
