@@ -143,6 +143,11 @@ def test_runs_are_suspended_resumed_and_deleted(run_space: Space) -> None:
     done = run_space.ask("run", "delete", "mnist", "-o", "name")
     assert done.output == "run.fairlead.dev/mnist\n"
     live.until_gone()
+    again = create_run(run_space, "again")
+    again.until_phase("Running")
+    assert run_space.ask("run", "delete", "again", "--wait").exit_code == 0
+    assert run_space.find("runs", "again") is None
+    assert again.pods() == {}
 
 
 def test_top_has_nodes_and_what_is_waited_for(run_space: Space) -> None:
@@ -155,6 +160,30 @@ def test_top_has_nodes_and_what_is_waited_for(run_space: Space) -> None:
     rows = {line.split()[0]: line for line in shown.output.splitlines()}
     mentions(rows["mnist"], "Running", "3/3")
     mentions(shown.output, "nodes are available")
+    one = run_space.ask("run", "top", "mnist", "--once").output.splitlines()
+    assert one[0] == "mnist: Running, 3/3 ready"
+    assert [line.split()[:2] for line in one[2:]] == [
+        [f"worker-{at}", "Running"] for at in range(3)
+    ]
+    waits = run_space.ask("run", "top", "stuck", "--once").output
+    mentions(waits, "master-0 Pending", "nodes are available")
+
+
+def test_logs_that_cannot_be_read_do_not_end_the_waiting(run_space: Space) -> None:
+    """No container runs here; it is said, and the exit code is the program's."""
+    live = LiveRun(run_space, "quiet")
+
+    def play() -> None:
+        eventually("it is there", lambda: run_space.find("runs", "quiet"))
+        live.until_phase("Running")
+        live.ends("master-0", 0)
+
+    player = threading.Thread(target=play)
+    player.start()
+    done = create(run_space, "quiet", "--logs")
+    player.join()
+    assert done.exit_code == 0, done.output
+    assert "Traceback" not in done.output
 
 
 def test_a_preview_comes_first(run_space: Space) -> None:

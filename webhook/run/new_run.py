@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,21 +14,32 @@ from webhook.run.backends.engine_object import delegated_object
 from webhook.run.plan import plan
 from webhook.run.run_documents import run_of
 from webhook.run.template_faults import delegated_faults, faults
+from webhook.strict import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from webhook.policy.findings import Path
     from webhook.run.model import Run
 
 # Roles of frameworks whose other roles run programs of the framework.
 _OTHER_PROGRAMS: Final = frozenset({"launcher", "driver"})
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
+_LONGEST_NAME: Final = 255
+_IMAGE: Final = re.compile(
+    r"(?P<name>[^@]+?)(?::(?P<tag>\w[\w.-]{0,127}))?"
+    r"(?:@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?",
+    re.ASCII,
+)
+_ID: Final = re.compile(r"[a-f0-9]{64}")
+_LABEL: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_DOMAIN: Final = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?")
+_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_PATH: Final = re.compile(rf"{_PART}(?:/{_PART})*")
 CONTAINER: Final = "main"
 WORKER: Final = "worker"
 GPU: Final = "nvidia.com/gpu"
-# The label by which Kueue's queues are named (kueue.x-k8s.io/v1beta1, LocalQueue).
-QUEUE: Final = "kueue.x-k8s.io/queue-name"
 
 
 class NewRun(NamedTuple):
@@ -84,7 +96,7 @@ def manifest(new: NewRun) -> dict[str, Any]:
         metadata=_given(annotations=_given(**{names.CAPACITY: capacity})),
         spec=_given(containers=[container], volumes=volumes),
     )
-    labels = {**new.labels, **_given(**{QUEUE: new.queue})}
+    labels = {**new.labels, **_given(**{names.KUEUE_QUEUE: new.queue})}
     return {
         "apiVersion": names.API_VERSION,
         "kind": names.RUN_KIND,
@@ -116,9 +128,46 @@ def checked(raw: Mapping[str, Any], namespace: str) -> Run:
     problems = [
         f"{path_text(each.path)}: {each.message}" for each in found if each.severity == "error"
     ]
+    problems += _image_faults(raw)
     if problems:
         raise InvalidRun(problems)
     return run
+
+
+def _image_faults(raw: Mapping[str, Any]) -> Iterator[str]:
+    """Yield images that no kubelet can read: it would leave the pods with InvalidImageName."""
+    spec = raw.get("spec") or {}
+    layers: list[tuple[Path, Any]] = [(("spec", "template"), spec.get("template"))]
+    for role, each in (spec.get("replicas") or {}).items():
+        layers.append((("spec", "replicas", role, "template"), (each or {}).get("template")))
+    for at, template in layers:
+        pod = (template or {}).get("spec") or {}
+        for field in ("initContainers", "containers"):
+            for number, container in enumerate(pod.get(field) or ()):
+                image = container.get("image")
+                if isinstance(image, str) and image and not is_image(image):
+                    path = path_text((*at, "spec", field, number, "image"))
+                    yield (
+                        f"{path}: {quoted(image)} is no image; want [HOST[:PORT]/]NAME[:TAG] with "
+                        "a name in lower case, such as registry.example.com/team/mnist:1"
+                    )
+
+
+def is_image(text: str) -> bool:
+    """Return whether a kubelet can read the reference, which need not exist.
+
+    The grammar of github.com/distribution/reference, with a domain of docker.io if none is given
+    (ParseNormalizedNamed).
+    """
+    found = _IMAGE.fullmatch(text)
+    if found is None or _ID.fullmatch(text):
+        return False
+    first, slash, rest = found["name"].partition("/")
+    is_domain = any(each in first for each in ".:[") or first != first.lower()
+    path = found["name"]
+    if slash and (is_domain or first == "localhost") and _DOMAIN.fullmatch(first):
+        path = rest
+    return bool(_PATH.fullmatch(path)) and len(path) <= _LONGEST_NAME
 
 
 def _roles(framework: str, workers: int) -> dict[str, dict[str, Any]]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from typing import TYPE_CHECKING, Any, TypeAlias
+import time
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
+from webhook import names
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_error, print_notes
 from webhook.cli.run.cluster import find_runs, several_options
 from webhook.cli.run.list import reference
 from webhook.cli.run.submit import runs_path
-from webhook.errors import FairleadError
+from webhook.errors import FairleadError, UnreadableInput
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     # Changes the Run at a path.
     Change: TypeAlias = Callable[[Client, str], Awaitable[Any]]
 
+# Seconds between two looks, and until a deletion is given up.
+PERIOD: Final = 0.5
+PATIENCE: Final = 600.0
 _HELP = """{verb} Runs by name or label. {about}
 
 \b
@@ -39,20 +45,32 @@ Exit codes:
 """
 
 
-def _command(name: str, done: str, about: str, change: Change) -> click.Command:
+def _command(
+    name: str, done: str, about: str, change: Change, waiting: Change | None = None
+) -> click.Command:
+    """Return a command; with `waiting` it has an option to return when all is done."""
+
     @click.command(name, help=_HELP.format(name=name, verb=name.title(), done=done, about=about))
     @several_options
     @click.option("--all", "everything", is_flag=True, help="All Runs of the namespace.")
     @click.option("-o", "--output", type=click.Choice(["name"]), help="Print only the names.")
     def command(
-        targets: Targets, kubeconfig: Kubeconfig, everything: bool, output: str | None
+        targets: Targets,
+        kubeconfig: Kubeconfig,
+        everything: bool,
+        output: str | None,
+        wait: bool = False,
     ) -> None:
         if not targets.are_chosen and not everything:
             raise click.UsageError("give names, --selector, or --all")
         told = "" if output else f" {done}"
-        if not kubeconfig.ask(lambda client: _change_each(client, targets, told, change)):
+        chosen = waiting if wait and waiting else change
+        if not kubeconfig.ask(lambda client: _change_each(client, targets, told, chosen)):
             sys.exit(FAILED)
 
+    if waiting:
+        about_it = "Return when they and their pods are gone; after ten minutes with an error."
+        return click.option("--wait", is_flag=True, help=about_it)(command)
     return command
 
 
@@ -85,9 +103,31 @@ suspend = _command(
     _suspending(True),
 )
 resume = _command("resume", "resumed", "Their pods are created again.", _suspending(False))
+
+
+async def _delete(client: Client, path: str) -> None:
+    await client.delete(path, {"propagationPolicy": "Background"})
+
+
+async def _delete_and_wait(client: Client, path: str) -> None:
+    """Return when the Run and what it owns are gone. Raises UnreadableInput if that takes long."""
+    before = await client.find(path)
+    await client.delete(path, {"propagationPolicy": "Foreground"})
+    end = time.monotonic() + PATIENCE
+    while (found := await client.find(path)) and before:
+        if found["metadata"]["uid"] != before["metadata"]["uid"]:
+            return
+        if time.monotonic() > end:
+            name = found["metadata"]["name"]
+            pods = f"kubectl get pods -l {names.RUN}={name}"
+            raise UnreadableInput([f"run {name} is deleted, and its pods are not gone yet: {pods}"])
+        await asyncio.sleep(PERIOD)
+
+
 delete = _command(
     "delete",
     "deleted",
     "Their pods, and all else that they own, are deleted with them.",
-    lambda client, path: client.delete(path, {"propagationPolicy": "Background"}),
+    _delete,
+    _delete_and_wait,
 )

@@ -10,10 +10,10 @@ import click
 
 from webhook import names
 from webhook.cli.exit_codes import FAILED, INTERRUPTED
-from webhook.cli.output import print_json, print_notes, print_yaml, say
+from webhook.cli.output import print_error, print_json, print_notes, print_yaml, say
 from webhook.cli.run.cluster import target_options
 from webhook.cli.run.list import reference
-from webhook.errors import UnreadableInput
+from webhook.errors import FairleadError, UnreadableInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,6 +196,11 @@ def command(
         raise click.UsageError(f"with --from, give --set instead of {what}")
     if not file and not (name and options["image"]):
         raise click.UsageError("give a NAME and --image, or a Run with --from FILE")
+    if file and str(file) != "-" and not changes:
+        from webhook.cli.run.run_files import read_plans
+
+        # The same checks, with the line of each problem.
+        read_plans([file], namespace or "default", "")
     raw = _read(file, name) if file else _made(name, arguments, options)
     for path, value in changes:
         _set(raw, path, value)
@@ -332,11 +337,22 @@ async def _followed(client: Client, namespace: str, name: str, *, logs: bool) ->
     from webhook.cli.run.log_reading import LogSelection
     from webhook.cli.run.logs import print_logs
 
-    async with asyncio.TaskGroup() as group:
-        if logs:
-            whole = LogSelection(None, None, "")
-            group.create_task(print_logs(client, namespace, name, whole, follow=True, tail=None))
+    async def show() -> None:
+        whole = LogSelection(None, None, "")
+        try:
+            await print_logs(client, namespace, name, whole, follow=True, tail=None)
+        except FairleadError as error:
+            # The Run goes on, and its end is what is waited for.
+            print_error(error)
+
+    showing = asyncio.create_task(show()) if logs else None
+    try:
         ending = await follow(client, namespace, name, lambda status: status.ended)
+        if showing and ending.how != "gone":
+            await showing
+    finally:
+        if showing:
+            showing.cancel()
     if ending.how == "gone":
         say("error", f"run {name} was deleted")
         return FAILED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,11 +18,13 @@ from webhook.shortening import harmless
 if TYPE_CHECKING:
     from webhook.cli.options import Kubeconfig
     from webhook.cli.run.cluster import Targets
+    from webhook.controller.observed_state import ObservedState
     from webhook.kube.client import Client
 
 # Seconds between two looks.
 PERIOD: Final = 2.0
 _HEAD: Final = ("run", "phase", "ready", "nodes", "on nodes of class", "waits for")
+_REPLICAS: Final = ("replica", "state", "node", "class", "waits for")
 _OVER: Final = ("Succeeded", "Failed")
 
 
@@ -38,7 +40,7 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool) -> None:
     Examples:
       fairlead run top
       fairlead run top -A
-      fairlead run top mnist --once
+      fairlead run top mnist --once       (each of its replicas)
 
     \b
     Exit codes:
@@ -70,11 +72,33 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool) -> None:
         sys.exit(INTERRUPTED)
 
 
+def _replicas(known: ObservedState, raw: dict[str, Any]) -> list[str]:
+    """Return the Run, and a line for each of its pods."""
+    row = row_of(raw)
+    pods = known.observed(row.namespace, raw["metadata"]["uid"]).pods.values()
+    rows = [
+        (
+            pod.name.removeprefix(f"{row.name}-"),
+            "Terminating" if pod.deleted_at else pod.phase,
+            pod.node,
+            node.capacity_class if (node := known.nodes.get(pod.node)) else "",
+            harmless(pod.unscheduled or " ".join(pod.waiting or ())),
+        )
+        for pod in sorted(pods, key=lambda pod: (pod.role, pod.index))
+    ]
+    about = f"{row.name}: {row.phase}, {row.ready} ready"
+    if row.phase != "Running" and row.message:
+        about += f": {harmless(row.message)}"
+    return [about, *table([_REPLICAS, *rows], 0)] if rows else [about]
+
+
 async def _lines(client: Client, targets: Targets, notes: list[str]) -> list[str]:
     from webhook.cli.run.cost import read_state
 
     runs = await find_runs(client, targets)
     known = await read_state(client, targets.namespace, notes)
+    if len(targets.names) == 1 and runs:
+        return _replicas(known, runs[0])
     rows = []
     for raw in runs:
         row = row_of(raw)

@@ -79,7 +79,7 @@ def command(
     Examples:
       fairlead run wait mnist
       fairlead run wait mnist --for Running --timeout 10m
-      fairlead run wait mnist --for condition=PodsReady
+      fairlead run wait mnist --for condition=Ready
 
     \b
     Exit codes:
