@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import textwrap
-from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence  # noqa: TC003  (get_type_hints reads them)
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from fairlead.policies import Evaluated, evaluate
 from webhook.errors import UnreadableInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
 
     from fairlead.policies import Places, Where
 
 Preview = Evaluated
+
+
+def _check_call(
+    function: Callable[..., Any], arguments: Mapping[str, Any], requirements: object
+) -> None:
+    """Raise FairleadError if the function cannot be called so in another process."""
+    title = function.__name__
+    problems = []
+    try:
+        inspect.signature(function).bind(**arguments)
+    except TypeError as error:
+        problems.append(f"{title}: {error}")
+    around = inspect.getclosurevars(function).globals
+    if around:
+        names = ", ".join(sorted(around))
+        problems.append(
+            f"{title}: it uses {names} from around: import or make that in the function"
+        )
+    for key, value in arguments.items():
+        try:
+            literal = ast.literal_eval(repr(value)) == value
+        except (SyntaxError, ValueError):
+            literal = False
+        if not literal:
+            problems.append(f"{title}: argument {key} is no literal: {value!r}")
+    if isinstance(requirements, str):
+        problems.append("requirements: want a list of texts, and got a text")
+    if problems:
+        raise UnreadableInput(problems)
 
 
 @dataclass(frozen=True)
@@ -45,6 +76,31 @@ class Run:
     namespace: str = ""
     code: Mapping[str, bytes] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Raise FairleadError for values of other types, and for files that cannot be mounted."""
+        from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+        from webhook.cli.run.submit import MOST_CODE
+
+        kinds = get_type_hints(type(self))
+        problems = []
+        for each in fields(self):
+            kind = TypeAdapter(kinds[each.name], config=ConfigDict(strict=True))
+            try:
+                kind.validate_python(getattr(self, each.name))
+            except ValidationError as error:
+                problems += [
+                    ".".join(map(str, (each.name, *line["loc"]))) + f": {line['msg']}"
+                    for line in error.errors(include_url=False)
+                ]
+        for path in self.code if not problems else ():
+            if not path or path.startswith("/") or {"", ".", ".."} & {*path.split("/")}:
+                problems.append(f"code: {path!r} is no path below /code")
+        if not problems and sum(map(len, self.code.values())) > MOST_CODE:
+            problems.append(f"code: at most {MOST_CODE // 1024} KiB; use an image or a volume")
+        if problems:
+            raise UnreadableInput(problems)
+
     @classmethod
     def from_function(
         cls,
@@ -67,9 +123,11 @@ class Run:
             source = textwrap.dedent(inspect.getsource(function))
         except (OSError, TypeError):
             source = ""
-        if not source.lstrip().startswith(("def ", "@")) or function.__closure__:
+        whole = inspect.isfunction(function) and not function.__closure__
+        if not source.lstrip().startswith(("def ", "@")) or not whole:
             why = "its source is not that of a function of its own, without variables from around"
             raise UnreadableInput([f"{title or function}: {why}"])
+        _check_call(function, arguments or {}, requirements)
         given = ", ".join(f"{key}={value!r}" for key, value in (arguments or {}).items())
         program = f"{source}\n\nif __name__ == '__main__':\n    {title}({given})\n"
         compile(program, "train.py", "exec")

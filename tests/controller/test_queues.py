@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.controller.runs import UID, Api, Json, owner_reference, raw_run, refused
+from tests.controller.runs import TEMPLATE, UID, Api, Json, owner_reference, raw_run, refused
 from tests.wording import mentions
 from webhook import names
 from webhook.controller.observed_state import ObservedState
@@ -118,3 +118,21 @@ def test_a_flavor_that_is_not_known_is_no_reason_to_make_pods_without_it() -> No
     assigned = [{"name": "worker", "flavors": {"cpu": "spot"}}]
     stage = Stage(raw_workload(7, conditions=admitted, admission={"podSetAssignments": assigned}))
     mentions(stage.observe().unknown, "ResourceFlavor spot")
+
+
+def test_a_workload_that_is_gone_is_believed_after_a_while() -> None:
+    """Kueue's definitions take it with them, and then the run goes on."""
+    stage = Stage(status={"phase": "Running", "startTime": "2026-11-29T00:00:00Z"})
+    mentions(stage.observe().unknown, "its Workload is gone")
+    stage.now += 11
+    assert stage.observe() == Queueing()
+    stage.api.answers["get", "v1beta2"] = refused(404, "NotFound")
+    found = stage.observe()
+    assert not found.served
+    mentions(found.unknown, "no Kueue")
+
+
+def test_a_label_on_the_pods_too_would_hold_each_of_them() -> None:
+    """Kueue would make a Workload for every pod beside that of the Run."""
+    template = {"metadata": {"labels": {names.KUEUE_QUEUE: "ml"}}, **TEMPLATE}
+    mentions(Stage(template=template).observe().unknown, "the pod template has the label", "remove")

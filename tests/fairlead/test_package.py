@@ -8,8 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -108,6 +109,54 @@ def test_a_wrong_run_says_every_problem() -> None:
     with pytest.raises(fl.FairleadError) as caught:
         fl.Run("A_b", image=IMAGE, framework="nope", gpus=-1).manifest()
     mentions(str(caught.value), "A_b", "nope")
+
+
+@pytest.mark.parametrize(
+    ("settings", "facts"),
+    [
+        ({"command": "python train.py"}, ("command",)),
+        ({"workers": "3"}, ("workers", "integer")),
+        ({"env": {"A": None}}, ("env.A", "string")),
+        ({"volumes": ["a"]}, ("volumes",)),
+        ({"code": {"../x.py": b""}}, ("code", "'../x.py'")),
+        ({"code": {"x.py": bytes(10**6)}}, ("code", "900 KiB")),
+        ({"code": {"x.py": "text"}}, ("code.x.py", "bytes")),
+    ],
+)
+def test_values_of_another_type_are_said_at_once(
+    settings: dict[str, Any], facts: tuple[str, ...]
+) -> None:
+    """Before they become something else in a pod."""
+    with pytest.raises(fl.FairleadError) as caught:
+        fl.Run("a", image=IMAGE, **settings)
+    mentions(str(caught.value), *facts)
+
+
+def _uses_json() -> str:
+    return json.dumps({})
+
+
+def _needs(value: int) -> int:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("function", "settings", "facts"),
+    [
+        (_uses_json, {}, ("_uses_json", "json", "from around")),
+        (_needs, {}, ("_needs", "value")),
+        (_needs, {"arguments": {"value": 1, "zz": 2}}, ("_needs", "zz")),
+        (_needs, {"arguments": {"value": float("nan")}}, ("value", "no literal")),
+        (_needs, {"arguments": {"value": object()}}, ("value", "no literal")),
+        (_needs, {"arguments": {"value": 1}, "requirements": "numpy"}, ("requirements", "list")),
+    ],
+)
+def test_a_call_that_would_fail_in_the_pod_is_refused(
+    function: Callable[..., Any], settings: dict[str, Any], facts: tuple[str, ...]
+) -> None:
+    with pytest.raises(fl.FairleadError) as caught:
+        fl.Run.from_function(function, name="a", image=IMAGE, **settings)
+    mentions(str(caught.value), *facts)
 
 
 def _train(epochs: int = 1) -> None:

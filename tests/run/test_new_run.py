@@ -97,3 +97,25 @@ def test_an_image_that_no_kubelet_reads_is_an_error() -> None:
         "'Example/Mnist:1'",
         "lower case",
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "facts"),
+    [
+        ({"env": {"a\nB": "1"}}, ("env[0].name", "printable ASCII")),
+        ({"volumes": {"a": "/x", "b": "/x/"}}, ("volumeMounts[1].mountPath", "another volume")),
+        ({"volumes": {"a": "/x:ro"}}, ("volumeMounts[0].mountPath", "without a colon")),
+    ],
+)
+def test_what_would_fail_later_is_an_error_now(settings: dict[str, Any], facts: list[str]) -> None:
+    with pytest.raises(InvalidRun) as raised:
+        checked(made(**settings), "default")
+    mentions(str(raised.value), *facts)
+
+
+def test_more_sets_of_pods_than_a_queue_takes_are_an_error() -> None:
+    raw = made(workers=12, queue="ml")
+    own = [{"index": at, "resources": {}} for at in range(9)]
+    raw["spec"]["replicas"]["worker"]["byIndex"] = own
+    with pytest.raises(InvalidRun, match="8 sets of pods at most"):
+        checked(raw, "default")

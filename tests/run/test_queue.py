@@ -288,3 +288,18 @@ def test_a_replica_of_its_own_is_a_pod_set_of_its_own() -> None:
     assert container["resources"] == {"requests": {"cpu": "4"}}
     assert "env" not in container
     assert names.KUEUE_QUEUE not in made["template"]["metadata"]["labels"]
+
+
+def test_a_label_that_comes_late_says_when_it_counts() -> None:
+    """Nobody wonders why the run does not wait."""
+    (update,) = decide(queued(BEGUN), Queueing(), pods_left=True).updates
+    mentions(update.message, names.KUEUE_QUEUE, "after the run began", "suspended and resumed")
+
+
+def test_a_check_that_contradicts_the_flavor_is_a_problem() -> None:
+    """As with Kueue's own jobs; it counts quota of the flavor."""
+    flavors = {"spot": Flavor({"zone": "b"}, ()), "big": Flavor({}, ())}
+    _, problem = find_updates(workload("Admitted", **ADMISSION), flavors)
+    mentions(
+        problem, "nodeSelector[zone] of worker", "'b' by a flavor", "'a' by", "admission check"
+    )

@@ -21,12 +21,12 @@ from webhook.run.queue_state import NO_QUEUE, Queueing
 from webhook.run.queue_workload import (
     API_VERSION,
     GROUP,
-    MOST_POD_SETS,
     changed_status,
     conflict,
     find_updates,
     pod_set,
     pod_sets,
+    too_many,
     workload_name,
 )
 from webhook.times import to_second
@@ -45,13 +45,21 @@ if TYPE_CHECKING:
 
 # Seconds from a look at whether Kueue's definitions are there to the next.
 SERVED_PAUSE: Final = 30.0
+# Seconds after which a Workload that is gone was deleted alone.
+GONE_AFTER: Final = 10.0
 # Seconds from a question for the position in a queue to the next.
 POSITION_PAUSE: Final = 10.0
 _PRIORITY_CLASS: Final = f"{names.KUEUE_PREFIX}priority-class"
+# Kueue names by it what has preempted another.
+_JOB_UID: Final = f"{names.KUEUE_PREFIX}job-uid"
 _PENDING: Final = "/apis/visibility.kueue.x-k8s.io/v1beta2"
 _RIGHTS: Final = (
     "the controller may not read {what}: fairlead install --backend kueue, the component "
     "backend-kueue, or kueue among the backends of the chart"
+)
+_TWICE: Final = (
+    f"the pod template has the label {names.KUEUE_QUEUE} too, and Kueue would hold each pod by "
+    "itself; remove it there"
 )
 _NOT_SERVED: Final = (
     "the cluster has no Kueue (kueue.x-k8s.io/v1beta2): install it, or remove the label "
@@ -81,6 +89,8 @@ class Queues:
         self._now = now
         self._wanted = asyncio.Event()
         self._served = (float("-inf"), False)
+        # By uid: since when a Run has had no Workload.
+        self._gone: dict[str, float] = {}
         self._positions: dict[tuple[str, str], tuple[float, dict[str, int]]] = {}
         self._reflectors: dict[str, Reflector[Any]] = {
             "Workloads": Reflector(
@@ -129,9 +139,12 @@ class Queues:
                 forbidden = error is not None and error.status == HTTPStatus.FORBIDDEN
                 said = _RIGHTS.format(what=what) if forbidden else f"{what} are not listed yet"
                 return Queueing(unknown=said)
+        if plan and any(names.KUEUE_QUEUE in each.labels for each in plan.templates.values()):
+            return Queueing(unknown=_TWICE)
         workload = self._known.workload_of(stored.namespace, stored.uid)
         if workload is None:
-            return Queueing()
+            return await self._without(stored)
+        self._gone.pop(stored.uid, None)
         if not workload.has("Admitted"):
             position = await self._position(stored.namespace, workload.queue, workload.name)
             return Queueing(workload, position=position)
@@ -144,6 +157,22 @@ class Queues:
             )
             unknown = next(filter(None, found), "")
         return Queueing(workload, updates, unknown)
+
+    async def _without(self, stored: StoredRun) -> Queueing:
+        """Return what is known of a Run without a Workload.
+
+        Definitions that are deleted take the Workloads with them, and are served for some moments
+        more. Only what lasts is a Workload that somebody has deleted.
+        """
+        if stored.phase in ("", "Suspended"):
+            return Queueing()
+        since = self._gone.setdefault(stored.uid, self._clock())
+        if self._clock() - since < GONE_AFTER:
+            return Queueing(unknown="its Workload is gone")
+        self._served = (float("-inf"), False)
+        if not await self._is_served():
+            return Queueing(unknown=_NOT_SERVED, served=False)
+        return Queueing()
 
     async def _position(self, namespace: str, queue: str, workload: str) -> int | None:
         """Return the position that Kueue's API of pending workloads tells, from 1."""
@@ -196,13 +225,8 @@ class Queues:
         """
         name = workload_name(run)
         sets = pod_sets(plan)
-        if len(sets) > MOST_POD_SETS:
-            return Refusal(
-                name,
-                "Invalid",
-                f"Kueue takes {MOST_POD_SETS} sets of pods at most; the run has {len(sets)}: "
-                f"{', '.join(sets)}. Replicas with an entry in byIndex are sets of their own",
-            )
+        if many := too_many(sets):
+            return Refusal(name, "Invalid", many)
         spec: JsonObject = {"queueName": queue, "podSets": []}
         for each, (role, index, count) in sets.items():
             pod = plan.pod(role, index, 0)
@@ -225,10 +249,13 @@ class Queues:
             except ClusterError as error:
                 if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                     raise
-                return Refusal(name, "Invalid", f"label {_PRIORITY_CLASS}: {error}")
+                why = "there is no WorkloadPriorityClass of this name, or it may not be read"
+                return Refusal(name, "Invalid", f"label {_PRIORITY_CLASS}={wanted}: {why}")
             value = {"priority": found["value"], "priorityClassName": wanted}
             spec |= _priority(value, "kueue.x-k8s.io", "WorkloadPriorityClass")
-        made = make_object(API_VERSION, "Workload", metadata(run, name), {"spec": spec})
+        meta = metadata(run, name)
+        meta["labels"][_JOB_UID] = run.metadata.uid
+        made = make_object(API_VERSION, "Workload", meta, {"spec": spec})
         return await self._objects.create(WORKLOAD, run, made)
 
 

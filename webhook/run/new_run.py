@@ -12,6 +12,8 @@ from webhook.frameworks.table import ROLES
 from webhook.policy.findings import path_text
 from webhook.run.backends.engine_object import delegated_object
 from webhook.run.plan import plan
+from webhook.run.queue import queue_of
+from webhook.run.queue_workload import pod_sets, too_many
 from webhook.run.run_documents import run_of
 from webhook.run.template_faults import delegated_faults, faults
 from webhook.strict import quoted
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _OTHER_PROGRAMS: Final = frozenset({"launcher", "driver"})
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
+_VARIABLE: Final = re.compile(r"[ -<>-~]+")
 _LONGEST_NAME: Final = 255
 _IMAGE: Final = re.compile(
     r"(?P<name>[^@]+?)(?::(?P<tag>\w[\w.-]{0,127}))?"
@@ -123,19 +126,26 @@ def checked(raw: Mapping[str, Any], namespace: str) -> Run:
     if run.spec.delegated:
         delegated_object(run)
         found = delegated_faults(run)
+        sets: dict[str, Any] = {}
     else:
-        found = faults(plan(run))
+        planned = plan(run)
+        found = faults(planned)
+        sets = pod_sets(planned) if queue_of(run) else {}
     problems = [
         f"{path_text(each.path)}: {each.message}" for each in found if each.severity == "error"
     ]
-    problems += _image_faults(raw)
+    problems += _container_faults(raw)
+    if many := too_many(sets):
+        problems.append(f"metadata.labels[{names.KUEUE_QUEUE}]: {many}")
     if problems:
         raise InvalidRun(problems)
     return run
 
 
-def _image_faults(raw: Mapping[str, Any]) -> Iterator[str]:
-    """Yield images that no kubelet can read: it would leave the pods with InvalidImageName."""
+def _container_faults(raw: Mapping[str, Any]) -> Iterator[str]:
+    """Yield images that no kubelet can read, which leaves the pods with InvalidImageName; names of
+    variables that the API server refuses; and volumes that are mounted at one path.
+    """
     spec = raw.get("spec") or {}
     layers: list[tuple[Path, Any]] = [(("spec", "template"), spec.get("template"))]
     for role, each in (spec.get("replicas") or {}).items():
@@ -144,13 +154,34 @@ def _image_faults(raw: Mapping[str, Any]) -> Iterator[str]:
         pod = (template or {}).get("spec") or {}
         for field in ("initContainers", "containers"):
             for number, container in enumerate(pod.get(field) or ()):
+                where = (*at, "spec", field, number)
+                yield from _names_and_paths(container, where)
                 image = container.get("image")
                 if isinstance(image, str) and image and not is_image(image):
-                    path = path_text((*at, "spec", field, number, "image"))
+                    path = path_text((*where, "image"))
                     yield (
                         f"{path}: {quoted(image)} is no image; want [HOST[:PORT]/]NAME[:TAG] with "
                         "a name in lower case, such as registry.example.com/team/mnist:1"
                     )
+
+
+def _names_and_paths(container: Mapping[str, Any], at: Path) -> Iterator[str]:
+    """As ValidateEnv (relaxed: printable ASCII without =) and ValidateVolumeMounts have it."""
+    for number, each in enumerate(container.get("env") or ()):
+        name = each.get("name")
+        if isinstance(name, str) and not _VARIABLE.fullmatch(name):
+            path = path_text((*at, "env", number, "name"))
+            yield f"{path}: {quoted(name)} is no variable; want printable ASCII without ="
+    seen: dict[str, int] = {}
+    for number, each in enumerate(container.get("volumeMounts") or ()):
+        mounted = each.get("mountPath")
+        if not isinstance(mounted, str):
+            continue
+        path = path_text((*at, "volumeMounts", number, "mountPath"))
+        if ":" in mounted:
+            yield f"{path}: {quoted(mounted)} is no path; want one without a colon"
+        if seen.setdefault(mounted.rstrip("/"), number) != number:
+            yield f"{path}: {quoted(mounted)} has another volume already; mount it elsewhere"
 
 
 def is_image(text: str) -> bool:

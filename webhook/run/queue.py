@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 # The condition of a Run that was in a queue.
 ADMITTED: Final = "Admitted"
 _NOT_QUEUED: Final = "NotQueued"
+_LATE: Final = (
+    f"label {names.KUEUE_QUEUE} was given after the run began: it counts when the run is suspended "
+    "and resumed"
+)
 _UNKNOWN: Final = "QueueUnknown"
 # Seconds until a look at a queue of which nothing is known.
 AGAIN: Final = 3.0
@@ -82,10 +86,12 @@ def decide(run: Run, known: Queueing, *, pods_left: bool) -> Gate:
     if not queue or run.spec.suspend or (run.status.start_time and not queued):
         # Not in a queue. A label that is added while the run is active counts when it is resumed.
         leaves = workload and not workload.deleted and not (run.spec.suspend and pods_left)
-        update = ConditionUpdate(ADMITTED, "False", _NOT_QUEUED, "the run is not in a queue")
+        late = queue and not run.spec.suspend
+        about = _LATE if late else "the run is not in a queue"
+        update = ConditionUpdate(ADMITTED, "False", _NOT_QUEUED, about)
         return Gate(
             actions=(DeleteWorkload(workload.name, workload.uid),) if workload and leaves else (),
-            updates=(update,) if queued else (),
+            updates=(update,) if queued or late else (),
         )
     if known.unknown:
         begun = run.status.phase != "Suspended" and run.status.start_time is not None
@@ -133,6 +139,7 @@ def _evicted(run: Run, workload: StoredWorkload, position: int | None, *, pods_l
     holds = workload.has("QuotaReserved") or workload.has("Admitted")
     why = f"{reason}: {cut(why, LONGEST)}"
     text = f"evicted from queue {workload.queue} ({why})"
+    evicted = (reason, text) if run.status.phase != "Suspended" else None
     if not holds:
         text = f"{_waiting(workload, position)}; it was evicted ({why})"
     elif pods_left:
@@ -142,7 +149,7 @@ def _evicted(run: Run, workload: StoredWorkload, position: int | None, *, pods_l
         open=False,
         reason="Evicted",
         message=text,
-        evicted=(reason, text) if run.status.phase != "Suspended" else None,
+        evicted=evicted,
         actions=release if holds and not pods_left else (),
         updates=_admission(text, admitted=False, reason="Evicted"),
     )

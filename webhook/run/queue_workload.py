@@ -119,9 +119,16 @@ def find_updates(
         if unknown:
             return {}, f"ResourceFlavor {', '.join(unknown)} is not known"
         parts = [flavors[each] for each in wanted]
-        selector = {key: value for part in parts for key, value in part.node_labels.items()}
+        selector: dict[str, str] = {}
+        for labels in (*(part.node_labels for part in parts), update.node_selector):
+            for key, value in labels.items():
+                if selector.setdefault(key, value) != value:
+                    return {}, (
+                        f"nodeSelector[{key}] of {pod_set}: {selector[key]!r} by a flavor, "
+                        f"{value!r} by another flavor or an admission check; change one of them"
+                    )
         found[pod_set] = update._replace(
-            node_selector={**selector, **update.node_selector},
+            node_selector=selector,
             tolerations=(
                 *(each for part in parts for each in part.tolerations),
                 *update.tolerations,
@@ -186,6 +193,16 @@ def pod_sets(plan: Plan) -> dict[str, tuple[str, int, int]]:
             found[role] = role, usual[0], len(usual)
         found |= {pod_set_of(plan, role, index): (role, index, 1) for index in own}
     return found
+
+
+def too_many(sets: Mapping[str, object]) -> str:
+    """Return why Kueue does not take so many pod sets; empty if it does."""
+    if len(sets) <= MOST_POD_SETS:
+        return ""
+    return (
+        f"Kueue takes {MOST_POD_SETS} sets of pods at most; the run has {len(sets)}: "
+        f"{', '.join(sets)}. Replicas with an entry in byIndex are sets of their own"
+    )
 
 
 def pod_set_of(plan: Plan, role: str, index: int) -> str:

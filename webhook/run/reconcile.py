@@ -212,7 +212,15 @@ def _reconcile_suspended(
     Its owner suspends it, or its queue does.
     """
     if run.status.phase != "Suspended":
-        roles = {role: suspended_role(counted.roles[role]) for role in facts}
+        scope = run.spec.restart_scope
+        roles = {
+            role: suspended_role(
+                counted.roles[role],
+                anew=gate.evicted is not None
+                and (scope == "Run" or (scope == "Role" and len(one.succeeded) < one.spec.count)),
+            )
+            for role, one in facts.items()
+        }
     else:
         roles = dict(counted.roles)
     totals = update_totals(run, roles, counted, now)

@@ -162,11 +162,17 @@ def _without(status: RoleStatus, moved: Sequence[OwnedPod]) -> RoleStatus:
     )
 
 
-def suspended_role(counted: RoleStatus) -> RoleStatus:
-    """Return a role's status at suspension. Its pods belong to an earlier attempt from now on."""
+def suspended_role(counted: RoleStatus, *, anew: bool = False) -> RoleStatus:
+    """Return a role's status at suspension. Its pods belong to an earlier attempt from now on.
+
+    anew: all replicas run again, finished ones included.
+    """
+    attempt = counted.attempt + 1
+    forgotten = {"succeeded": 0, "succeeded_indexes": "", "counts_from": attempt}
     return counted.model_copy(
         update={
-            "attempt": counted.attempt + 1,
+            **(forgotten if anew else {}),
+            "attempt": attempt,
             "active": 0,
             "ready": 0,
             "active_indexes": "",

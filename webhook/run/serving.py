@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook import names
 from webhook.crd.conditions import ConditionUpdate
 from webhook.run import progress
 from webhook.run.actions import CreateDeployment, CreateService, Outcome, ScaleDeployment
@@ -43,6 +44,9 @@ def reconcile(run: Run, needs: Needs, observed: Observed, now: datetime) -> Outc
     message = (
         hindrance.message if hindrance else (needs.address or "") if phase == "Running" else ""
     )
+    if names.KUEUE_QUEUE in (run.metadata.labels or {}):
+        no_queue = f"label {names.KUEUE_QUEUE} has no effect on a {run.spec.kind}"
+        message = f"{message}; {no_queue}" if message else no_queue
     status = active_status(run, before, phase, message, updates, now)
     return Outcome(
         status,

@@ -68,6 +68,11 @@ def test_a_file_is_changed_by_set() -> None:
         (("-f", "-", "--", "python"), 2, ("--set",)),
         (("a", *IMAGE, "--env", "A"), 2, ("NAME=VALUE",)),
         (("a", *IMAGE, "--workers", "0"), 2, ("--workers",)),
+        (("a", *IMAGE, "--queue", ""), 2, ("--queue is empty",)),
+        (("a", *IMAGE, "--preview", "--dry-run"), 2, ("--preview", "--dry-run")),
+        (("a", *IMAGE, "--env", "A=1", "--env", "A=2"), 2, ("--env", "twice for A")),
+        (("a", *IMAGE, "--volume", "c:/a", "--volume", "c:/b"), 2, ("--volume", "twice for c")),
+        (("a", *IMAGE, "--spot", "allow", "--capacity", "spot=Allow"), 2, ("twice", "--spot")),
         (("A_b", *IMAGE, "--dry-run"), 1, ("metadata.name", "A_b")),
         (("a", *IMAGE, "--framework", "ray", "--dry-run"), 1, ("ray", "-f")),
         (("a", *IMAGE, "--capacity", "spot=Maybe", "--dry-run"), 1, ("spot", "Maybe")),
@@ -100,6 +105,7 @@ def test_a_folder_of_code_is_mounted_without_what_is_hidden(tmp_path: Path) -> N
     (volume,) = pod["volumes"]
     paths = [each["path"] for each in volume["configMap"]["items"]]
     assert paths == ["train.py", "model/net.py"]
+    assert volume["configMap"]["defaultMode"] == 0o755
     assert pod["containers"][0]["workingDir"] == "/code"
     assert read_code(tmp_path) == {each: each.encode() for each in paths}
 
@@ -108,6 +114,10 @@ def test_code_that_is_too_large_or_missing_is_refused(tmp_path: Path) -> None:
     done = create("mnist", *IMAGE, "--code", str(tmp_path), "--dry-run")
     assert done.exit_code == 1
     mentions(said(done), "no files")
+    (tmp_path / "link").symlink_to("/etc/hostname")
+    done = create("mnist", *IMAGE, "--code", str(tmp_path), "--dry-run")
+    mentions(said(done), "link", "leads out of")
+    (tmp_path / "link").unlink()
     (tmp_path / "data.bin").write_bytes(bytes(MOST_CODE + 1))
     done = create("mnist", *IMAGE, "--code", str(tmp_path), "--dry-run")
     assert done.exit_code == 1

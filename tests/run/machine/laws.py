@@ -67,6 +67,9 @@ class Laws:
             if begun and (each["type"], each["reason"]) == (ADMITTED, "Evicted"):
                 causes = [one["cause"] for one in new.status.get("incidents", ())]
                 assert "Disruption" in causes, f"an eviction is no disruption: {new.status}"
+                if new.spec.get("restartScope") == "Run":
+                    done = [one["succeeded"] for one in new.status["replicas"].values()]
+                    assert not any(done), f"some will not run again: {new.status}"
         books.note(old, new)
 
     def every_moment(self) -> None:

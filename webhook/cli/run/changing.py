@@ -63,6 +63,8 @@ def _command(
     ) -> None:
         if not targets.are_chosen and not everything:
             raise click.UsageError("give names, --selector, or --all")
+        if targets.are_chosen and everything:
+            raise click.UsageError("--all is for all Runs: give names or --selector, or --all")
         told = "" if output else f" {done}"
         chosen = waiting if wait and waiting else change
         if not kubeconfig.ask(lambda client: _change_each(client, targets, told, chosen)):

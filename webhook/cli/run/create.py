@@ -10,17 +10,16 @@ import click
 
 from webhook import names
 from webhook.cli.exit_codes import FAILED, INTERRUPTED
-from webhook.cli.output import print_error, print_json, print_notes, print_yaml, say
+from webhook.cli.output import print_json, print_yaml
 from webhook.cli.run.cluster import target_options
 from webhook.cli.run.list import reference
-from webhook.errors import FairleadError, UnreadableInput
+from webhook.errors import UnreadableInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.cli.options import Kubeconfig
     from webhook.kube.client import Client
-    from webhook.run.model import Run
 
 _PROGRAM: Final = "run.create.program"
 _SPOT: Final = {"allow": "Allow", "require": "Constrain", "avoid": "Prevent"}
@@ -106,7 +105,7 @@ class WithProgram(click.Command):
     type=Pair("CLASS", "=", "MODE"),
     help="Nodes of a capacity class: Allow, Prefer, Constrain or Prevent. Repeatable.",
 )
-@click.option("--queue", default="", metavar="NAME", help="The queue of Kueue to wait in.")
+@click.option("--queue", metavar="NAME", help="The queue of Kueue to wait in.")
 @click.option(
     "--restart-scope",
     type=click.Choice(["Replica", "Role", "Run"]),
@@ -185,6 +184,7 @@ def command(
       1  not created; with --wait or --logs: it failed, and its program's exit code is not known
       2  wrong usage
       N  with --wait or --logs: the exit code of the program that failed the Run
+      130  ended by Ctrl-C; with --wait or --logs the Run goes on
     """
     from webhook.cli.run.submit import read_code, with_code
     from webhook.run.new_run import checked
@@ -196,6 +196,11 @@ def command(
         raise click.UsageError(f"with --from, give --set instead of {what}")
     if not file and not (name and options["image"]):
         raise click.UsageError("give a NAME and --image, or a Run with --from FILE")
+    if options["queue"] == "":
+        raise click.UsageError("--queue is empty: name a queue, or leave the option out")
+    if preview and dry_run:
+        raise click.UsageError("--preview asks the cluster, and --dry-run does not: give one")
+    _given_once(options)
     if file and str(file) != "-" and not changes:
         from webhook.cli.run.run_files import read_plans
 
@@ -215,14 +220,15 @@ def command(
     run = checked(raw, within)
 
     async def create(client: Client) -> int:
-        from webhook.cli.run.submit import submit
+        from webhook.cli.run.creating import followed, previewed, submitted
 
-        if preview and not await _previewed(client, run):
+        place = str(file) if file else "the options"
+        if preview and not await previewed(client, run, place, err=output is not None):
             return FAILED
-        stored = await submit(client, raw, within, files)
+        stored = await submitted(client, raw, within, files)
         _print(stored, output)
         if wait or logs:
-            return await _followed(client, within, stored["metadata"]["name"], logs=logs)
+            return await followed(client, within, stored["metadata"]["name"], logs=logs)
         return 0
 
     try:
@@ -230,6 +236,20 @@ def command(
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     sys.exit(code_of_run)
+
+
+def _given_once(options: dict[str, Any]) -> None:
+    """Raise UsageError for an option that is repeated with one name."""
+    spot = [("spot", "")] if options["spot"] else []
+    for option, pairs in (
+        ("--env", options["env"]),
+        ("--volume", options["volumes"]),
+        ("--capacity", [*spot, *options["capacity"]]),
+    ):
+        seen = [first for first, _ in pairs]
+        if twice := next((each for each in seen if seen.count(each) > 1), ""):
+            more = " (--spot is one of them)" if spot and twice == "spot" else ""
+            raise click.UsageError(f"{option} is given twice for {twice}{more}: give it once")
 
 
 def _made(name: str, arguments: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
@@ -250,7 +270,7 @@ def _made(name: str, arguments: Sequence[str], options: dict[str, Any]) -> dict[
             env=dict(options["env"]),
             volumes=dict(options["volumes"]),
             capacity={**spot, **dict(options["capacity"])},
-            queue=options["queue"],
+            queue=options["queue"] or "",
             restart_scope=options["restart_scope"] or "",
         )
     )
@@ -303,57 +323,3 @@ def _print(raw: dict[str, Any], output: str | None) -> None:
         print_json(raw)
     else:
         click.echo(f"{reference(raw)}{'' if output == 'name' else ' created'}")
-
-
-async def _previewed(client: Client, run: Run) -> bool:
-    """Show the placement of its pods by the cluster's policies; whether none would be rejected."""
-    from webhook.cli.cluster_surroundings import read_policies, read_world
-    from webhook.cli.live.live_answers import node_list
-    from webhook.cli.options import CLUSTER
-    from webhook.cli.run.preview_report import groups, lines
-    from webhook.cli.run.run_files import Planned
-    from webhook.run.plan import plan
-
-    notes: list[str] = []
-    policies = (await read_policies(client)).policies
-    nodes = await node_list(client, CLUSTER)
-    world = await read_world(client, policies, [run.namespace], nodes, notes)
-    planned = Planned("the options", run, None if run.spec.delegated else plan(run))
-    found = groups(planned, world)
-    print_notes(notes)
-    for line in lines(planned, found):
-        click.echo(line)
-    reasons = [reason for group in found for reason in group.reasons]
-    for reason in dict.fromkeys(reasons):
-        say("rejected", reason)
-    return not reasons
-
-
-async def _followed(client: Client, namespace: str, name: str, *, logs: bool) -> int:
-    """Wait until the Run ends; return the exit code."""
-    import asyncio
-
-    from webhook.cli.run.following import exit_code, follow
-    from webhook.cli.run.log_reading import LogSelection
-    from webhook.cli.run.logs import print_logs
-
-    async def show() -> None:
-        whole = LogSelection(None, None, "")
-        try:
-            await print_logs(client, namespace, name, whole, follow=True, tail=None)
-        except FairleadError as error:
-            # The Run goes on, and its end is what is waited for.
-            print_error(error)
-
-    showing = asyncio.create_task(show()) if logs else None
-    try:
-        ending = await follow(client, namespace, name, lambda status: status.ended)
-        if showing and ending.how != "gone":
-            await showing
-    finally:
-        if showing:
-            showing.cancel()
-    if ending.how == "gone":
-        say("error", f"run {name} was deleted")
-        return FAILED
-    return exit_code(ending.status)

@@ -191,9 +191,10 @@ def _incidents(report: Report, now: datetime) -> Iterator[str]:
 
 
 def where_of(incident: Incident) -> str:
-    """Return which replica went down, on which node, and of which class."""
+    """Return which replica went down, on which node, and of which class; all if a queue evicts."""
     kind = f" of class {incident.capacity_class}" if incident.capacity_class else ""
-    return incident.replica + (f" on {incident.node}{kind}" if incident.node else "")
+    where = f" on {incident.node}{kind}" if incident.node else ""
+    return (incident.replica or "all replicas") + where
 
 
 def _last_failure(report: Report, now: datetime) -> Iterator[str]:

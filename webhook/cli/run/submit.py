@@ -48,6 +48,8 @@ def read_code(folder: Path) -> dict[str, bytes]:
                 path = Path(where, name)
                 if name.startswith(".") or not path.is_file():
                     continue
+                if not path.resolve().is_relative_to(folder.resolve()):
+                    raise UnreadableInput([f"{path}: it leads out of {folder}; copy the file"])
                 total += path.stat().st_size
                 if total > MOST_CODE:
                     most = f"over {MOST_CODE // 1024} KiB, which a ConfigMap cannot hold"
@@ -69,7 +71,12 @@ def with_code(raw: dict[str, Any], code: Mapping[str, bytes]) -> dict[str, Any]:
     items = [{"key": _key(number), "path": path} for number, path in enumerate(code)]
     volume = {
         "name": "code",
-        "configMap": {"name": code_name(raw["metadata"]["name"]), "items": items},
+        # Scripts among them may be programs.
+        "configMap": {
+            "name": code_name(raw["metadata"]["name"]),
+            "items": items,
+            "defaultMode": 0o755,
+        },
     }
     mount = {"name": "code", "mountPath": CODE_PATH}
     containers = [

@@ -39,7 +39,10 @@ class Goal(click.ParamType[tuple[str, str]]):
         word, _, text = str(value).partition("=")
         if word == "condition" and text:
             kind, _, status = text.partition("=")
-            return kind, status or "True"
+            statuses = {each.lower(): each for each in ("True", "False", "Unknown")}
+            if (status or "True").lower() not in statuses:
+                self.fail(f"{status!r} is not one of {', '.join(statuses.values())}", param, ctx)
+            return kind, statuses[(status or "True").lower()]
         phases = {each.lower(): each for each in (*get_args(Phase), _ENDED)}
         found = phases.get((text if word == "phase" else str(value)).lower())
         if found is None:
@@ -88,6 +91,7 @@ def command(
       2  wrong usage
       3  the time was over
       4  the Run is deleted, or was never there
+      130  ended by Ctrl-C
     """
     from webhook.cli.live.live_objects import NoSuchObject
     from webhook.cli.run.cluster import fetch_run
@@ -117,7 +121,8 @@ def command(
         say("error", f"run {name} was deleted")
         sys.exit(GONE)
     if ending.how == "late":
-        say("error", f"run {name}: {ending.status.phase}, not {wanted}, after the time")
+        what = f"{wanted}={condition}" if condition else wanted
+        say("error", f"run {name}: {ending.status.phase}, not {what}, after the time")
         sys.exit(LATE)
     failed = wanted == _ENDED and ending.status.phase == "Failed"
     sys.exit(FAILED if ending.how == "ended" or failed else DONE)

@@ -1,0 +1,102 @@
+"""What `fairlead run create` does in the cluster: preview, submit, follow."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook.cli.exit_codes import FAILED
+from webhook.cli.output import print_error, print_notes, say
+from webhook.errors import ClusterError, FairleadError, UnreadableInput
+
+if TYPE_CHECKING:
+    from webhook.kube.client import Client
+    from webhook.run.model import Run
+
+
+async def submitted(
+    client: Client, raw: dict[str, Any], namespace: str, files: dict[str, bytes]
+) -> dict[str, Any]:
+    """Create the Run; what the API server refuses is said with the cure. Raises FairleadError."""
+    from webhook.cli.run.submit import submit
+
+    name = raw["metadata"].get("name")
+    try:
+        return await submit(client, raw, namespace, files)
+    except ClusterError as error:
+        if error.status == HTTPStatus.CONFLICT and f'"{name}"' in error.words:
+            cure = f"choose another name, or: fairlead run delete {name} -n {namespace}"
+            raise UnreadableInput(
+                [f"run {name} in {namespace}: it exists already; {cure}"]
+            ) from None
+        if error.status == HTTPStatus.NOT_FOUND and "namespaces" in error.words:
+            cure = f"kubectl create namespace {namespace}, or give another with -n"
+            raise UnreadableInput([f"there is no namespace {namespace}: {cure}"]) from None
+        raise
+
+
+async def previewed(client: Client, run: Run, place: str, *, err: bool) -> bool:
+    """Show the placement of its pods by the cluster's policies; whether none would be rejected.
+
+    err: standard output is for the Run. Raises UnreadableInput if the webhook has its policies from
+    files, which cannot be read here.
+    """
+    from webhook.admission.stamp import HASH_LENGTH
+    from webhook.cli.cluster_surroundings import read_policies, read_world
+    from webhook.cli.live.live_answers import node_list
+    from webhook.cli.live.served_policies import another_set, ask_replicas, not_served
+    from webhook.cli.options import CLUSTER
+    from webhook.cli.run.preview_report import groups, lines
+    from webhook.cli.run.run_files import Planned
+    from webhook.run.plan import plan
+
+    notes: list[str] = []
+    policies = (await read_policies(client)).policies
+    own = policies.hash[:HASH_LENGTH]
+    if another := await another_set(client, own, await ask_replicas(client)):
+        cure = "fairlead run preview -f FILE --policies DIR; then leave out --preview"
+        raise UnreadableInput([f"{another}, which --preview cannot read: {cure}"])
+    notes += await not_served(client, policies, ())
+    nodes = await node_list(client, CLUSTER)
+    world = await read_world(client, policies, [run.namespace], nodes, notes)
+    planned = Planned(place, run, None if run.spec.delegated else plan(run))
+    found = groups(planned, world)
+    print_notes(notes)
+    for line in lines(planned, found):
+        click.echo(line, err=err)
+    reasons = [reason for group in found for reason in group.reasons]
+    for reason in dict.fromkeys(reasons):
+        say("rejected", reason)
+    return not reasons
+
+
+async def followed(client: Client, namespace: str, name: str, *, logs: bool) -> int:
+    """Wait until the Run ends; return the exit code."""
+    import asyncio
+
+    from webhook.cli.run.following import exit_code, follow
+    from webhook.cli.run.log_reading import LogSelection
+    from webhook.cli.run.logs import print_logs
+
+    async def show() -> None:
+        whole = LogSelection(None, None, "")
+        try:
+            await print_logs(client, namespace, name, whole, follow=True, tail=None)
+        except FairleadError as error:
+            # The Run goes on, and its end is what is waited for.
+            print_error(error)
+
+    showing = asyncio.create_task(show()) if logs else None
+    try:
+        ending = await follow(client, namespace, name, lambda status: status.ended)
+        if showing and ending.how != "gone":
+            await showing
+    finally:
+        if showing:
+            showing.cancel()
+    if ending.how == "gone":
+        say("error", f"run {name} was deleted")
+        return FAILED
+    return exit_code(ending.status)
