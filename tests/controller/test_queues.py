@@ -52,6 +52,7 @@ class Stage:
         kept = {f"lab/{NAME}": self.known.workloads.keep(each) for each in workloads}
         self.known.workloads.replace({key: each for key, each in kept.items() if each}, "1")
         self.known.flavors.replace({}, "1")
+        self.known.runs.replace({"lab/mnist": self.stored}, "1")
         objects = Objects(self.api.client, self.api.writer, self.known)
         self.queues = Queues(
             self.api.client, self.api.writer, self.known, objects, clock=lambda: self.now

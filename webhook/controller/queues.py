@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 # Seconds from a look at whether Kueue's definitions are there to the next.
 SERVED_PAUSE: Final = 30.0
+# Phases of Runs that were admitted.
+_BEGUN: Final = ("Pending", "Starting", "Running", "Restarting")
 # Seconds after which a Workload that is gone was deleted alone.
 GONE_AFTER: Final = 10.0
 # Seconds from a question for the position in a queue to the next.
@@ -149,7 +151,7 @@ class Queues:
             position = await self._position(stored.namespace, workload.queue, workload.name)
             return Queueing(workload, position=position)
         updates, unknown = find_updates(workload, self._known.flavors.items())
-        if plan and not unknown:
+        if plan and not unknown and stored.phase not in _BEGUN:
             found = (
                 conflict(name, plan.pod(role, index, 0), updates[name])
                 for name, (role, index, _) in pod_sets(plan).items()
@@ -164,9 +166,10 @@ class Queues:
         Definitions that are deleted take the Workloads with them, and are served for some moments
         more. Only what lasts is a Workload that somebody has deleted.
         """
-        if stored.phase in ("", "Suspended"):
+        if stored.phase not in _BEGUN:
             return Queueing()
         since = self._gone.setdefault(stored.uid, self._clock())
+        self._gone = {uid: at for uid, at in self._gone.items() if self._known.key_of(uid)}
         if self._clock() - since < GONE_AFTER:
             return Queueing(unknown="its Workload is gone")
         self._served = (float("-inf"), False)
