@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from webhook.errors import FairleadError
+from webhook.errors import FairleadError, UnreadableInput
 
 if TYPE_CHECKING:
     import os
@@ -158,9 +158,15 @@ class RunHandle:
     ) -> RunStatus:
         """As `wait`."""
         from webhook.cli.run.following import follow
+        from webhook.run.model.status import Phase
         from webhook.times import parse_span
 
-        span = parse_span(timeout) if isinstance(timeout, str) else timeout
+        if until not in (wanted := (*get_args(Phase), "ended")):
+            raise UnreadableInput([f"until: {until!r} is not one of {', '.join(wanted)}"])
+        try:
+            span = parse_span(timeout) if isinstance(timeout, str) else timeout
+        except ValueError as error:
+            raise UnreadableInput([f"timeout: {error}"]) from None
         seconds = span.total_seconds() if isinstance(span, timedelta) else span
 
         def reached(status: RunStatus) -> bool:

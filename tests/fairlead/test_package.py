@@ -132,6 +132,17 @@ def test_values_of_another_type_are_said_at_once(
     mentions(str(caught.value), *facts)
 
 
+@pytest.mark.parametrize(("words", "fact"), [(("Runing",), "until"), (("ended", "zz"), "timeout")])
+def test_what_is_waited_for_is_checked_before_a_cluster_is_asked(
+    words: tuple[str, ...], fact: str
+) -> None:
+    handle = fl.RunHandle(fl.Client("/nowhere"), "default", "mnist")
+    until, *timeout = words
+    with pytest.raises(fl.FairleadError) as caught:
+        handle.wait(until, timeout=timeout[0] if timeout else None)
+    mentions(str(caught.value), fact)
+
+
 def _uses_json() -> str:
     return json.dumps({})
 
