@@ -71,12 +71,17 @@ def _block(match: Match, at: Path) -> Iterator[Caution]:
 
 def _empty(placement: PlacementModel, at: Path) -> Iterator[Caution]:
     """Fields that are written and set nothing. kubectl drops a key without a value."""
-    empty = [name for name, value in _written_fields(placement) if _is_empty(value)]
+    written = _written_fields(placement)
+    empty = [name for name, value in written if _is_empty(value) and name not in _MEANT_EMPTY]
     for name in empty:
         what = f"{name} is empty and sets nothing{_DROPPED}"
         yield Caution((*at, name), what, Kind.EMPTY_SETTING)
     if placement.is_empty and not empty:
         yield Caution(at, f"{at[-1]} is empty and sets nothing{_DROPPED}", Kind.EMPTY_SETTING)
+
+
+# Without an entry it allows nothing.
+_MEANT_EMPTY: Final = frozenset({"allowedTolerations"})
 
 
 def _is_empty(value: object) -> bool:

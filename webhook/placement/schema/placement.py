@@ -21,14 +21,12 @@ from webhook.placement.schema.syntax import (
     LabelKey,
     LabelValue,
     ObjectName,
+    TaintKeys,
     span,
 )
 from webhook.strict import Problem, Strict, distinct, enum_field, optional
 
 _ALL: Final = 100
-# Of a taint's key, perhaps with a prefix, or of its beginning.
-TAINT_PATTERN: Final = r"^(\*|[A-Za-z0-9]([A-Za-z0-9_./-]*[A-Za-z0-9]|[A-Za-z0-9_./-]*\*)?)$"
-MAX_KEY: Final = 317
 MAX_PATTERNS: Final = 64
 _CAPACITY: Final = (
     "The pod's modes of capacity classes. Defaults apply unless the pod requests a mode of the "
@@ -329,9 +327,7 @@ class PlacementSettings(PolicyPlacement):
 class TolerationPattern(Strict):
     """Tolerations that pods may have: those that are about no other taints than these."""
 
-    key: str = Field(
-        pattern=TAINT_PATTERN,
-        max_length=MAX_KEY,
+    key: TaintKeys = Field(
         description="The taint's key. With a * at the end: every key that begins so. * alone: "
         "every key, also a toleration without one.",
     )

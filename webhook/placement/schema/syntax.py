@@ -143,6 +143,12 @@ def _windows_user_fault(text: str) -> str:
     return "it must be USER or DOMAIN\\USER, the user of at most 104 characters and no signs"
 
 
+def _taint_keys_fault(text: str) -> str:
+    if len(text) <= MAX_KEY and _taint_keys.fullmatch(text):
+        return ""
+    return "it must be a key, the beginning of keys with a * at the end, or * alone for every key"
+
+
 def annotation_key_fault(text: str) -> str:
     # As Kubernetes does it: an annotation's prefix may be written in capitals.
     return qualified_name_fault(text.lower())
@@ -156,6 +162,12 @@ LABEL_VALUE_PATTERN: Final = f"^({_NAME})?$"
 OBJECT_NAME_PATTERN: Final = f"^{SUBDOMAIN}$"
 _ANY_CASE = r"([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?"
 
+# Of a taint's key, perhaps with a prefix, or of its beginning.
+_TAINT_KEYS: Final = r"(\*|[A-Za-z0-9]([A-Za-z0-9_./-]*[A-Za-z0-9]|[A-Za-z0-9_./-]*\*)?)"
+_taint_keys = re.compile(_TAINT_KEYS, re.ASCII)
+TaintKeys = Annotated[
+    str, _checked("a taint's key", _taint_keys_fault), _schema(_TAINT_KEYS, MAX_KEY)
+]
 LabelKey = Annotated[
     str, _checked("a label key", qualified_name_fault), _schema(_QUALIFIED, MAX_KEY)
 ]
