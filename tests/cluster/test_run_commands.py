@@ -143,6 +143,17 @@ def test_runs_are_suspended_resumed_and_deleted(run_space: Space) -> None:
     done = run_space.ask("run", "delete", "mnist", "-o", "name")
     assert done.output == "run.fairlead.dev/mnist\n"
     live.until_gone()
+    for name in ("x", "y"):
+        run_space.create(_labelled(name, "z"))
+    resumed = run_space.ask("run", "resume", "-l", "team=z", "-o", "json")
+    assert [each["spec"].get("suspend") for each in json.loads(resumed.stdout)["items"]] == [
+        False
+    ] * 2
+    waited = run_space.ask("run", "wait", "-l", "team=z", "--for", "Running", "-o", "name")
+    assert waited.exit_code == 0, waited.output
+    assert waited.stdout.split() == ["run.fairlead.dev/x", "run.fairlead.dev/y"]
+    both = run_space.ask("run", "delete", "x", "y", "-o", "wide")
+    mentions(both.output, "x Running", "y Running", "job")
     again = create_run(run_space, "again")
     again.until_phase("Running")
     assert run_space.ask("run", "delete", "again", "--wait").exit_code == 0
@@ -165,6 +176,10 @@ def test_top_has_nodes_and_what_is_waited_for(run_space: Space) -> None:
     assert [line.split()[:2] for line in one[2:]] == [
         [f"worker-{at}", "Running"] for at in range(3)
     ]
+    data = json.loads(run_space.ask("run", "top", "-o", "json").stdout)
+    assert {each["run"]: each["ready"] for each in data} == {"mnist": "3/3", "stuck": "0/1"}
+    named = run_space.ask("run", "top", "-l", "none=such", "-o", "name")
+    assert named.output == ""
     waits = run_space.ask("run", "top", "stuck", "--once").output
     mentions(waits, "master-0 Pending", "nodes are available")
 

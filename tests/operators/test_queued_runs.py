@@ -142,12 +142,23 @@ def test_a_lost_pod_keeps_the_quota(space: Space) -> None:
 
 
 def test_a_queue_that_does_not_exist_is_named(space: Space) -> None:
-    """And a run whose queue is deleted waits, and its pods stay until Kueue evicts it."""
+    """A run that was admitted goes on when its queue is deleted; one that is resumed waits."""
     run = play(space, "none")
     run.until("Kueue says so", lambda: "doesn't exist" in said(run))
     mentions(said(run), "waits in queue none")
     run.space.create(an_object(queues.API, "LocalQueue", "none", {"clusterQueue": "gpu"}))
     run.until_whole(3)
+    before = {name: each["metadata"]["uid"] for name, each in run.pods().items()}
+    run.space.kubectl("delete", "localqueue", "none")
+    run.ends("worker-1", 1)
+    run.until("the worker is replaced", lambda: run.status.get("restarts") == 1)
+    run.until_whole(3)
+    assert run.pods()["worker-0"]["metadata"]["uid"] == before["worker-0"]
+    run.set(suspend=True)
+    run.until("it is out of the queue", lambda: not workload(run) and not run.pods())
+    run.set(suspend=False)
+    run.until("it waits for a queue", lambda: "doesn't exist" in said(run))
+    assert run.pods() == {}
 
 
 def test_a_stopped_queue_evicts_and_a_started_one_brings_it_back(

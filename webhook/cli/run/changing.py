@@ -13,7 +13,7 @@ from webhook import names
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_error, print_notes
 from webhook.cli.run.cluster import find_runs, several_options
-from webhook.cli.run.list import reference
+from webhook.cli.run.list import FORMS, print_runs, reference
 from webhook.cli.run.submit import runs_path
 from webhook.errors import FairleadError, UnreadableInput
 
@@ -53,7 +53,12 @@ def _command(
     @click.command(name, help=_HELP.format(name=name, verb=name.title(), done=done, about=about))
     @several_options
     @click.option("--all", "everything", is_flag=True, help="All Runs of the namespace.")
-    @click.option("-o", "--output", type=click.Choice(["name"]), help="Print only the names.")
+    @click.option(
+        "-o",
+        "--output",
+        type=click.Choice(FORMS[1:]),
+        help="Print the Runs as they are then; name: only their names.",
+    )
     def command(
         targets: Targets,
         kubeconfig: Kubeconfig,
@@ -67,7 +72,14 @@ def _command(
             raise click.UsageError("--all is for all Runs: give names or --selector, or --all")
         told = "" if output else f" {done}"
         chosen = waiting if wait and waiting else change
-        if not kubeconfig.ask(lambda client: _change_each(client, targets, told, chosen)):
+
+        async def change_all(client: Client) -> bool:
+            changed, fine = await _change_each(client, targets, told, chosen)
+            if output:
+                print_runs(changed, output, everywhere=not targets.namespace)
+            return fine
+
+        if not kubeconfig.ask(change_all):
             sys.exit(FAILED)
 
     if waiting:
@@ -76,22 +88,30 @@ def _command(
     return command
 
 
-async def _change_each(client: Client, targets: Targets, told: str, change: Change) -> bool:
-    """Change each Run, and print its name as kubectl does; whether all could be changed."""
-    fine = True
+async def _change_each(
+    client: Client, targets: Targets, told: str, change: Change
+) -> tuple[list[dict[str, Any]], bool]:
+    """Change each Run, and print its name as kubectl does, unless `told` is empty.
+
+    Return those that were changed, and whether all could be.
+    """
+    changed, fine = [], True
     runs = await find_runs(client, targets)
     if not runs:
         print_notes(["there are no such Runs"])
     for each in runs:
         metadata = each["metadata"]
         try:
-            await change(client, runs_path(metadata["namespace"], metadata["name"]))
+            answer = await change(client, runs_path(metadata["namespace"], metadata["name"]))
         except FairleadError as error:
             print_error(error)
             fine = False
         else:
-            click.echo(f"{reference(each)}{told}")
-    return fine
+            is_run = isinstance(answer, dict) and answer.get("kind") == names.RUN_KIND
+            changed.append(answer if is_run else each)
+            if told:
+                click.echo(f"{reference(each)}{told}")
+    return changed, fine
 
 
 def _suspending(wanted: bool) -> Change:

@@ -79,13 +79,17 @@ def reference(raw: Mapping[str, Any]) -> str:
     return f"{names.RUN_KIND.lower()}.{names.GROUP}/{raw['metadata']['name']}"
 
 
+# How Runs are printed.
+FORMS: Final = ("text", "wide", "json", "yaml", "name")
+
+
 @click.command("list")
 @several_options
 @click.option("-w", "--watch", is_flag=True, help="Print each Run again when it changes.")
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "wide", "json", "yaml", "name"]),
+    type=click.Choice(FORMS),
     default="text",
     show_default=True,
     help="wide: with kind and message; json and yaml: the Runs as they are stored.",
@@ -110,18 +114,13 @@ def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) 
 
     async def show(client: Client) -> None:
         runs = await find_runs(client, targets)
-        if output == "json":
-            print_json(as_list(runs))
-        elif output == "yaml":
-            print_yaml([as_list(runs)])
-        elif output == "name":
-            for each in runs:
-                click.echo(reference(each))
-        elif not runs and not watch:
+        if not runs and output in ("text", "wide") and not watch:
             where = f" in namespace {targets.namespace}" if targets.namespace else ""
             print_notes([f"there are no Runs{where}"])
+        elif watch:
+            await _print_changes(client, targets, runs, wide=output == "wide")
         else:
-            await _print_rows(client, targets, runs, watch=watch, wide=output == "wide")
+            print_runs(runs, output, everywhere=not targets.namespace)
 
     try:
         kubeconfig.ask(show)
@@ -129,13 +128,22 @@ def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) 
         sys.exit(INTERRUPTED)
 
 
-async def _print_rows(
-    client: Client,
-    targets: Targets,
-    runs: Sequence[Mapping[str, Any]],
-    *,
-    watch: bool,
-    wide: bool,
+def print_runs(runs: Sequence[Mapping[str, Any]], output: str, *, everywhere: bool) -> None:
+    """Print Runs in one of FORMS."""
+    if output == "json":
+        print_json(as_list(runs))
+    elif output == "yaml":
+        print_yaml([as_list(runs)])
+    elif output == "name":
+        for each in runs:
+            click.echo(reference(each))
+    else:
+        for line in lines(list(map(row_of, runs)), everywhere=everywhere, wide=output == "wide"):
+            click.echo(line)
+
+
+async def _print_changes(
+    client: Client, targets: Targets, runs: Sequence[Mapping[str, Any]], *, wide: bool
 ) -> None:
     before: dict[tuple[str, str], Row] = {}
     while True:
@@ -144,8 +152,6 @@ async def _print_rows(
         if new:
             for line in lines(new, everywhere=not targets.namespace, wide=wide):
                 click.echo(line)
-        if not watch:
-            return
         before = {(each.namespace, each.name): each for each in rows}
         await asyncio.sleep(PERIOD)
         runs = await find_runs(client, targets)

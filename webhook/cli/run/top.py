@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -12,7 +13,8 @@ from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.layout import table
 from webhook.cli.output import print_notes
 from webhook.cli.run.cluster import find_runs, several_options
-from webhook.cli.run.list import on_classes, row_of
+from webhook.cli.run.list import FORMS, on_classes, reference, row_of
+from webhook.cli.yaml_out import yaml_text
 from webhook.shortening import harmless
 
 if TYPE_CHECKING:
@@ -31,7 +33,15 @@ _OVER: Final = ("Succeeded", "Failed")
 @click.command("top")
 @several_options
 @click.option("--once", is_flag=True, help="Print it once. Default, if the output is no terminal.")
-def command(targets: Targets, kubeconfig: Kubeconfig, once: bool) -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(FORMS),
+    default="text",
+    show_default=True,
+    help="Others than text and wide print once; wide also has the messages of Runs that run.",
+)
+def command(targets: Targets, kubeconfig: Kubeconfig, once: bool, output: str) -> None:
     """Show the Runs that are not over: replicas, nodes, classes, and what each waits for.
 
     The table is shown again as it changes, until Ctrl-C.
@@ -54,7 +64,7 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool) -> None:
         before: list[str] = []
         while True:
             notes: list[str] = []
-            found = await _lines(client, targets, notes)
+            found = await _shown(client, targets, notes, output)
             if found != before:
                 if before:
                     click.clear()
@@ -62,7 +72,7 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool) -> None:
                     click.echo(line)
                 print_notes(notes)
                 before = found
-            if once or not sys.stdout.isatty():
+            if once or output not in ("text", "wide") or not sys.stdout.isatty():
                 return
             await asyncio.sleep(PERIOD)
 
@@ -72,11 +82,18 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool) -> None:
         sys.exit(INTERRUPTED)
 
 
-def _replicas(known: ObservedState, raw: dict[str, Any]) -> list[str]:
-    """Return the Run, and a line for each of its pods."""
+class _Table(NamedTuple):
+    about: str
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    names: list[str]
+
+
+def _replicas(known: ObservedState, raw: dict[str, Any]) -> _Table:
+    """Return a row for each pod of the Run."""
     row = row_of(raw)
     pods = known.observed(row.namespace, raw["metadata"]["uid"]).pods.values()
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             pod.name.removeprefix(f"{row.name}-"),
             "Terminating" if pod.deleted_at else pod.phase,
@@ -89,17 +106,36 @@ def _replicas(known: ObservedState, raw: dict[str, Any]) -> list[str]:
     about = f"{row.name}: {row.phase}, {row.ready} ready"
     if row.phase != "Running" and row.message:
         about += f": {harmless(row.message)}"
-    return [about, *table([_REPLICAS, *rows], 0)] if rows else [about]
+    return _Table(about, _REPLICAS, rows, [reference(raw)])
 
 
-async def _lines(client: Client, targets: Targets, notes: list[str]) -> list[str]:
+def _key(head: str) -> str:
+    """Return the head of a column as a field: waitsFor."""
+    first, *more = head.split()
+    return first + "".join(map(str.title, more))
+
+
+async def _shown(client: Client, targets: Targets, notes: list[str], output: str) -> list[str]:
+    """Return the lines of what there is now."""
+    found = await _table(client, targets, notes, wide=output == "wide")
+    if output == "name":
+        return found.names
+    if output in ("json", "yaml"):
+        document = [dict(zip(map(_key, found.head), row, strict=True)) for row in found.rows]
+        return [yaml_text(document) if output == "yaml" else json.dumps(document, indent=2)]
+    lines = [found.about] if found.about else []
+    return [*lines, *table([found.head, *found.rows], 0)] if found.rows else lines
+
+
+async def _table(client: Client, targets: Targets, notes: list[str], *, wide: bool) -> _Table:
     from webhook.cli.run.cost import read_state
 
     runs = await find_runs(client, targets)
     known = await read_state(client, targets.namespace, notes)
     if len(targets.names) == 1 and runs:
         return _replicas(known, runs[0])
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    names: list[str] = []
     for raw in runs:
         row = row_of(raw)
         if row.phase in _OVER and row.name not in targets.names:
@@ -107,6 +143,7 @@ async def _lines(client: Client, targets: Targets, notes: list[str]) -> list[str
         pods = known.observed(row.namespace, raw["metadata"]["uid"]).pods.values()
         nodes = {pod.node for pod in pods if pod.node}
         name = row.name if targets.namespace else f"{row.namespace}/{row.name}"
+        names.append(reference(raw))
         rows.append(
             (
                 name,
@@ -114,7 +151,7 @@ async def _lines(client: Client, targets: Targets, notes: list[str]) -> list[str
                 row.ready,
                 str(len(nodes)),
                 on_classes(known.nodes, [pod.node for pod in pods]),
-                "" if row.phase == "Running" else harmless(row.message),
+                "" if row.phase == "Running" and not wide else harmless(row.message),
             )
         )
-    return list(table([_HEAD, *sorted(rows)], 0)) if rows else ["no Run is active"]
+    return _Table("" if rows else "no Run is active", _HEAD, sorted(rows), names)

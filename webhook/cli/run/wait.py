@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, get_args
@@ -11,11 +12,15 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from webhook.cli.options import Duration
 from webhook.cli.output import say
-from webhook.cli.run.cluster import RunName, target_options
+from webhook.cli.run.cluster import find_runs, several_options
+from webhook.cli.run.following import follow
+from webhook.cli.run.list import FORMS, print_runs
+from webhook.cli.run.submit import runs_path
 from webhook.run.model.status import Phase
 
 if TYPE_CHECKING:
     from webhook.cli.options import Kubeconfig
+    from webhook.cli.run.cluster import Targets
     from webhook.cli.run.following import Ending
     from webhook.kube.client import Client
     from webhook.run.model import RunStatus
@@ -52,7 +57,6 @@ class Goal(click.ParamType[tuple[str, str]]):
 
 
 @click.command("wait")
-@click.argument("name", type=RunName())
 @click.option(
     "--for",
     "goal",
@@ -68,24 +72,27 @@ class Goal(click.ParamType[tuple[str, str]]):
     metavar="TIME",
     help="Give up after this time, such as 90s or 2h. Default: never.",
 )
-@target_options
+@click.option(
+    "-o", "--output", type=click.Choice(FORMS[1:]), help="Print the Runs as they are then."
+)
+@several_options
 def command(
-    name: str,
+    targets: Targets,
     goal: tuple[str, str],
     timeout: timedelta | None,
-    namespace: str,
     kubeconfig: Kubeconfig,
+    output: str | None,
 ) -> None:
-    """Wait for the Run NAME, and say meanwhile what it waits for.
+    """Wait for Runs by name or label, and say meanwhile what they wait for.
 
     \b
     Examples:
       fairlead run wait mnist
       fairlead run wait mnist --for Running --timeout 10m
-      fairlead run wait mnist --for condition=Ready
+      fairlead run wait -l team=vision --for condition=Ready
 
     \b
-    Exit codes:
+    Exit codes, of several Runs the greatest:
       0  it is as wanted; with `ended`: it succeeded
       1  it failed, it ended otherwise, or the cluster did not answer
       2  wrong usage
@@ -94,35 +101,47 @@ def command(
       130  ended by Ctrl-C
     """
     from webhook.cli.live.live_objects import NoSuchObject
-    from webhook.cli.run.cluster import fetch_run
-    from webhook.cli.run.following import follow
 
+    if not targets.are_chosen:
+        raise click.UsageError("give names or --selector")
     wanted, condition = goal
-    within = namespace or kubeconfig.namespace()
 
     def reached(status: RunStatus) -> bool:
         if condition:
             return any((each.type, each.status) == goal for each in status.conditions)
         return status.ended if wanted == _ENDED else status.phase == wanted
 
-    async def ask(client: Client) -> Ending:
-        await fetch_run(client, within, name)
+    def code_of(name: str, ending: Ending) -> int:
+        if ending.how == "gone":
+            say("error", f"run {name} was deleted")
+            return GONE
+        if ending.how == "late":
+            what = f"{wanted}={condition}" if condition else wanted
+            say("error", f"run {name}: {ending.status.phase}, not {what}, after the time")
+            return LATE
+        failed = wanted == _ENDED and ending.status.phase == "Failed"
+        return FAILED if ending.how == "ended" or failed else DONE
+
+    async def ask(client: Client) -> int:
+        runs = await find_runs(client, targets)
+        if not runs:
+            raise NoSuchObject("there are no such Runs")
         seconds = timeout.total_seconds() if timeout else None
-        return await follow(client, within, name, reached, timeout=seconds)
+        places = [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in runs]
+        endings = await asyncio.gather(
+            *(follow(client, *place, reached, timeout=seconds) for place in places)
+        )
+        if output:
+            now = [await client.find(runs_path(*place)) for place in places]
+            there = [each for each in now if each]
+            print_runs(there, output, everywhere=not targets.namespace)
+        return max(code_of(name, each) for (_, name), each in zip(places, endings, strict=True))
 
     try:
-        ending = kubeconfig.ask(ask)
+        code = kubeconfig.ask(ask)
     except NoSuchObject as error:
         say("error", str(error))
         sys.exit(GONE)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    if ending.how == "gone":
-        say("error", f"run {name} was deleted")
-        sys.exit(GONE)
-    if ending.how == "late":
-        what = f"{wanted}={condition}" if condition else wanted
-        say("error", f"run {name}: {ending.status.phase}, not {what}, after the time")
-        sys.exit(LATE)
-    failed = wanted == _ENDED and ending.status.phase == "Failed"
-    sys.exit(FAILED if ending.how == "ended" or failed else DONE)
+    sys.exit(code)
