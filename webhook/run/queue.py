@@ -2,8 +2,8 @@
 
 The controller owns one Workload for a Run with the label kueue.x-k8s.io/queue-name. Kueue decides
 when it is admitted and when it is evicted. Pods exist only in between, and the quota is released
-only when they are gone (KEP-976, KEP-349; pkg/controller/jobframework/reconciler.go does the same
-for the jobs that Kueue knows).
+only when they are gone (as pkg/controller/jobframework/reconciler.go of Kueue does for the jobs
+that it knows).
 """
 
 from __future__ import annotations
