@@ -11,7 +11,7 @@ from tests.crd.schemas import MOST_BYTES, carried, keys_of_lists, nodes, opaque,
 from tests.fast_yaml import load_yaml
 from webhook import names
 from webhook.frameworks.framework import Roles
-from webhook.placement.schema.placement import Defaults, PlacementSettings
+from webhook.placement.schema.placement import Defaults, PlacementSettings, Requirements
 from webhook.policy.crd.definitions import RESOURCES, custom_resource_definitions
 from webhook.policy.crd.policy_rules import RULES
 from webhook.policy.model import CapacityClassSpec, PolicySpec, Shape
@@ -68,8 +68,8 @@ def test_every_field_of_the_models_is_there() -> None:
     """What a file may say, an object may."""
     assert fields_at(POLICY, ".spec") == PolicySpec.outer_names()
     assert set(fields_at(POLICY, ".spec.defaults")) == set(Defaults.outer_names())
-    for part in PARTS[1:]:
-        assert set(fields_at(POLICY, f".spec.{part}")) == set(PlacementSettings.outer_names())
+    for part, model in (("overrides", PlacementSettings), ("requirements", Requirements)):
+        assert set(fields_at(POLICY, f".spec.{part}")) == set(model.outer_names())
     assert fields_at(POLICY, ".spec.exclude[]") == fields_at(POLICY, ".spec.match")
     assert fields_at(CLASS, ".spec") == CapacityClassSpec.outer_names()
     assert fields_at(CLASS, ".spec.nodes[]") == Shape.outer_names()
@@ -106,6 +106,7 @@ def test_defaults_are_written_into_the_object() -> None:
             for part in PARTS
             for field in ("capacity", "split")
         },
+        "PlacementPolicy.spec.requirements.allowedTolerations.remove": False,
         "Run.spec.kind": "job",
         "Run.spec.suspend": False,
         "Run.spec.replicas[].count": 1,
