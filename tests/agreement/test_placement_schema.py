@@ -17,7 +17,14 @@ from webhook.placement.schema.placement import PlacementModel
 from webhook.sandbox.control_plane import ControlPlane
 
 # Fields that name objects of the cluster, or that are no fields of a pod.
-APART = ("capacity", "patchStrategy", "priorityClassName", "runtimeClassName", "split")
+APART = (
+    "capacity",
+    "patchStrategy",
+    "priorityClassName",
+    "runtimeClassName",
+    "split",
+    "allowedTolerations",
+)
 DOCUMENTS = load_all_yaml(EVERYTHING)
 SPEC = next(each["spec"] for each in DOCUMENTS if each["kind"] == names.POLICY_KIND)
 WHOLE = SPEC["defaults"] | SPEC["overrides"] | SPEC["requirements"] | {"nodeName": "n1"}

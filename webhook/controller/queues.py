@@ -91,6 +91,8 @@ class Queues:
         self._now = now
         self._wanted = asyncio.Event()
         self._served = (float("-inf"), False)
+        # Uids of Workloads that this process has deleted, as long as the cache may have them.
+        self._deleted: set[str] = set()
         # By uid: since when a Run has had no Workload.
         self._gone: dict[str, float] = {}
         self._positions: dict[tuple[str, str], tuple[float, dict[str, int]]] = {}
@@ -144,7 +146,7 @@ class Queues:
         if plan and any(names.KUEUE_QUEUE in each.labels for each in plan.templates.values()):
             return Queueing(unknown=_TWICE)
         workload = self._known.workload_of(stored.namespace, stored.uid)
-        if workload is None:
+        if workload is None or workload.uid in self._deleted:
             return await self._without(stored)
         self._gone.pop(stored.uid, None)
         if not workload.has("Admitted"):
@@ -211,6 +213,9 @@ class Queues:
                 return await self._create(run, plan, queue)
             case DeleteWorkload(name, uid):
                 await self._objects.delete(WORKLOAD, run.namespace, name, uid=uid)
+                # The watch may be late, and a Run that is resumed has no quota by it.
+                known = {each.uid for each in self._known.workloads.items().values()}
+                self._deleted = {*(self._deleted & known), uid}
             case WriteWorkload(name, uid, version, conditions):
                 path = WORKLOAD.path(run.namespace, name)
                 raw = await self._client.get(path)

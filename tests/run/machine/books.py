@@ -122,6 +122,9 @@ class Books:
         """Whether a write begins a role again, its finished replicas among them."""
         if scope == "Replica" or attempt(new, role) == attempt(old, role):
             return False
+        if evicted(old, new):
+            # Of a role alone, unless all of it has finished.
+            return scope == "Run" or not role_of(new, role).get("succeededIndexes")
         unit = new["replicas"] if scope == "Run" else [role]
         return any(restarts(role_of(new, each)) > restarts(role_of(old, each)) for each in unit)
 
@@ -147,6 +150,13 @@ class Books:
             # A run at rest has waited.
             self.waits.clear()
         self.over = self.over or new.status.get("phase") in OVER
+
+
+def evicted(old: Json, new: Json) -> bool:
+    """Whether a write suspends a run because its queue evicts it."""
+    begun = old.get("phase") not in (None, "", "Suspended", *OVER)
+    conditions = {each["type"]: each["reason"] for each in new.get("conditions", ())}
+    return begun and new.get("phase") == "Suspended" and conditions.get("Admitted") == "Evicted"
 
 
 def attempt(status: Json, role: str) -> int:

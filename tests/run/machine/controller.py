@@ -172,6 +172,7 @@ class Controller:
             queue=Queueing(
                 raw.workload(held("workloads")[thing.name], thing.name)
                 if mine("workloads")
+                and held("workloads")[thing.name].uid not in self.executor.deleted
                 else None
             ),
         )

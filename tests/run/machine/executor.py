@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.run.machine.caches import Caches
 from tests.run.machine.server import Refused, Server
@@ -18,6 +18,8 @@ class Executor:
 
     server: Server
     caches: Caches
+    # Uids of Workloads that it has deleted, of which it may hear late.
+    deleted: set[str] = field(default_factory=set)
 
     def do(self, thing: RunThing, action: act.Action) -> None:
         """Do it. Raises Refused where a creation is refused; other answers of no are success."""
@@ -65,6 +67,7 @@ class Executor:
                 self.caches.answered("workloads", self.server.create("workloads", made))
             case act.DeleteWorkload(name, uid) if there and there.uid == uid:
                 self.server.remove("workloads", name)
+                self.deleted.add(uid)
             case act.WriteWorkload(name, uid, version, updates) if there and (
                 there.uid,
                 str(there.version),

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tests.run.machine import decisions, raw, statuses
-from tests.run.machine.books import Books
+from tests.run.machine.books import Books, evicted
 from tests.run.machine.server import Server
 from tests.run.machine.things import Pod, RunThing, Thing, seconds
 from webhook.run import actions as act
 from webhook.run.model import Run
 from webhook.run.observed import Needs, Observed
-from webhook.run.queue import ADMITTED
 
 OVER = ("Succeeded", "Failed")
 
@@ -62,14 +61,12 @@ class Laws:
     def written(self, old: RunThing, new: RunThing) -> None:
         books = self.of(new.uid)
         statuses.check(books, raw.run(new).spec, old.status, new.status, self.server.now)
-        for each in new.status.get("conditions", ()):
-            begun = old.status.get("phase") not in (None, "", "Suspended", *OVER)
-            if begun and (each["type"], each["reason"]) == (ADMITTED, "Evicted"):
-                causes = [one["cause"] for one in new.status.get("incidents", ())]
-                assert "Disruption" in causes, f"an eviction is no disruption: {new.status}"
-                if new.spec.get("restartScope") == "Run":
-                    done = [one["succeeded"] for one in new.status["replicas"].values()]
-                    assert not any(done), f"some will not run again: {new.status}"
+        if evicted(old.status, new.status):
+            causes = [one["cause"] for one in new.status.get("incidents", ())]
+            assert "Disruption" in causes, f"an eviction is no disruption: {new.status}"
+            if new.spec.get("restartScope") == "Run":
+                done = [one["succeeded"] for one in new.status["replicas"].values()]
+                assert not any(done), f"some will not run again: {new.status}"
         books.note(old, new)
 
     def every_moment(self) -> None:
