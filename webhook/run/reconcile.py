@@ -211,7 +211,9 @@ def _reconcile_suspended(
 
     Its owner suspends it, or its queue does.
     """
-    if run.status.phase != "Suspended":
+    # Pods may have been created at the resumption, and the status that says so not been written.
+    present = any(one.alive or one.ended for one in facts.values())
+    if run.status.phase != "Suspended" or present:
         scope = run.spec.restart_scope
         roles = {
             role: suspended_role(
