@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -248,6 +249,54 @@ def test_too_many_logs_are_not_followed(tmp_path: Path, wording: Wording) -> Non
     assert isinstance(done.exception, FairleadError)
     mentions(str(done.exception), "65", "64", "--role", "--index")
     wording(str(done.exception))
+
+
+def two_runs(there: Cluster, **status: Any) -> Cluster:
+    """`there`, with a run of one worker that ended beside its own."""
+    other = run_object("other", "u2", phase="Succeeded", replicas={"worker": {"desired": 1}})
+    there.add(RUNS, other)
+    there.add(PODS, pod_object("worker-0", run="other", uid="u2", **status))
+    there.answers[f"{PODS}/other-worker-0/log"] = log(b"of the other\n")
+    return there
+
+
+@pytest.mark.parametrize("options", [(), ("-f",)])
+def test_logs_of_several_runs_have_the_run_in_front(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """In the order that was asked; followed at the same time."""
+    logs = {"worker-0": log(b"slow 1\n", b"slow 2\n", pause=0.05)}
+    there = two_runs(cluster(logs, phase="Succeeded", workers=1))
+    with served(there, tmp_path) as call:
+        done = call("logs", "other", "mnist", *options)
+    assert (done.exit_code, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [each for each in lines if "mnist" in each] == [
+        "mnist/worker-0 | slow 1",
+        "mnist/worker-0 | slow 2",
+    ]
+    assert "other/worker-0 | of the other" in lines
+    assert len(lines) == 3
+    assert options or lines[0].startswith("other")
+
+
+def test_a_run_whose_logs_are_too_many_leaves_the_others(tmp_path: Path) -> None:
+    """Those of all runs together are bounded."""
+    there = two_runs(cluster({f"worker-{number}": log(b"x\n") for number in range(33)}, workers=33))
+    with served(there, tmp_path) as call:
+        done = call("logs", "mnist", "other", "-f")
+    assert done.exit_code == 1
+    mentions(done.stderr, "mnist", "33", "32")
+    assert done.stdout == "other/worker-0 | of the other\n"
+
+
+def test_logs_of_no_run_in_particular_are_wrong_usage(tmp_path: Path) -> None:
+    """As labels that no run has are an error."""
+    with served(cluster({}), tmp_path) as call:
+        assert call("logs").exit_code == 2
+        done = call("logs", "-l", "team=none")
+    assert isinstance(done.exception, FairleadError)
+    mentions(str(done.exception), "no such Runs")
 
 
 @pytest.mark.parametrize(("options", "code"), [((), 1), (("-f",), 130)])

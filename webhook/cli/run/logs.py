@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from contextlib import aclosing
@@ -10,20 +11,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.cli.exit_codes import FAILED, INTERRUPTED
-from webhook.cli.run.cluster import RunName, fetch_run, list_pods, target_options
+from webhook.cli.output import print_error
+from webhook.cli.run.cluster import fetch_run, find_runs, list_pods, several_options
+from webhook.errors import FairleadError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.cli.options import Kubeconfig
+    from webhook.cli.run.cluster import Targets
     from webhook.cli.run.log_reading import LogSelection, Source
     from webhook.kube.client import Client
     from webhook.run.model import RunStatus
 
 
 @click.command("logs")
-@click.argument("name", type=RunName())
-@target_options
+@several_options
 @click.option("--role", metavar="ROLE", help="Only the replicas of this role, such as worker.")
 @click.option(
     "--index", type=click.IntRange(0), metavar="N", help="Only the replicas of this index."
@@ -48,8 +51,7 @@ if TYPE_CHECKING:
     help="Only so many of the last lines of each log. Default: all.",
 )
 def command(
-    name: str,
-    namespace: str,
+    targets: Targets,
     kubeconfig: Kubeconfig,
     role: str | None,
     index: int | None,
@@ -57,15 +59,17 @@ def command(
     follow: bool,
     tail: int | None,
 ) -> None:
-    """Print the logs of the replicas of the Run NAME, each line with its replica in front.
+    """Print the logs of Runs by name or label, each line with its replica in front.
 
     Without --follow one replica's log comes after the other's, by role and index. With it lines
     come as they are written, each replica's in order; up to 64 replicas can be followed. Replicas
-    without a log are reported on stderr, with the reason.
+    without a log are reported on stderr, with the reason. Of several Runs each line has the Run in
+    front too.
 
     \b
     Examples:
       fairlead run logs mnist
+      fairlead run logs -l team=vision --tail 1
       fairlead run logs mnist --role worker --index 2 --tail 50
       fairlead run logs mnist -f | grep loss
 
@@ -77,16 +81,53 @@ def command(
     """
     from webhook.cli.run.log_reading import LogSelection
 
-    within = namespace or kubeconfig.namespace()
+    if not targets.are_chosen:
+        raise click.UsageError("give names or --selector")
     wanted = LogSelection(role, index, container)
     try:
         fine = kubeconfig.ask(
-            lambda client: print_logs(client, within, name, wanted, follow=follow, tail=tail)
+            lambda client: _print_each(client, targets, wanted, follow=follow, tail=tail)
         )
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     if not fine:
         sys.exit(FAILED)
+
+
+async def _print_each(
+    client: Client, targets: Targets, wanted: LogSelection, *, follow: bool, tail: int | None
+) -> bool:
+    """Print the logs of each Run; whether every one could be read, and each had one."""
+    from webhook.cli.live.live_objects import NoSuchObject
+    from webhook.cli.run.log_reading import FOLLOWED
+
+    runs = await find_runs(client, targets)
+    if not runs:
+        raise NoSuchObject("there are no such Runs")
+    one_by_one = asyncio.Semaphore(len(runs) if follow else 1)
+
+    async def print_one(run: Mapping[str, Any]) -> bool:
+        namespace, name = run["metadata"]["namespace"], run["metadata"]["name"]
+        label = "" if len(runs) == 1 else f"{name}/"
+        async with one_by_one:
+            try:
+                return await print_logs(
+                    client,
+                    namespace,
+                    name,
+                    wanted,
+                    follow=follow,
+                    tail=tail,
+                    label=label if targets.namespace or not label else f"{namespace}/{label}",
+                    most=FOLLOWED // len(runs),
+                )
+            except FairleadError as error:
+                if len(runs) == 1:
+                    raise
+                print_error(error)
+                return False
+
+    return all(await asyncio.gather(*map(print_one, runs)))
 
 
 async def print_logs(
@@ -97,8 +138,13 @@ async def print_logs(
     *,
     follow: bool,
     tail: int | None,
+    label: str = "",
+    most: int | None = None,
 ) -> bool:
-    """Print the logs; whether every one could be read, and there was one."""
+    """Print the logs; whether every one could be read, and there was one.
+
+    label: what is in front of each replica. most: how many logs may be followed.
+    """
     from webhook.cli.run.log_reading import (
         FOLLOWED,
         LogReader,
@@ -106,19 +152,19 @@ async def print_logs(
         check_selection,
         without_pods,
     )
-    from webhook.errors import FairleadError
     from webhook.run.model import RunStatus
 
+    most = FOLLOWED if most is None else most
     run = await fetch_run(client, namespace, name)
     status = RunStatus.model_validate(run.get("status") or {})
     check_selection(run, status, wanted)
     found = await find_sources(client, namespace, run, wanted)
     missing = list(without_pods(status, found, wanted))
     for replicas, why in missing:
-        click.echo(f"{replicas}: {why}", err=True)
-    if follow and len(found) > FOLLOWED:
+        click.echo(f"{label}{replicas}: {why}", err=True)
+    if follow and len(found) > most:
         raise FairleadError(
-            f"run {name}: {len(found)} logs are too many to follow, {FOLLOWED} can be at a"
+            f"run {name}: {len(found)} logs are too many to follow, {most} can be at a"
             " time: choose some by --role and --index, or leave --follow"
         )
     if not found and not follow:
@@ -130,17 +176,20 @@ async def print_logs(
         return await _now(client, namespace, run, wanted)
 
     names = [*(source.name for source in found), *_names(status, wanted)]
-    prefixes = Prefixes(names, coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    prefixes = Prefixes(
+        [f"{label}{each}" for each in names],
+        coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
+    )
     reader = LogReader(client, namespace, tail)
     fine = True
     async with aclosing(reader.follow(look) if follow else reader.read(found)) as pieces:
         async for piece in pieces:
             if piece.lines:
                 # The lines' own colours are theirs, wherever they go.
-                text = prefixes.prefixed(piece.source.name, piece.lines)
+                text = prefixes.prefixed(f"{label}{piece.source.name}", piece.lines)
                 click.echo(text, nl=False, color=True)
             if piece.problem:
-                click.echo(f"{piece.source.name}: {piece.problem}", err=True)
+                click.echo(f"{label}{piece.source.name}: {piece.problem}", err=True)
                 fine = fine and not piece.failed
     return fine
 
