@@ -275,6 +275,10 @@ def _wait(answer: Coroutine[Any, Any, _T]) -> _T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        inside = False
+    else:
+        inside = True
+    if not inside:
         return asyncio.run(answer)
     from concurrent.futures import ThreadPoolExecutor
 

@@ -73,6 +73,28 @@ def test_code_is_mounted_from_a_config_map_that_the_run_owns(
     LiveRun(run_space, "taken").until_gone()
 
 
+def test_what_nobody_enforces_is_said(run_space: Space, tmp_path: Path) -> None:
+    """Without the webhook a run's capacity is only a wish; and a resumed run is not Suspended."""
+    (tmp_path / "a.py").write_text("")
+    live = LiveRun(run_space, "wish")
+
+    def play() -> None:
+        eventually("it is there", lambda: run_space.find("runs", "wish"))
+        live.until_phase("Running")
+        live.ends("worker-0", 0)
+
+    player = threading.Thread(target=play)
+    player.start()
+    options = ("--framework", "pytorch", "--workers", "1", "--spot", "require")
+    done = create(run_space, "wish", *options, "--code", tmp_path, "--wait")
+    player.join()
+    assert done.exit_code == 0, done.output
+    mentions(done.stderr, "capacity", "no webhook")
+    assert "Suspended" not in done.stderr
+    plain = create(run_space, "plain")
+    assert plain.stderr == ""
+
+
 def test_runs_are_listed_in_every_form(run_space: Space) -> None:
     run_space.create({**_labelled("a", "x")})
     create_run(run_space, "b").until_phase("Running")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook import names
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_error, print_notes, say
 from webhook.errors import ClusterError, FairleadError, UnreadableInput
@@ -19,9 +20,16 @@ if TYPE_CHECKING:
 async def submitted(
     client: Client, raw: dict[str, Any], namespace: str, files: dict[str, bytes]
 ) -> dict[str, Any]:
-    """Create the Run; what the API server refuses is said with the cure. Raises FairleadError."""
+    """Create the Run; what the API server refuses is said with the cure, and that nothing places
+    its pods. Raises FairleadError.
+    """
+    from webhook.cli.live.missing_stamp import read_configuration
     from webhook.cli.run.submit import submit
 
+    asks = names.CAPACITY in str(raw["spec"])
+    if asks and await read_configuration(client) == {}:
+        why = "this cluster has no webhook of Fairlead, which would place its pods so"
+        print_notes([f"the run asks for capacity classes, and gets any nodes: {why}"])
     name = raw["metadata"].get("name")
     try:
         return await submit(client, raw, namespace, files)

@@ -87,6 +87,9 @@ async def looks(client: Client, namespace: str, name: str) -> AsyncIterator[RunS
                 return
             uid = raw["metadata"]["uid"]
             status = RunStatus.model_validate(raw.get("status") or {})
+            if status.phase == "Suspended" and not raw["spec"].get("suspend"):
+                resumed = status.observed_generation < raw["metadata"]["generation"]
+                status = RunStatus() if resumed else status
         yield status
         await asyncio.sleep(PERIOD)
 
