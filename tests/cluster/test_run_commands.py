@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,21 +29,28 @@ def create(space: Space, *options: object, program: tuple[str, ...] = ("true",))
     return CliRunner().invoke(fairlead, [*words, "--", *program])
 
 
-@pytest.mark.parametrize(("code", "expected"), [(0, 0), (3, 3)])
-def test_a_run_is_created_and_waited_for(run_space: Space, code: int, expected: int) -> None:
-    """Its phases are said, and the command exits as the program did."""
-    live = LiveRun(run_space, "mnist")
+@contextmanager
+def ended_once_it_runs(space: Space, name: str, replica: str, code: int) -> Iterator[None]:
+    """Let a replica end beside the command that creates its Run."""
+    live = LiveRun(space, name)
 
     def play() -> None:
-        eventually("it is there", lambda: run_space.find("runs", "mnist"))
+        eventually("it is there", lambda: space.find("runs", name))
         live.until_phase("Running")
-        live.ends("worker-0", code)
+        live.ends(replica, code)
 
     player = threading.Thread(target=play)
     player.start()
-    options = ("--framework", "pytorch", "--workers", "1", "--set", "spec.backoffLimit=0")
-    done = create(run_space, "mnist", *options, "--wait")
+    yield
     player.join()
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (3, 3)])
+def test_a_run_is_created_and_waited_for(run_space: Space, code: int, expected: int) -> None:
+    """Its phases are said, and the command exits as the program did."""
+    options = ("--framework", "pytorch", "--workers", "1", "--set", "spec.backoffLimit=0")
+    with ended_once_it_runs(run_space, "mnist", "worker-0", code):
+        done = create(run_space, "mnist", *options, "--wait")
     assert done.exit_code == expected, done.output
     mentions(done.output, "run.fairlead.dev/mnist created")
     ended = "Succeeded" if code == 0 else "Failed"
@@ -76,18 +85,9 @@ def test_code_is_mounted_from_a_config_map_that_the_run_owns(
 def test_what_nobody_enforces_is_said(run_space: Space, tmp_path: Path) -> None:
     """Without the webhook a run's capacity is only a wish; and a resumed run is not Suspended."""
     (tmp_path / "a.py").write_text("")
-    live = LiveRun(run_space, "wish")
-
-    def play() -> None:
-        eventually("it is there", lambda: run_space.find("runs", "wish"))
-        live.until_phase("Running")
-        live.ends("worker-0", 0)
-
-    player = threading.Thread(target=play)
-    player.start()
     options = ("--framework", "pytorch", "--workers", "1", "--spot", "require")
-    done = create(run_space, "wish", *options, "--code", tmp_path, "--wait")
-    player.join()
+    with ended_once_it_runs(run_space, "wish", "worker-0", 0):
+        done = create(run_space, "wish", *options, "--code", tmp_path, "--wait")
     assert done.exit_code == 0, done.output
     mentions(done.stderr, "capacity", "no webhook")
     assert "Suspended" not in done.stderr
@@ -208,17 +208,8 @@ def test_top_has_nodes_and_what_is_waited_for(run_space: Space) -> None:
 
 def test_logs_that_cannot_be_read_do_not_end_the_waiting(run_space: Space) -> None:
     """No container runs here; it is said, and the exit code is the program's."""
-    live = LiveRun(run_space, "quiet")
-
-    def play() -> None:
-        eventually("it is there", lambda: run_space.find("runs", "quiet"))
-        live.until_phase("Running")
-        live.ends("master-0", 0)
-
-    player = threading.Thread(target=play)
-    player.start()
-    done = create(run_space, "quiet", "--logs")
-    player.join()
+    with ended_once_it_runs(run_space, "quiet", "master-0", 0):
+        done = create(run_space, "quiet", "--logs")
     assert done.exit_code == 0, done.output
     assert "Traceback" not in done.output
 

@@ -227,7 +227,7 @@ def test_pods_that_are_not_ready_in_time_are_evicted(space: Space) -> None:
 
 
 def test_a_deleted_workload_stops_the_run_until_it_is_admitted_again(space: Space) -> None:
-    """Somebody deletes it: the pods go, and the run queues anew."""
+    """Somebody deletes it: the pods go, and the run queues again."""
     run = play(space, "gpu")
     run.until_whole(3)
     before = workload(run)["metadata"]

@@ -267,8 +267,8 @@ def allowed(
             [*patterns, *given, _filled_in(seconds), f"({var('daemon_set')} && {daemon})"]
         )
         expression = f"!{cel.policy(at)} || object.spec.?tolerations.orValue([]).all(t, {may})"
-        said = f"allowed are {setting.describe_value}, and those of policies"
-        yield Check(expression, message(setting, f"the pod has other tolerations; {said}"))
+        reason = f"the pod has other tolerations; {setting.describe_allowed}"
+        yield Check(expression, message(setting, reason))
 
 
 def _allows(pattern: Pattern) -> str:

@@ -76,7 +76,7 @@ def allowed(
     left = pod.tolerations
     for setting in bundle.allowed:
         wrong = others(left, setting)
-        may = f"allowed are {setting.describe_value}, and those of policies"
+        may = setting.describe_allowed
         if wrong and setting.remove and not pod.node_name:
             named = dict.fromkeys(str(pattern_of(each)) for each in wrong)
             ledger.warn(setting, "removed", f"takes away {', '.join(named)}; {may}")

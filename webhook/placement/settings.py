@@ -142,6 +142,11 @@ class AllowedSetting(PlacementSetting):
         """For example gpu, team=a:NoSchedule, spot-*."""
         return cut(", ".join(map(str, self.patterns)) or "none", QUOTE_LIMIT)
 
+    @property
+    def describe_allowed(self) -> str:
+        """What a message says after the tolerations that are not allowed."""
+        return f"allowed are {self.describe_value}, and those of policies"
+
 
 @dataclass(frozen=True, kw_only=True)
 class RequiredSetting(PlacementSetting):

@@ -228,12 +228,11 @@ def _release(workload: StoredWorkload) -> tuple[JsonObject, ...]:
 
 
 def _condition(kind: str, reason: str, message: str, *, true: bool = True) -> JsonObject:
-    return {"type": kind, "status": "True" if true else "False", "reason": reason} | {
-        "message": message
-    }
+    status = "True" if true else "False"
+    return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
-def through(gate: Gate, outcome: Outcome, known: Queueing, run: Run, now: datetime) -> Outcome:
+def apply_gate(gate: Gate, outcome: Outcome, known: Queueing, run: Run, now: datetime) -> Outcome:
     """Return the outcome of a run that is not over, with what its queue asks for."""
     status = outcome.status
     if gate.updates:

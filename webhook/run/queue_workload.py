@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from webhook.run.model import Run
     from webhook.run.plan import Plan
 
-GROUP: Final = "/apis/kueue.x-k8s.io/v1beta2"
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
+GROUP: Final = f"/apis/{API_VERSION}"
 # The limit of Kueue's definition of a Workload.
 MOST_POD_SETS: Final = 8
 

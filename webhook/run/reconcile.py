@@ -121,7 +121,7 @@ def reconcile(
     else:
         outcome = _reconcile_active(run, facts, counted, needs, observed, now, terms)
     if not end:
-        outcome = queue.through(gate, outcome, observed.queue, run, now)
+        outcome = queue.apply_gate(gate, outcome, observed.queue, run, now)
     return replace(outcome, status=settle_usage(run.status, outcome.status, facts, observed, now))
 
 
@@ -218,7 +218,7 @@ def _reconcile_suspended(
         roles = {
             role: suspended_role(
                 counted.roles[role],
-                anew=gate.evicted is not None
+                restart_all=gate.evicted is not None
                 and (scope == "Run" or (scope == "Role" and len(one.succeeded) < one.spec.count)),
             )
             for role, one in facts.items()

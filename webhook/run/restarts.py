@@ -162,16 +162,16 @@ def _without(status: RoleStatus, moved: Sequence[OwnedPod]) -> RoleStatus:
     )
 
 
-def suspended_role(counted: RoleStatus, *, anew: bool = False) -> RoleStatus:
+def suspended_role(counted: RoleStatus, *, restart_all: bool = False) -> RoleStatus:
     """Return a role's status at suspension. Its pods belong to an earlier attempt from now on.
 
-    anew: all replicas run again, finished ones included.
+    restart_all: all replicas run again, finished ones included.
     """
     attempt = counted.attempt + 1
     forgotten = {"succeeded": 0, "succeeded_indexes": "", "counts_from": attempt}
     return counted.model_copy(
         update={
-            **(forgotten if anew else {}),
+            **(forgotten if restart_all else {}),
             "attempt": attempt,
             "active": 0,
             "ready": 0,

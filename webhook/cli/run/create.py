@@ -220,15 +220,15 @@ def command(
     run = checked(raw, within)
 
     async def create(client: Client) -> int:
-        from webhook.cli.run.creating import followed, previewed, submitted
+        from webhook.cli.run.creating import follow_to_end, show_preview, submit_run
 
         place = str(file) if file else "the options"
-        if preview and not await previewed(client, run, place, err=output is not None):
+        if preview and not await show_preview(client, run, place, err=output is not None):
             return FAILED
-        stored = await submitted(client, raw, within, files)
+        stored = await submit_run(client, raw, within, files)
         _print(stored, output)
         if wait or logs:
-            return await followed(client, within, stored["metadata"]["name"], logs=logs)
+            return await follow_to_end(client, within, stored["metadata"]["name"], logs=logs)
         return 0
 
     try:

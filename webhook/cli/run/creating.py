@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.run.model import Run
 
 
-async def submitted(
+async def submit_run(
     client: Client, raw: dict[str, Any], namespace: str, files: dict[str, bytes]
 ) -> dict[str, Any]:
     """Create the Run; what the API server refuses is said with the cure, and that nothing places
@@ -45,7 +45,7 @@ async def submitted(
         raise
 
 
-async def previewed(client: Client, run: Run, place: str, *, err: bool) -> bool:
+async def show_preview(client: Client, run: Run, place: str, *, err: bool) -> bool:
     """Show the placement of its pods by the cluster's policies; whether none would be rejected.
 
     err: standard output is for the Run. Raises UnreadableInput if the webhook has its policies from
@@ -80,7 +80,7 @@ async def previewed(client: Client, run: Run, place: str, *, err: bool) -> bool:
     return not reasons
 
 
-async def followed(client: Client, namespace: str, name: str, *, logs: bool) -> int:
+async def follow_to_end(client: Client, namespace: str, name: str, *, logs: bool) -> int:
     """Wait until the Run ends; return the exit code."""
     import asyncio
 

@@ -13,7 +13,7 @@ import click
 from webhook import names
 from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.layout import table
-from webhook.cli.output import as_list, print_json, print_notes, print_yaml
+from webhook.cli.output import as_list, output_option, print_json, print_notes, print_yaml
 from webhook.cli.run.cluster import find_runs, several_options
 from webhook.shortening import harmless
 from webhook.times import format_age
@@ -86,14 +86,7 @@ FORMS: Final = ("text", "wide", "json", "yaml", "name")
 @click.command("list")
 @several_options
 @click.option("-w", "--watch", is_flag=True, help="Print each Run again when it changes.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(FORMS),
-    default="text",
-    show_default=True,
-    help="wide: with kind and message; json and yaml: the Runs as they are stored.",
-)
+@output_option("wide: with kind and message; json and yaml: the Runs as they are stored.", FORMS)
 def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) -> None:
     """Show the Runs of a namespace, of all, or those that are named.
 

@@ -104,12 +104,12 @@ async def _print_each(
     runs = await find_runs(client, targets)
     if not runs:
         raise NoSuchObject("there are no such Runs")
-    one_by_one = asyncio.Semaphore(len(runs) if follow else 1)
+    turns = asyncio.Semaphore(len(runs) if follow else 1)
 
     async def print_one(run: Mapping[str, Any]) -> bool:
         namespace, name = run["metadata"]["namespace"], run["metadata"]["name"]
         label = "" if len(runs) == 1 else f"{name}/"
-        async with one_by_one:
+        async with turns:
             try:
                 return await print_logs(
                     client,
@@ -184,12 +184,13 @@ async def print_logs(
     fine = True
     async with aclosing(reader.follow(look) if follow else reader.read(found)) as pieces:
         async for piece in pieces:
+            replica = f"{label}{piece.source.name}"
             if piece.lines:
                 # The lines' own colours are theirs, wherever they go.
-                text = prefixes.prefixed(f"{label}{piece.source.name}", piece.lines)
+                text = prefixes.prefixed(replica, piece.lines)
                 click.echo(text, nl=False, color=True)
             if piece.problem:
-                click.echo(f"{label}{piece.source.name}: {piece.problem}", err=True)
+                click.echo(f"{replica}: {piece.problem}", err=True)
                 fine = fine and not piece.failed
     return fine
 

@@ -11,7 +11,7 @@ import click
 
 from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.layout import table
-from webhook.cli.output import print_notes
+from webhook.cli.output import output_option, print_notes
 from webhook.cli.run.cluster import find_runs, several_options
 from webhook.cli.run.list import FORMS, on_classes, reference, row_of
 from webhook.cli.yaml_out import yaml_text
@@ -33,13 +33,8 @@ _OVER: Final = ("Succeeded", "Failed")
 @click.command("top")
 @several_options
 @click.option("--once", is_flag=True, help="Print it once. Default, if the output is no terminal.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(FORMS),
-    default="text",
-    show_default=True,
-    help="Others than text and wide print once; wide also has the messages of Runs that run.",
+@output_option(
+    "Others than text and wide print once; wide also has the messages of Runs that run.", FORMS
 )
 def command(targets: Targets, kubeconfig: Kubeconfig, once: bool, output: str) -> None:
     """Show the Runs that are not over: replicas, nodes, classes, and what each waits for.
