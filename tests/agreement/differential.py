@@ -16,7 +16,7 @@ from tests.control_planes import StartControlPlane
 from tests.fuzz.policies import RUNTIME_CLASS
 from webhook import names
 from webhook.admission.advice import warnings
-from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
 from webhook.admission.review import signed
@@ -103,8 +103,12 @@ class Case(BothAnswers):
     def examine(self) -> str:
         """Hold the two answers against each other; tell what became of the pod."""
         if not self.without.accepted:
-            assert not self.with_us.accepted, self.without.message
-            return "refused either way"
+            if not self.with_us.accepted:
+                return "refused either way"
+            # allowedTolerations has taken away what the API server refuses.
+            assert "takes away" in "".join(self.with_us.warnings), self.without.message
+            assert "spec.tolerations" in self.without.message
+            return "without its odd tolerations"
         assert self.with_us.status < 500, self.with_us.message
         decision = self.decision()
         said: set[str] = set()
@@ -126,7 +130,16 @@ class Case(BothAnswers):
         pod: Json = copy.deepcopy(self.without.body)
         pod = jsonpatch.apply_patch(pod, copy.deepcopy(list(decision.patch)))
         spec = pod["spec"]
-        # Two admission plugins run again.
+        # The API server's admission plugins run again.
+        tolerations = spec.setdefault("tolerations", [])
+        tolerations += [
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+            for key, seconds in DEFAULT_TOLERATION_SECONDS.items()
+            if not any(
+                each.get("key", "") in ("", key) and each.get("effect", "") in ("", "NoExecute")
+                for each in tolerations
+            )
+        ]
         if "priority" not in spec:
             spec["priority"], spec["preemptionPolicy"] = PRIORITIES[spec["priorityClassName"]]
         if spec.get("runtimeClassName"):
