@@ -77,6 +77,13 @@ def test_what_would_be_rejected_takes_no_quota() -> None:
     assert len(stage.api.calls) == 1
 
 
+def test_a_workload_has_a_priority_in_any_case() -> None:
+    """Kueue's API of pending workloads reads it without a look (newPendingWorkload, 0.17.0)."""
+    stage = Stage()
+    assert stage.do(CreateWorkload("ml")) is None
+    assert stage.api.bodies[-1]["spec"]["priority"] == 0
+
+
 def test_more_sets_of_pods_than_kueue_takes_are_named() -> None:
     """Each replica with an override is one."""
     own = [{"index": at, "resources": {}} for at in range(8)]

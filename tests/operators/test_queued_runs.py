@@ -70,12 +70,21 @@ def test_an_admitted_run_runs_on_its_flavor(space: Space) -> None:
 
 
 def test_a_run_waits_for_quota_and_runs_when_another_ends(space: Space) -> None:
-    """Its message is Kueue's; no pod is made while it waits."""
+    """Its message is Kueue's, with its position; no pod is made while it waits."""
     first = play(space, "one", "first", {"master": 1, "worker": 1}, environment={})
     first.until_whole(2)
     second = play(space, "one", "second", {"master": 1, "worker": 1})
     second.until("Kueue says why", lambda: "insufficient" in said(second))
     mentions(said(second), "waits in queue one", "cpu")
+    third = play(space, "one", "third", {"master": 1, "worker": 1})
+    # Of two Workloads of the same second, either is the first.
+    third.until(
+        "Kueue tells their positions",
+        lambda: (
+            {said(each).partition(":")[0] for each in (second, third)}
+            == {f"waits in queue one, position {position}" for position in (1, 2)}
+        ),
+    )
     assert second.status["phase"] == "Suspended"
     assert second.pods() == {}
     assert "startTime" not in second.status

@@ -129,6 +129,16 @@ def test_who_may_have_pods(run: Run, known: Queueing, opened: bool, words: list[
         assert gate.updates[0].message == gate.message
 
 
+def test_who_waits_is_looked_at_again_the_sooner_the_nearer() -> None:
+    """Nothing is watched that tells of a new position."""
+    found = [
+        decide(queued(), Queueing(workload(*true), position=position), pods_left=False).after
+        for true in ((), ("Evicted=Preempted: for another",))
+        for position in (None, 1, 500)
+    ]
+    assert found == [15, 16, 515, 15, 16, 515]
+
+
 def test_nothing_is_done_while_the_queue_of_a_running_run_is_unknown() -> None:
     """Neither are its pods deleted, nor are others made without what the flavor asks for."""
     assert decide(queued(IN_QUEUE), Queueing(unknown="not listed yet"), pods_left=True).look_again

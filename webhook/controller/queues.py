@@ -17,6 +17,7 @@ from webhook.kube.reflector import Reflector
 from webhook.run.actions import CreateWorkload, DeleteWorkload, WriteWorkload
 from webhook.run.manifests import make_object, metadata
 from webhook.run.observed import Refusal
+from webhook.run.queue import POSITION_PAUSE
 from webhook.run.queue_state import NO_QUEUE, Queueing
 from webhook.run.queue_workload import (
     API_VERSION,
@@ -49,8 +50,6 @@ SERVED_PAUSE: Final = 30.0
 _BEGUN: Final = ("Pending", "Starting", "Running", "Restarting")
 # Seconds after which a Workload that is gone was deleted alone.
 GONE_AFTER: Final = 10.0
-# Seconds from a question for the position in a queue to the next.
-POSITION_PAUSE: Final = 10.0
 _PRIORITY_CLASS: Final = f"{names.KUEUE_PREFIX}priority-class"
 # Kueue names by it what has preempted another.
 _JOB_UID: Final = f"{names.KUEUE_PREFIX}job-uid"
@@ -195,7 +194,7 @@ class Queues:
             }
             now = self._clock()
             self._positions = {key: each for key, each in self._positions.items() if each[0] > now}
-            self._positions[namespace, queue] = (now + POSITION_PAUSE, found)
+            self._positions[namespace, queue] = (now + POSITION_PAUSE / 2, found)
         return found.get(workload)
 
     async def carry_out(
@@ -235,7 +234,8 @@ class Queues:
         sets = pod_sets(plan)
         if many := too_many(sets):
             return Refusal(name, "Invalid", many)
-        spec: JsonObject = {"queueName": queue, "podSets": []}
+        # Without a priority, Kueue's API of pending workloads fails for the whole queue.
+        spec: JsonObject = {"queueName": queue, "podSets": [], "priority": 0}
         for each, (role, index, count) in sets.items():
             pod = plan.pod(role, index, 0)
             try:
@@ -248,7 +248,7 @@ class Queues:
                     raise
                 return refused
             spec["podSets"].append(pod_set(each, count, placed))
-            if placed["spec"].get("priorityClassName") and "priority" not in spec:
+            if placed["spec"].get("priorityClassName") and "priorityClassRef" not in spec:
                 spec |= _priority(placed["spec"], "scheduling.k8s.io", "PriorityClass")
         if wanted := (run.metadata.labels or {}).get(_PRIORITY_CLASS):
             path = f"{GROUP}/workloadpriorityclasses/{wanted}"

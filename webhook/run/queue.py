@@ -37,6 +37,9 @@ _LATE: Final = (
 _UNKNOWN: Final = "QueueUnknown"
 # Seconds until a look at a queue of which nothing is known.
 AGAIN: Final = 3.0
+# Seconds until the next look at the position of a run that waits, as no watch tells of it; and one
+# more for each run before it, so that a long queue costs little.
+POSITION_PAUSE: Final = 15.0
 LONGEST: Final = 500
 # Reasons of an eviction after which Kueue's jobs may be admitted at once. After the others Kueue
 # itself says when.
@@ -97,7 +100,8 @@ def decide(run: Run, known: Queueing, *, pods_left: bool) -> Gate:
         begun = run.status.phase != "Suspended" and run.status.start_time is not None
         if begun and not known.served:
             return Gate(updates=_admission(known.unknown, admitted=True))
-        return _shut(_UNKNOWN, f"queue {queue}: {known.unknown}", look_again=begun)
+        what = f"queue {queue}: {known.unknown}"
+        return _shut(_UNKNOWN, what, look_again=begun, after=AGAIN)
     if workload is None or workload.deleted:
         create = () if pods_left or workload else (CreateWorkload(queue),)
         why = "its Workload was deleted" if queued and pods_left else "it is not in the queue yet"
@@ -109,11 +113,17 @@ def decide(run: Run, known: Queueing, *, pods_left: bool) -> Gate:
         return _evicted(run, workload, known.position, pods_left=pods_left)
     if workload.has("Admitted"):
         return Gate(updates=_admission(_flavors(workload), admitted=True))
-    return _shut("Queued", _waiting(workload, known.position))
+    again = POSITION_PAUSE + (known.position or 0)
+    return _shut("Queued", _waiting(workload, known.position), after=again)
 
 
 def _shut(
-    reason: str, message: str, *, actions: tuple[Action, ...] = (), look_again: bool = False
+    reason: str,
+    message: str,
+    *,
+    actions: tuple[Action, ...] = (),
+    look_again: bool = False,
+    after: float | None = None,
 ) -> Gate:
     updates = _admission(message, admitted=False, reason=reason)
     return Gate(
@@ -123,7 +133,7 @@ def _shut(
         actions=actions,
         updates=updates,
         look_again=look_again,
-        after=AGAIN if reason == _UNKNOWN else None,
+        after=after,
     )
 
 
@@ -152,6 +162,7 @@ def _evicted(run: Run, workload: StoredWorkload, position: int | None, *, pods_l
         evicted=evicted,
         actions=release if holds and not pods_left else (),
         updates=_admission(text, admitted=False, reason="Evicted"),
+        after=POSITION_PAUSE + (position or 0),
     )
 
 

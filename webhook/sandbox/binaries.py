@@ -31,11 +31,15 @@ _REQUIRE: Final = r"^(?:require )?\s*{path} (v\S+)"
 
 @dataclass(frozen=True)
 class Module:
-    """A Go module of this package in `home` that pins `path` and its dependencies."""
+    """A Go module of this package in `home` that pins `path` and its dependencies.
+
+    `variables` are set by the linker, each as package.name=text.
+    """
 
     name: str
     path: str
     home: Path = _GO
+    variables: tuple[str, ...] = ()
 
     @property
     def directory(self) -> Path:
@@ -115,8 +119,8 @@ def _stamps(module: Module) -> tuple[str, ...]:
             f"{base}.gitMinor={minor}",
             f"{base}.gitTreeState=clean",
         )
-    # etcd and kwok have their version in their source.
-    return ()
+    # Others have their version in their source.
+    return module.variables
 
 
 ALL: Final = tuple(PROGRAMS)

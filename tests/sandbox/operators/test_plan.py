@@ -35,6 +35,7 @@ MANIFESTS = [
     ),
     manifest("Thing", "shipped", "example.org/v1"),
     manifest("ValidatingWebhookConfiguration", "judge", "a/v1", webhooks=[HOOK, HOOK]),
+    manifest("APIService", "v1.more", spec={"service": {"name": "more", "namespace": "box"}}),
 ]
 
 
@@ -57,15 +58,18 @@ def test_its_own_objects_come_last_and_its_deployment_never(built: BuiltOperator
     assert [each["kind"] for each in planned.definitions] == ["CustomResourceDefinition"]
     assert [each["metadata"]["name"] for each in planned.own] == ["shipped"]
     kinds = [each["kind"] for each in planned.objects]
-    assert kinds == ["Namespace", "ValidatingWebhookConfiguration", "Service"]
+    named = ["Namespace", "ValidatingWebhookConfiguration", "APIService"]
+    assert kinds == [*named, "Service", "Service"]
 
 
-def test_webhooks_lead_to_this_machine(built: BuiltOperator) -> None:
-    """Through one Service by the expected name, for all webhooks and conversions."""
+def test_webhooks_and_apis_lead_to_this_machine(built: BuiltOperator) -> None:
+    """Through one Service by each expected name, for all webhooks and conversions."""
     planned = plan_installation(KUEUE, built)
-    service = planned.objects[-1]
-    assert service["metadata"] == {"name": "hooks", "namespace": "box"}
-    assert service["spec"] == {"type": "ExternalName", "externalName": "localhost"}
+    *_, api, hooks_service, api_service = planned.objects
+    for service, name in ((hooks_service, "hooks"), (api_service, "more")):
+        assert service["metadata"] == {"name": name, "namespace": "box"}
+        assert service["spec"] == {"type": "ExternalName", "externalName": "localhost"}
+    assert api["spec"]["service"]["port"] == planned.ports["api"]
     hooks = [
         *planned.objects[1]["webhooks"],
         planned.definitions[0]["spec"]["conversion"]["webhook"],

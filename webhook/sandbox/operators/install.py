@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from webhook.sandbox.progress import Progress
 
 _DEFINITION: Final = "CustomResourceDefinition"
-# The operator is a process here. Its configuration is the row's, its Service is made below, and an
-# aggregated API would need a port and a certificate of its own.
-_LEFT_OUT: Final = ("Deployment", "ConfigMap", "Service", "APIService")
+# The operator is a process here. Its configuration is the row's, and its Services are made below.
+_LEFT_OUT: Final = ("Deployment", "ConfigMap", "Service")
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def plan_installation(
     ports = _choose_ports(operator)
     found = [each for each in built.manifests() if each["kind"] not in _LEFT_OUT]
     found = [each for each in found if each["metadata"]["name"] not in without]
-    services = _redirect_webhooks(found, ports.get("webhook", 0))
+    services = _redirect_services(found, ports)
     definitions = [each for each in found if each["kind"] == _DEFINITION]
     groups = {each["spec"]["group"] for each in definitions}
     own = [each for each in found if each["apiVersion"].partition("/")[0] in groups]
@@ -111,8 +110,8 @@ def _choose_ports(operator: Operator) -> dict[str, int]:
     return {**chosen, **fixed}
 
 
-def _redirect_webhooks(manifests: list[Json], port: int) -> list[Json]:
-    """Lead webhooks to the port of this machine; return the Services that do so.
+def _redirect_services(manifests: list[Json], ports: Mapping[str, int]) -> list[Json]:
+    """Lead webhooks and aggregated APIs to ports of this machine; return the Services that do so.
 
     An ExternalName is what the API server resolves to this machine: a Service of endpoints refuses
     loopback, and operators issue certificates for the name of their Service, not for an address.
@@ -121,9 +120,13 @@ def _redirect_webhooks(manifests: list[Json], port: int) -> list[Json]:
     for manifest in manifests:
         spec = manifest.get("spec", {})
         conversion = spec.get("conversion", {}) if manifest["kind"] == _DEFINITION else {}
-        for hook in (*manifest.get("webhooks", ()), conversion.get("webhook", {})):
-            if service := hook.get("clientConfig", {}).get("service"):
-                service["port"] = port
+        hooks = (*manifest.get("webhooks", ()), conversion.get("webhook", {}))
+        wanted = [("webhook", each.get("clientConfig", {}).get("service")) for each in hooks]
+        if manifest["kind"] == "APIService":
+            wanted.append(("api", spec["service"]))
+        for port, service in wanted:
+            if service:
+                service["port"] = ports.get(port, 0)
                 names[service["namespace"], service["name"]] = None
     return [
         {

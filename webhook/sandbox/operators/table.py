@@ -25,6 +25,9 @@ class GoProgram(Strict):
     module: str = Field(description="Path of the module.")
     package: str = Field(description="Package of the program, below the module; empty: its root.")
     seconds: int = Field(description="About how long two cores build it with empty caches.")
+    variables: list[str] = Field(
+        default_factory=list, description="Go variables that the linker sets, as package.name=text."
+    )
 
 
 class PythonProgram(Strict):
@@ -83,7 +86,7 @@ class Operator(Strict):
     ports: dict[str, Literal["any"] | Annotated[int, Field(ge=1, le=65_535)]] = Field(
         default_factory=dict,
         description="Ports by name: `any`, or a number that the operator fixes. `webhook` is that "
-        "of its webhooks.",
+        "of its webhooks, `api` that of its aggregated API.",
     )
     arguments: list[str] = Field(default_factory=list, description="Its command line.")
     environment: dict[str, str] = Field(default_factory=dict, description="Its environment.")
@@ -104,8 +107,9 @@ class Operator(Strict):
         """Its Go program, or None."""
         if self.go is None:
             return None
+        module = Module(self.name, self.go.module, variables=tuple(self.go.variables))
         package = f"{self.go.module}/{self.go.package}".rstrip("/")
-        return Program(self.name, Module(self.name, self.go.module), package, self.go.seconds)
+        return Program(self.name, module, package, self.go.seconds)
 
     @property
     def seconds(self) -> int:
