@@ -99,8 +99,10 @@ def test_runs_are_listed_in_every_form(run_space: Space) -> None:
     run_space.create({**_labelled("a", "x")})
     create_run(run_space, "b").until_phase("Running")
     text = run_space.ask("run", "list")
-    lines = [line.split()[0] for line in text.output.splitlines()]
-    assert lines == ["name", "a", "b"]
+    lines = text.output.splitlines()
+    assert [line.split()[0] for line in lines if line[0] != " "] == ["name", "a", "b"]
+    mentions(text.output, "message", "the run is suspended")
+    assert "1 of 1" not in text.output
     names = run_space.ask("run", "list", "-o", "name").output.split()
     assert names == ["run.fairlead.dev/a", "run.fairlead.dev/b"]
     chosen = run_space.ask("run", "list", "-l", "team=x", "-o", "json")

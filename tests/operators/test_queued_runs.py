@@ -85,6 +85,7 @@ def test_a_run_waits_for_quota_and_runs_when_another_ends(space: Space) -> None:
             == {f"waits in queue one, position {position}" for position in (1, 2)}
         ),
     )
+    space.delete(names.RUNS, third.name)
     assert second.status["phase"] == "Suspended"
     assert second.pods() == {}
     assert "startTime" not in second.status

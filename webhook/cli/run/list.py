@@ -79,6 +79,8 @@ def reference(raw: Mapping[str, Any]) -> str:
     return f"{names.RUN_KIND.lower()}.{names.GROUP}/{raw['metadata']['name']}"
 
 
+# Phases whose message says nothing new.
+_AS_WISHED: Final = ("Running", "Succeeded")
 # How Runs are printed.
 FORMS: Final = ("text", "wide", "json", "yaml", "name")
 
@@ -86,7 +88,7 @@ FORMS: Final = ("text", "wide", "json", "yaml", "name")
 @click.command("list")
 @several_options
 @click.option("-w", "--watch", is_flag=True, help="Print each Run again when it changes.")
-@output_option("wide: with kind and message; json and yaml: the Runs as they are stored.", FORMS)
+@output_option("wide: with kind, and the message of all; json and yaml: the Runs as they are stored.", FORMS)
 def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) -> None:
     """Show the Runs of a namespace, of all, or those that are named.
 
@@ -154,7 +156,7 @@ def lines(rows: Sequence[Row], *, everywhere: bool, wide: bool) -> Iterator[str]
     """Yield the Runs as a table, by namespace and name."""
     now = datetime.now(UTC)
     space = ("namespace",) if everywhere else ()
-    more = ("kind", "message") if wide else ()
+    more = ("kind", "message") if wide else ("message",)
     found = [
         (
             *((each.namespace,) if everywhere else ()),
@@ -164,7 +166,8 @@ def lines(rows: Sequence[Row], *, everywhere: bool, wide: bool) -> Iterator[str]
             str(each.restarts),
             str(each.disruptions),
             format_age(each.created, now),
-            *((each.kind, harmless(each.message)) if wide else ()),
+            *((each.kind,) if wide else ()),
+            harmless(each.message) if wide or each.phase not in _AS_WISHED else "",
         )
         for each in sorted(rows)
     ]
