@@ -88,7 +88,9 @@ FORMS: Final = ("text", "wide", "json", "yaml", "name")
 @click.command("list")
 @several_options
 @click.option("-w", "--watch", is_flag=True, help="Print each Run again when it changes.")
-@output_option("wide: with kind, and the message of all; json and yaml: the Runs as they are stored.", FORMS)
+@output_option(
+    "wide: with kind, and the message of all; json and yaml: the Runs as they are stored.", FORMS
+)
 def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) -> None:
     """Show the Runs of a namespace, of all, or those that are named.
 
