@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.installation.doctor.cluster_states import (
+    DEFINITION,
     NOW,
     Json,
     configuration,
@@ -37,12 +40,28 @@ def test_every_error_and_every_warning_has_a_cure() -> None:
 
 
 def test_an_empty_cluster_is_one_finding(wording: Wording) -> None:
-    """Not one for each thing that is missing."""
-    (outcome,) = diagnose(ClusterState(now=NOW, version="0.1.0", server="v1.36.3"))
-    (finding,) = outcome.findings
-    mentions(finding.what, "Fairlead", "not in this cluster")
-    mentions(finding.cure, "fairlead install")
-    wording(text_of(finding))
+    """Not one for each thing that is missing, also beside a definition that `uninstall` keeps."""
+    for definition in (None, DEFINITION):
+        state = ClusterState(now=NOW, version="0.1.0", server="v1.36.3", definition=definition)
+        (outcome,) = diagnose(state)
+        (finding,) = outcome.findings
+        mentions(finding.what, "Fairlead", "not in this cluster")
+        mentions(finding.cure, "fairlead install")
+        wording(text_of(finding))
+
+
+def test_a_check_of_what_is_not_there_does_not_pass() -> None:
+    """Whatever is left of an installation; the others are as sure as ever."""
+
+    def passed(**changes: Any) -> set[str]:
+        return {each.name for each in diagnose(seen(**changes)) if not each.findings}
+
+    assert passed() - passed(configuration=None) == {
+        *("interception", "end to end", "selectors", "endpoints", "trust", "unplaced pods"),
+    }
+    assert passed() - passed(deployments={}, policies=None, serving=None) == {
+        *("programs", "watches", "certificates", "trust", "agents", "permissions"),
+    }
 
 
 def test_a_cluster_of_which_nothing_may_be_read_is_not_called_empty() -> None:
@@ -75,7 +94,7 @@ def test_what_runs_outside_of_the_cluster_is_unknown() -> None:
     unread = {each.name for each in diagnose(alone) if each.unread and not each.findings}
     assert unread == {
         *("watches", "endpoints", "certificates", "trust", "leader", "policies"),
-        "agents",
+        *("agents", "permissions"),
     }
     (outcome,) = [e for e in diagnose(seen(configuration=outside)) if e.name == "policies"]
     assert (outcome.findings, outcome.unread) == ((), (ReadKind.SERVED,))

@@ -16,7 +16,7 @@ from webhook.policy.added_sources import table_of
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
     from datetime import datetime
 
     from webhook.installation.object_kinds import Key
@@ -184,7 +184,32 @@ class ClusterState:
             ReadKind.SERVING,
             *(() if self.policies_from_cluster else (ReadKind.POLICIES,)),
             ReadKind.LEASE,
+            ReadKind.PROGRAMS_RIGHTS,
         )
+
+    @property
+    def unknown(self) -> Set[ReadKind]:
+        """What could not be read, or what the cluster does not show."""
+        return self.unread.keys() | set(self.beyond)
+
+    @property
+    def absent(self) -> Mapping[ReadKind, str]:
+        """What is not in the cluster, each with the reason that a check gives if it reads it."""
+        controller, webhook = (
+            "" if name in self.deployments else f"there is no Deployment {names.NAMESPACE}/{name}"
+            for name in (names.CONTROLLER, names.WEBHOOK)
+        )
+        outside = f"the webhook runs outside of the cluster, at {self.url}" if self.url else ""
+        found = {
+            ReadKind.POD_RULES: self.configuration is None and "there is no webhook configuration",
+            ReadKind.METRICS: controller and webhook,
+            ReadKind.ENDPOINTS: outside,
+            ReadKind.SERVING: outside or (self.serving is None and "there is no serving Secret"),
+            # The webhook's arguments show where it reads them.
+            ReadKind.POLICIES: self.policies is None and webhook,
+            ReadKind.PROGRAMS_RIGHTS: controller,
+        }
+        return {kind: reason for kind, reason in found.items() if reason}
 
     @property
     def by_cert_manager(self) -> bool:
@@ -263,6 +288,11 @@ warning: Final = partial(Finding, "warning")
 note: Final = partial(Finding, "note")
 
 
+def not_checked(reason: str) -> Finding:
+    """Return the finding of a check that does not apply to this cluster."""
+    return note(f"not checked: {reason}")
+
+
 class Check(NamedTuple):
     """One check: its name, what it reads, and its function.
 
@@ -274,9 +304,15 @@ class Check(NamedTuple):
     needs: ReadKind | None
     judge: Judge
 
-    def __call__(self, state: ClusterState) -> Iterable[Finding]:
-        """Return the findings about the state of a cluster."""
-        return () if self.needs in state.unread else self.judge(state)
+    def __call__(self, state: ClusterState) -> Sequence[Finding]:
+        """Return the findings about the state of a cluster; without any, that nothing was there to
+        check, if so.
+        """
+        found = () if self.needs in state.unread else tuple(self.judge(state))
+        if found or state.unknown & {*self.reads}:
+            return found
+        reasons = dict.fromkeys(state.absent[kind] for kind in self.reads if kind in state.absent)
+        return tuple(map(not_checked, reasons))
 
 
 def check(name: str, *reads: ReadKind, needs: ReadKind | None = None) -> Callable[[Judge], Check]:

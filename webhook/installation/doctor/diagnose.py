@@ -305,19 +305,20 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def diagnose(state: ClusterState) -> list[Outcome]:
-    """Run every check on the state of a cluster. An empty cluster has one finding."""
-    if not (state.configuration or state.deployments or state.definition or state.unread):
+    """Run every check on the state of a cluster. One without Fairlead has one finding."""
+    if not (state.configuration or state.deployments or state.leader or state.unread):
+        # What a removed installation leaves, and what a sandbox has.
+        rest = ", which only has the definition of Runs" if state.definition else ""
         cure = (
-            "fairlead install; or is it the wrong cluster? Check with: kubectl config "
-            "current-context; --context selects another"
+            "fairlead install, or for a sandbox fairlead sandbox up --policies DIR; or is it the "
+            "wrong cluster? Check with: kubectl config current-context; --context selects another"
         )
-        return [Outcome("installation", (error("Fairlead is not in this cluster", cure),))]
-    unknown = {*state.unread, *state.beyond}
+        return [Outcome("installation", (error(f"Fairlead is not in this cluster{rest}", cure),))]
     return [
         Outcome(
             check.name,
             tuple(check(state)),
-            tuple(what for what in check.reads if what in unknown),
+            tuple(what for what in check.reads if what in state.unknown),
         )
         for check in CHECKS
     ]

@@ -19,6 +19,7 @@ from webhook.installation.doctor.cluster_state import (
     Unplaced,
     check,
     error,
+    not_checked,
     note,
     warning,
 )
@@ -83,6 +84,8 @@ def end_to_end(state: ClusterState) -> Iterator[Finding]:
             "do the selectors of the webhook configuration take it? kubectl get "
             "mutatingwebhookconfiguration fairlead -o yaml",
         )
+    else:
+        yield not_checked("the webhook is disabled")
 
 
 @check("unplaced pods", ReadKind.POD_RULES, ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS)

@@ -88,9 +88,8 @@ def _in_config_map(state: ClusterState) -> _Place:
 @check("policies", ReadKind.DEPLOYMENTS, ReadKind.SERVED, needs=ReadKind.POLICIES)
 def policies(state: ClusterState) -> Iterator[Finding]:
     """Check that the policies can be read and have no errors or warnings."""
-    # Without the webhook it is unknown where it reads them.
-    unknown = state.policies is None and names.WEBHOOK not in state.deployments
-    if unknown or not (state.in_cluster or state.policies_from_cluster):
+    outside = not (state.in_cluster or state.policies_from_cluster)
+    if outside or ReadKind.POLICIES in state.absent:
         return
     place = _IN_CLUSTER if state.policies_from_cluster else _in_config_map(state)
     if state.policies is None:
