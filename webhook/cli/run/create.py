@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -51,14 +52,26 @@ class WithProgram(click.Command):
         """Take the program off; what is before it is parsed as usual."""
         at = args.index("--") if "--" in args else len(args)
         ctx.meta[_PROGRAM] = args[at + 1 :]
-        return super().parse_args(ctx, args[:at])
+        cure = "the program and its options stand at the end, after --"
+        try:
+            rest = super().parse_args(ctx, args[:at])
+        except click.NoSuchOption as error:
+            if at < len(args):
+                raise
+            message = f"{error.message.removesuffix('.')}: {cure}."
+            raise click.NoSuchOption(
+                error.option_name, message, error.possibilities, error.ctx
+            ) from None
+        if rest and not ctx.resilient_parsing:
+            ctx.fail(f"unexpected {shlex.join(rest)}: {cure}")
+        return rest
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return those of the options and arguments, and of the program."""
         return [*super().collect_usage_pieces(ctx), "[-- PROGRAM...]"]
 
 
-@click.command("create", cls=WithProgram)
+@click.command("create", cls=WithProgram, context_settings={"allow_extra_args": True})
 @click.argument("name", required=False, default="")
 @click.option("--image", default="", metavar="IMAGE", help="The image of all replicas.")
 @click.option(
