@@ -97,7 +97,7 @@ def guess(word: str, known: tuple[str, ...]) -> str:
     if not near:
         folded = {name.lower().replace("_", ""): name for name in known}
         near = [name for name in [folded.get(word.lower().replace("_", ""))] if name]
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return f"; did you mean {str(near[0])!r}?" if near else ""
 
 
 def enum_field(words: type[StrEnum]) -> GetPydanticSchema:

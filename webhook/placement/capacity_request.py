@@ -12,6 +12,7 @@ from webhook import names
 from webhook.errors import FairleadError
 from webhook.placement.capacity import DEFAULT_WEIGHT, MODES, Mode
 from webhook.placement.trace import quoted
+from webhook.strict import guess
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -50,7 +51,8 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
         elif class_name not in classes:
             wrong.append(f"there is no capacity class {quoted(class_name)} (classes: {known})")
         elif mode not in MODES:
-            wrong.append(f"{quoted(entry)}: {quoted(mode)} is not one of {', '.join(MODES)}")
+            hint = guess(mode, MODES)
+            wrong.append(f"{quoted(entry)}: {quoted(mode)} is not one of {', '.join(MODES)}{hint}")
         elif colon and not (Mode(mode).prefers and _WEIGHT.match(weight)):
             wrong.append(f"{quoted(entry)}: a weight goes with Prefer and is from 1 to 100")
         elif class_name in requests:

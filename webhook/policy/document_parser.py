@@ -225,13 +225,15 @@ def _other_type(kind: str, value: object, written: str | None) -> str:
 def _literal(context: dict[str, Any], value: object, written: str | None) -> str:
     expected: str = context["expected"]
     # Words are in quotes, and false is not.
-    allowed = ", ".join(_QUOTED_VALUE.findall(expected)) or expected.lower()
+    words = tuple(_QUOTED_VALUE.findall(expected))
+    allowed = ", ".join(words) or expected.lower()
     if isinstance(value, list | dict):
         return f"want one of {allowed}, not {_noun(value)}"
-    text = quoted(written if written is not None else value)
+    plain = str(value) if written is None else written
+    text = quoted(plain)
     if isinstance(value, bool) and f"'{value}'" in expected:
         return f'{text} is not text, one of {allowed}: write it in quotes, "{value}"'
-    return f"{text} is not one of {allowed}"
+    return f"{text} is not one of {allowed}{guess(plain, words)}"
 
 
 def _too_few(context: dict[str, Any], value: object, _: str | None) -> str:

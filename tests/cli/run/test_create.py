@@ -78,6 +78,8 @@ def test_a_file_is_changed_by_set() -> None:
         (("a", *IMAGE, "--spot", "allow", "--capacity", "spot=Allow"), 2, ("twice", "--spot")),
         (("A_b", *IMAGE, "--dry-run"), 1, ("metadata.name", "A_b")),
         (("a", *IMAGE, "--framework", "ray", "--dry-run"), 1, ("ray", "-f")),
+        (("a", *IMAGE, "--framework", "pytorhc", "--dry-run"), 1, ("did you mean 'pytorch'",)),
+        (("a", *IMAGE, "--capacity", "spot=alow", "--dry-run"), 1, ("did you mean 'Allow'",)),
         (("a", *IMAGE, "--capacity", "spot=Maybe", "--dry-run"), 1, ("spot", "Maybe")),
         (("-f", "-", "--set", "spec.replicas=0", "--dry-run"), 1, ("spec.replicas",)),
         (("-f", "-", "--set", "kind[0].x=1", "--dry-run"), 1, ("--set kind[0].x",)),
