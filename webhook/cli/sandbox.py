@@ -198,7 +198,7 @@ def down(name: str, output: str) -> None:
     was_there = instances.down(name)
     print_result(output, json=lambda: {"name": name, "removed": was_there})
     if output == "text":
-        text = "is gone" if was_there else "does not run: nothing to do"
+        text = "is gone" if was_there else f"does not run: nothing to do{_others()}"
         click.echo(f"sandbox {name} {text}", err=True)
 
 
@@ -249,6 +249,7 @@ def kubeconfig(name: str, output: str) -> None:
     if status.state != "running":
         raise SandboxError(
             f"sandbox {name} is {status.state}: `fairlead sandbox up --name {name}` starts it"
+            f"{_others() if status.state == 'absent' else ''}"
         )
     print_result(
         output,
@@ -257,10 +258,19 @@ def kubeconfig(name: str, output: str) -> None:
     )
 
 
+def _others() -> str:
+    """Return the end of a message about a sandbox that is absent: the names of those there are."""
+    from webhook.sandbox import instances
+
+    there = ", ".join(instances.names())
+    return f"; choose another with --name: {there}" if there else ""
+
+
 def _lines(status: Status) -> Iterator[str]:
-    yield f"sandbox {status.name}: {status.state}"
     if status.state == "absent":
+        yield f"sandbox {status.name}: absent{_others()}"
         return
+    yield f"sandbox {status.name}: {status.state}"
     yield f"  kubeconfig  {status.kubeconfig}"
     yield f"  API server  {status.url or 'not started'}"
     yield f"  policies    {status.policies or 'none: the webhook is not running'}"

@@ -92,7 +92,10 @@ def _kubeconfig(named: str) -> Iterator[None]:
     """Convert errors while reading a kubeconfig to ClusterErrors that name the file."""
     # $KUBECONFIG may list several files, as PATH does.
     if not any(Path(each).expanduser().is_file() for each in named.split(os.pathsep) if each):
-        raise ClusterError(f"{named}: there is no such kubeconfig")
+        raise ClusterError(
+            f"{named}: there is no such kubeconfig; give another with --kubeconfig or KUBECONFIG. "
+            "If it was a sandbox's: fairlead sandbox up"
+        )
     try:
         yield
     except ConfigException as error:

@@ -212,6 +212,12 @@ def status(name: str) -> Status:
     )
 
 
+def names() -> list[str]:
+    """Return the names of all sandboxes."""
+    folder = _directory("x").parent
+    return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+
+
 def _nodes(layout: Layout) -> tuple[NodeStatus, ...] | None:
     """Return the nodes, or None if the API server does not answer."""
     if not (layout.credentials / ADMIN_TOKEN).exists():
