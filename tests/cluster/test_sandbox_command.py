@@ -153,6 +153,11 @@ def test_up_status_and_down(sandbox: Command, kubectl_path: Path) -> None:
     assert len(kubectl("get", "nodes", "-o", "name").splitlines()) == 12
     kubectl.create(run_manifest("single"))
     kubectl("wait", "--for=jsonpath={.status.phase}=Running", "run/single", "--timeout=120s")
+    # GPU nodes have a taint, which nothing else tolerates here.
+    asks = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    container = {"name": "main", "image": "example.invalid/none", **asks}
+    kubectl.create(pod("gpu", containers=[container]))
+    kubectl("wait", "--for=condition=Ready", "pod/gpu", "--timeout=120s")
 
     again = sandbox("up")
     assert (again.returncode, again.stdout) == (0, up.stdout)

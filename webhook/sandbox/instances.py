@@ -120,7 +120,15 @@ def up(
             _remove(directory)
         planned = plan_installations(operators, built)
         kinds = [definition for each in planned for definition in each.definitions]
-        settings = Settings(pools=pools, definitions=[*definitions(), *kinds])
+        settings = Settings(
+            pools=pools,
+            definitions=[*definitions(), *kinds],
+            # As on GKE, whose nodes the shipped pools have: pods that request GPUs tolerate the
+            # taint of that name.
+            extra_arguments={
+                "kube-apiserver": ["--enable-admission-plugins=ExtendedResourceToleration"]
+            },
+        )
         plane = ControlPlane(directory, binaries, settings, detached=True)
         try:
             with progress.step("starting the control plane", about=4):
