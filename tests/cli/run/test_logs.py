@@ -100,6 +100,23 @@ def test_a_log_that_breaks_off_is_shown_as_far_as_it_came(tmp_path: Path) -> Non
     assert done.stderr.startswith("worker-0: GET ")
 
 
+def test_a_kubelet_that_does_not_answer_is_named_by_its_node(
+    tmp_path: Path, wording: Wording
+) -> None:
+    """Before the API server's own words, which have its address only."""
+    words = 'Get "https://127.0.0.1:10250/containerLogs/default/mnist-worker-0/main": dial tcp: no'
+
+    async def unreached(_: Request, answer: Answer) -> None:
+        await answer.status(500, "", words)
+
+    with served(cluster({"worker-0": unreached}, workers=1), tmp_path) as call:
+        done = call("logs", "mnist")
+    assert done.exit_code == 1
+    (refused,) = done.stderr.splitlines()
+    mentions(refused, "node-1", words)
+    wording(refused)
+
+
 def test_no_pod_at_all_is_a_failure(tmp_path: Path, wording: Wording) -> None:
     """It says that there is none."""
     with served(cluster({}), tmp_path) as call:

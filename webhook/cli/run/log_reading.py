@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -39,6 +40,8 @@ _SILENCE: Final = 60.0
 PERIOD: Final = 2.0
 # Maximum length of a line; a longer one is split.
 _LONGEST: Final = 2**20
+# How the API server reports a request to a kubelet that got no answer (net/url.Error of Go).
+_NO_KUBELET: Final = re.compile(r'Get "[^"]+/containerLogs/')
 _COLOURS: Final = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green")
 
 
@@ -114,6 +117,7 @@ class Source:
     uid: str
     container: str
     started: bool
+    node: str = ""
     why: str = ""
 
     @property
@@ -152,6 +156,7 @@ def sources_of(
             uid=pod.uid,
             container=container,
             started=_started(raw, container),
+            node=pod.node,
             why=pod.unscheduled.partition(". ")[0] or (pod.waiting[0] if pod.waiting else ""),
         )
         for pod, raw in found
@@ -305,6 +310,8 @@ class LogReader:
                         yield Piece(source, whole)
         except ClusterError as error:
             problem = str(error)
+            if _NO_KUBELET.match(error.words):
+                problem = f"the kubelet of node {source.node} did not answer: {error.words}"
         if (rest := lines.finish()) or problem:
             yield Piece(source, rest, problem, failed=bool(problem))
 
