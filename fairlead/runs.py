@@ -81,6 +81,8 @@ class Run:
         from pydantic import ConfigDict, TypeAdapter, ValidationError
 
         from webhook.cli.run.submit import MOST_CODE
+        from webhook.policy.document_parser import KEY, sentence
+        from webhook.policy.findings import path_text
 
         kinds = get_type_hints(type(self))
         problems = []
@@ -89,13 +91,15 @@ class Run:
             try:
                 kind.validate_python(getattr(self, each.name))
             except ValidationError as error:
-                problems += [
-                    ".".join(map(str, (each.name, *line["loc"]))) + f": {line['msg']}"
-                    for line in error.errors(include_url=False)
-                ]
-        for path in self.code if not problems else ():
-            if not path or path.startswith("/") or {"", ".", ".."} & {*path.split("/")}:
-                problems.append(f"code: {path!r} is no path below /code")
+                for line in error.errors(include_url=False):
+                    at = (each.name, *(step for step in line["loc"] if step != KEY))
+                    problems.append(f"{path_text(at)}: {sentence(line)}")
+        if not problems:
+            problems = [
+                f"code: {path!r} is no path below /code"
+                for path in self.code
+                if not path or path.startswith("/") or {"", ".", ".."} & {*path.split("/")}
+            ]
         if not problems and sum(map(len, self.code.values())) > MOST_CODE:
             problems.append(f"code: at most {MOST_CODE // 1024} KiB; use an image or a volume")
         if problems:

@@ -114,13 +114,15 @@ def test_a_wrong_run_says_every_problem() -> None:
 @pytest.mark.parametrize(
     ("settings", "facts"),
     [
-        ({"command": "python train.py"}, ("command",)),
-        ({"workers": "3"}, ("workers", "integer")),
-        ({"env": {"A": None}}, ("env.A", "string")),
-        ({"volumes": ["a"]}, ("volumes",)),
+        ({"command": "python train.py"}, ("command: want a list, not 'python train.py'",)),
+        ({"command": 3}, ("command: want a list, not '3'",)),
+        ({"workers": "3"}, ("workers: want a whole number, not text", "'3'")),
+        ({"env": {"A": None}}, ("env.A: is null",)),
+        ({"env": {1: "a"}}, ("env[1]: want text, and 1 is a number",)),
+        ({"volumes": ["a"]}, ("volumes: want a mapping, not a list",)),
         ({"code": {"../x.py": b""}}, ("code", "'../x.py'")),
         ({"code": {"x.py": bytes(10**6)}}, ("code", "900 KiB")),
-        ({"code": {"x.py": "text"}}, ("code.x.py", "bytes")),
+        ({"code": {"x.py": "text"}}, ("code[x.py]: want bytes, not 'text'",)),
     ],
 )
 def test_values_of_another_type_are_said_at_once(

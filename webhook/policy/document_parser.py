@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.strict import Problem
 
 # The end of pydantic's path if the key of a mapping is wrong.
-_KEY: Final = "[key]"
+KEY: Final = "[key]"
 NULL: Final = "is null; give a value, or remove the field"
 
 _WANTED: Final = {
@@ -34,6 +34,10 @@ _WANTED: Final = {
     "list_type": "a list",
     "dict_type": "a mapping",
     "model_type": "a mapping",
+    # Of values that Python hands over.
+    "bytes_type": "bytes",
+    "sequence_str": "a list",
+    "is_instance_of": "a list",
 }
 _QUOTED_VALUE: Final = re.compile(r"'([^']*)'")
 M = TypeVar("M", bound=Strict)
@@ -165,7 +169,7 @@ def locate_error(line: ErrorDetails, node: yaml_tree.Node) -> Wrong:
     """Return one error of pydantic's about the document of this tree, with its place."""
     path = line["loc"]
     at_key = line["type"] == UNKNOWN_FIELD
-    if path[-1:] == (_KEY,) and yaml_tree.find(node, path) is None:
+    if path[-1:] == (KEY,) and yaml_tree.find(node, path) is None:
         path, at_key = path[:-1], True
     leaf = yaml_tree.find(node, path)
     written = leaf.text if isinstance(leaf, yaml_tree.Scalar) and not at_key else None
