@@ -117,7 +117,7 @@ def command(
             return GONE
         if ending.how == "late":
             what = f"{wanted}={condition}" if condition else wanted
-            say("error", f"run {name}: {ending.status.phase}, not {what}, after the time")
+            say("error", f"run {name}: {ending.status.phase}, not {what}; the time is over")
             return LATE
         failed = wanted == _ENDED and ending.status.phase == "Failed"
         return FAILED if ending.how == "ended" or failed else DONE
