@@ -11,7 +11,8 @@ import pytest
 
 from tests.run.scene import Scene, workers
 from tests.wording import Wording, mentions
-from webhook.run.actions import ForceDeletePod
+from webhook.run.actions import CreatePod, ForceDeletePod
+from webhook.run.observed import NodeHealth
 from webhook.times import to_second
 
 SCOPES = ("Replica", "Role", "Run")
@@ -113,3 +114,17 @@ def test_an_ill_node_that_keeps_its_pods_is_named() -> None:
     scene.observed = replace(scene.observed, ill_nodes=(scene.observed.nodes["b"],))
     scene.look()
     assert (scene.status.disruptions, scene.status.incidents[0].reason) == (1, "NodeUnhealthy")
+
+
+@pytest.mark.parametrize(("ill_after", "avoided"), [(30.0, ("c",)), (60.0, ()), (math.inf, ())])
+def test_new_pods_avoid_nodes_that_are_ill_for_long_enough(
+    ill_after: float, avoided: tuple[str, ...]
+) -> None:
+    """Not one that just fell ill, nor one of a class of which too many are ill."""
+    scene = Scene(**workers(2)).runs_on(worker_0="a", worker_1="b")
+    since = to_second(scene.now)
+    node = NodeHealth("c", "uid", ill="GpuHealthy=False", ill_since=since, ill_after=ill_after)
+    scene.observed = replace(scene.observed, ill_nodes=(node,))
+    scene.exits("worker-1", 143).later(30)
+    *_, created = (each for each in scene.did if isinstance(each, CreatePod))
+    assert (created.index, created.avoid) == (1, avoided)

@@ -325,7 +325,9 @@ class Observed:
         found |= {
             each.name: known[each.name]._replace(sick=True) for each in sick if each.name in known
         }
-        return replace(self, nodes={**known, **found}, ill_nodes=sick) if found or sick else self
+        if not found and not self.ill_nodes:
+            return self
+        return replace(self, nodes={**known, **found}, ill_nodes=sick)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ def check(run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now:
         assert not outcome.actions, "something is done for a run that is being deleted"
     _order(needs, observed, outcome)
     _charges(run, observed, outcome, now)
+    _illness(run, observed, outcome, now)
     if run.status.phase not in OVER and not run.metadata.deletion_timestamp:
         _looked_up(run, observed)
     pods = [each for each in outcome.actions if isinstance(each, act.CreatePod)]
@@ -62,6 +63,20 @@ def _charges(run: Run, observed: Observed, outcome: act.Outcome, now: datetime) 
         for pod, node in healths:
             lost = node is not None and node.trouble and pod.phase not in ENDED
             assert not lost, f"{each} is charged, and {pod.name} is on {node}"
+
+
+def _illness(run: Run, observed: Observed, outcome: act.Outcome, now: datetime) -> None:
+    """Pods leave and avoid nodes that are ill for long enough, and no others."""
+    last = outcome.status.last_failure
+    new = last and last != run.status.last_failure and last.reason == "NodeUnhealthy"
+    left = {last.node} if last and new else set()
+    for each in outcome.actions:
+        left |= set(each.avoid) if isinstance(each, act.CreatePod) else set()
+    for name in left:
+        node = (observed.nodes or {})[name]
+        assert node.ill, f"{name} is well"
+        lasts = (now - datetime.fromisoformat(node.ill_since)).total_seconds()
+        assert lasts >= node.ill_after, f"{name} is ill for {lasts} s"
 
 
 def _looked_up(run: Run, observed: Observed) -> None:
