@@ -25,13 +25,10 @@ def role_of(status: Json, role: str) -> Json:
     return found
 
 
-def waits_of(role: Json) -> dict[int, list[Json]]:
-    """The waits that a role's status tells of, by index."""
-    found: dict[int, list[Json]] = {}
-    for entry in role.get("history", ()):
-        waits = [each for each in entry["events"] if "waitedSeconds" in each]
-        found |= dict.fromkeys(indexes(entry["indexes"]), waits)
-    return found
+def recovering(role: Json) -> dict[int, Json]:
+    """By index, what a role's status says of replicas that went down."""
+    entries = role.get("recovering", ())
+    return {index: each for each in entries for index in indexes(each["indexes"])}
 
 
 @dataclass
@@ -71,16 +68,6 @@ class Books:
         mine = self.ledger.fates.values()
         return [fate for fate in mine if fate.pod.run_uid == self.run_uid]
 
-    def moved(self, old: Json, new: Json) -> list[Fate]:
-        """The pods that are to be created again, because they have waited for a node."""
-        before, after = waits_of(old), waits_of(new)
-        fates = self.newly_counted(old, new)
-        return [
-            fate
-            for fate in fates
-            if len(after.get(fate.pod.index, ())) > len(before.get(fate.pod.index, ()))
-        ]
-
     def newly_counted(self, old: Json, new: Json) -> list[Fate]:
         """The pods whose uids a role's status names for the first time."""
         uids = set(new.get("countedUIDs", ())) - set(old.get("countedUIDs", ()))
@@ -88,14 +75,22 @@ class Books:
 
     def newly_ended(self, old: Json, new: Json) -> list[Fate]:
         """Those of them that went down."""
-        moved = [fate.pod.uid for fate in self.moved(old, new)]
-        # Without a node, they avoid one that is well again.
-        moved += [
-            fate.pod.uid
+
+        def falls(role: Json, index: int) -> tuple[str, int]:
+            """When a replica went down last, and how often: a failure may become a disruption."""
+            entry = recovering(role).get(index, {"since": "", "failures": 0, "disruptions": 0})
+            return entry["since"], entry["failures"] + entry["disruptions"]
+
+        return [
+            fate
             for fate in self.newly_counted(old, new)
-            if fate.pod.avoid and not fate.pod.node and fate.word == "lives"
+            if falls(new, fate.pod.index) != falls(old, fate.pod.index)
         ]
-        return [fate for fate in self.newly_counted(old, new) if fate.pod.uid not in moved]
+
+    def moved(self, old: Json, new: Json) -> list[Fate]:
+        """The others: they are to be created again, because they have waited for a node."""
+        ended = self.newly_ended(old, new)
+        return [fate for fate in self.newly_counted(old, new) if fate not in ended]
 
     def newly_missed(self, old: Json, new: Json) -> list[int]:
         """Indexes that were active, are not any more, and did not end as a pod that is named."""
@@ -137,9 +132,9 @@ class Books:
             if anew:
                 self.epochs[role] = after["attempt"]
             self.waits = {at: until for at, until in self.waits.items() if at[0] != role}
-            for entry in after.get("recovering", ()):
-                until = seconds(entry["since"]) + entry["waitMilliseconds"] / 1000
-                self.waits.update(((role, index), until) for index in indexes(entry["indexes"]))
+            for index, entry in recovering(after).items():
+                wait = entry["waitMilliseconds"] / 1000
+                self.waits[role, index] = seconds(entry["since"]) + wait
             self.attempts[role] = after.get("attempt", 0)
             self.counted |= set(after.get("countedUIDs", ()))
             before = role_of(old.status, role)

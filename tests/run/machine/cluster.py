@@ -123,25 +123,18 @@ class Cluster:
         there = self.server.nodes.get(node)
         if there and there.ill is None:
             self._change_node(node, ill=self.server.now)
-            self.server.ledger.ill.setdefault(node, []).append((self.server.now, float("inf")))
+            self.server.ledger.ill.add(node)
 
     def get_well(self, node: str) -> None:
-        """The condition is gone, or the Node with it."""
+        """The condition is gone."""
         there = self.server.nodes.get(node)
         if there and there.ill is not None:
             self._change_node(node, ill=None)
-        self._well(node)
-
-    def _well(self, node: str) -> None:
-        spells = self.server.ledger.ill.get(node)
-        if spells and spells[-1][1] == float("inf"):
-            spells[-1] = (spells[-1][0], self.server.now)
 
     def register_again(self, node: str) -> None:
         """Somebody deletes the Node of a live kubelet, which makes another. Its pods go on."""
         if node not in self.lost and node in self.server.nodes:
             self.server.remove("nodes", node)
-            self._well(node)
             self._register(node)
             self._was_away(node)
 
@@ -161,7 +154,6 @@ class Cluster:
         self.turn_off(node)
         if node in self.server.nodes:
             self.server.remove("nodes", node)
-            self._well(node)
 
     def recover(self, node: str) -> None:
         """It is there again, and says how the pods are. The taint of a shutdown is taken later."""

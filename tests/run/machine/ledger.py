@@ -54,7 +54,8 @@ class Ledger:
     silent: nodes whose kubelets reach nobody; off: those whose machine is off.
     dead: uids of pods whose programs ended with their machine, or by somebody's word.
     orphans: uids of pods that are not stored any more, and whose programs go on all the same.
-    away: when each node was last not what it should be; ill: from when to when each was ill.
+    away: when each node was last not what it should be.
+    ill: nodes that were ever ill: a controller may hear late that one is well again.
     """
 
     fates: dict[str, Fate] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class Ledger:
     dead: set[str] = field(default_factory=set)
     orphans: set[str] = field(default_factory=set)
     away: dict[str, float] = field(default_factory=dict)
-    ill: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    ill: set[str] = field(default_factory=set)
 
     def created(self, pod: Pod) -> None:
         self.fates[pod.uid] = Fate(pod)
@@ -104,14 +105,12 @@ class Ledger:
     def may_be_the_nodes(self, fate: Fate) -> bool:
         """Whether a program's own end may be taken for its node's: that was away while it ran."""
         pod = fate.pod
-        return pod.started is not None and self.away.get(pod.node, -1.0) >= pod.started - 1
+        away = pod.started is not None and self.away.get(pod.node, -1.0) >= pod.started - 1
+        return away or self.given_up(fate)
 
-    def was_sick(self, fate: Fate) -> bool:
-        """Whether its node was ill for a minute, and still while the pod was there."""
-        return any(
-            until - since >= 60 and until >= fate.pod.created
-            for since, until in self.ill.get(fate.pod.node, ())
-        )
+    def given_up(self, fate: Fate) -> bool:
+        """Whether a controller may count it while it runs, as far as that knows: for its node."""
+        return fate.pod.uid in self.dead or fate.pod.node in self.ill
 
     def lost_its_node(self, fate: Fate) -> bool:
         """Whether a node took a pod away, or was lost or away while it was there."""
@@ -120,8 +119,7 @@ class Ledger:
         return (
             pod.reason in ("NodeLost", "Shutdown")
             or (pod.target is not None and pod.target[0] in (*by_node, "EvictionByEvictionAPI"))
-            or pod.uid in self.dead
-            or self.was_sick(fate)
+            or self.given_up(fate)
             or (bool(pod.node) and self.away.get(pod.node, -1.0) >= pod.created)
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from tests.run.machine.books import (
     OVER,
     Books,
@@ -110,11 +112,11 @@ def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Jso
         assert fate.pod.uid not in books.counted | books.used, f"{what} is counted again"
         assert fate.pod.role == role, f"{what} is counted for {role}"
         assert fate.pod.attempt == after.get("attempt", 0), f"{what} is of an earlier attempt"
-        off = fate.pod.uid in books.ledger.dead or books.ledger.was_sick(fate)
-        assert off or fate.word in ("program", "disruption", "success"), f"{what} is counted"
+        given_up = books.ledger.given_up(fate)
+        assert given_up or fate.word in ("program", "disruption", "success"), f"{what} is counted"
     active = len(indexes(after.get("activeIndexes", "")))
     assert spec.serving or active >= after.get("active", 0), f"{role}: only {active} are remembered"
-    missed = restarts(after) - restarts(before) - sum(fate.word != "success" for fate in ends)
+    missed = restarts(after) - restarts(before) - len(ends)
     gone = books.newly_missed(before, after)
     assert missed == len(gone), (
         f"{role}: {missed} pods that vanished are counted, and {gone} are not there any more"
@@ -142,11 +144,13 @@ def _history(books: Books, spec: RunSpec, role: str, before: Json, after: Json, 
                 f"{role}-{index}: {told}, and {len(lost)} nodes were lost"
             )
     for fate in books.moved(before, after):
-        waited = now - (fate.pod.unscheduled if fate.pod.unscheduled is not None else now)
-        waits = [most for _, most in fate.pod.fallback if most is not None]
-        alone = spec.restart_scope == "Replica"
-        assert waits, f"{fate.pod} waits for nothing"
-        assert not alone or waited >= min(waits) - 1, f"{fate.pod} has not waited"
+        pod, since = fate.pod, fate.pod.unscheduled
+        assert pod.fallback or pod.avoid, f"{pod} waits for nothing"
+        waits = [most for _, most in pod.fallback if most is not None]
+        # It avoids a node that is well again, or has waited for a class; else a peer has.
+        least = 0.0 if pod.avoid else min(waits, default=inf)
+        waited = since is not None and now - since >= least - 1
+        assert waited or spec.restart_scope != "Replica", f"{pod} has not waited"
 
 
 def _charged_once(books: Books, spec: RunSpec, old: Json, new: Json, ended: list[Fate]) -> None:
@@ -253,8 +257,7 @@ def _cause(books: Books, role: str, before: Json) -> None:
 def _countable(books: Books, fate: Fate, attempt: int) -> bool:
     if fate.pod.uid in books.counted | books.used or fate.pod.attempt != attempt:
         return False
-    ended = fate.word not in ("own", "lives") or fate.pod.uid in books.ledger.dead
-    return ended or books.ledger.was_sick(fate)
+    return fate.word not in ("own", "lives") or books.ledger.given_up(fate)
 
 
 def _budgets(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None:
