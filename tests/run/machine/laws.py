@@ -125,16 +125,18 @@ class Laws:
     def _alike(self, thing: RunThing, role: str, history: str) -> None:
         """What restarts together is created with one history, but for what waited for a node.
 
-        A pod that has a node when the others give up keeps what it was created with.
+        A pod that has a node when the others give up keeps what it was created with, and so does
+        one that had no class to give up.
         """
         scope, run = thing.spec.get("restartScope", "Replica"), self.server.runs.get(thing.name)
         if scope == "Replica" or run is None or run.uid != thing.uid or not self.alone:
             return
-        counted = self.of(thing.uid).counted
+        books = self.of(thing.uid)
         for pod in self.server.pods.values():
             mine = pod.run_uid == thing.uid and (scope == "Run" or pod.role == role)
-            waits = not (pod.node or pod.over or pod.going is not None or pod.uid in counted)
-            if mine and waits and self.of(thing.uid).attempts.get(pod.role, 0) == pod.attempt:
+            waits = not (pod.node or pod.over or pod.going is not None or pod.uid in books.counted)
+            latest = books.attempts.get(pod.role, 0) == pod.attempt
+            if mine and waits and latest and (pod.fallback or pod.history):
                 told = pod.history, history
                 assert pod.history == history, f"{pod.name} and {role} have histories {told}"
 
