@@ -212,7 +212,7 @@ def _reconcile_suspended(
     Its owner suspends it, or its queue does.
     """
     # Pods may have been created at the resumption, and the status that says so not been written.
-    present = any(one.alive or one.ended for one in facts.values())
+    present = any(one.alive or one.ended or one.down for one in facts.values())
     if run.status.phase != "Suspended" or present:
         scope = run.spec.restart_scope
         roles = {
