@@ -214,3 +214,12 @@ def test_what_is_old_is_forgotten() -> None:
     assert histories(scene) == {"0": [("spot", None)]}
     scene.later(7 * 86400)
     assert histories(scene) == {}
+
+
+def test_a_node_that_explains_a_peers_failure_counts_once() -> None:
+    """When its own pod is given up, and not before: the node may come back."""
+    scene = on_spot(2, incident_window=90.0).exits("worker-0", 1)
+    scene.node("spot-1", since=to_second(BEGIN), ready="Unknown")
+    assert (scene.status.incidents[-1].replica, histories(scene)) == ("mnist-worker-1", {})
+    scene.node("spot-1", uid="", since=to_second(BEGIN)).later(60)
+    assert histories(scene) == {"1": [("spot", None)]}

@@ -132,7 +132,7 @@ class History:
             if each.cause == "Disruption" and each.reason in _BY_NODE and each.replica not in down
         }
         for one in self._unit if late else ():
-            for pod in one.there.values():
+            for pod in (*one.ended.values(), *one.stale.values()):
                 if pod.name in late:
                     for capacity, _ in pod.fallback:
                         yield pod.role, pod.index, capacity
