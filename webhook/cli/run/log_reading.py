@@ -12,6 +12,7 @@ import click
 
 from webhook.cli.run.cluster import pods_path
 from webhook.errors import ClusterError, FairleadError
+from webhook.run.model import SERVING
 from webhook.run.model.status import format_intervals, parse_intervals
 
 if TYPE_CHECKING:
@@ -127,12 +128,14 @@ class Source:
 
 
 def check_selection(run: Mapping[str, Any], status: RunStatus, wanted: LogSelection) -> None:
-    """Raise FairleadError with the existing roles or indexes if the run has no such one."""
+    """Raise FairleadError, with the existing roles or indexes, if the run has no such one."""
+    name, kind = run["metadata"]["name"], run["spec"].get("kind")
+    if kind in SERVING and (wanted.role is not None or wanted.index is not None):
+        raise FairleadError(f"run {name} is of kind {kind}: its pod has no role and no index")
     counts = {role: one.desired for role, one in status.replicas.items()}
     if not counts:
         replicas = run["spec"].get("replicas") or {"master": {}}
         counts = {role: (one or {}).get("count") or 1 for role, one in replicas.items()}
-    name = run["metadata"]["name"]
     if wanted.role is not None and wanted.role not in counts:
         raise FairleadError(f"run {name} has no role {wanted.role}; it has {', '.join(counts)}")
     most = max(counts[role] for role in counts if wanted.role in (None, role))
