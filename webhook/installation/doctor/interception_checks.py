@@ -148,7 +148,8 @@ def _narrowed(at: int, found: Json, wanted: Json, state: ClusterState) -> Iterat
                 continue
             key, operator, values = _alike(each)
             known = [more for *same, more in shipped if same == [key, operator]]
-            shown = f"{key} {operator} {sorted(values.difference(*known) or values)}"
+            more = ", ".join(sorted(values.difference(*known) or values))
+            shown = f"{key} {operator} {more}".rstrip()
             what = (
                 f"{name}: its {selector} has {shown} in addition to what ships: other pods are not "
                 "sent"
