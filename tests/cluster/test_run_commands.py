@@ -150,6 +150,10 @@ def test_waiting_ends_as_the_help_says(run_space: Space) -> None:
     live.until_phase("Failed")
     assert run_space.ask("run", "wait", "fails", *condition).exit_code == 1
     assert run_space.ask("run", "wait", "fails", "--for", "Failed").exit_code == 0
+    for verb in ("suspend", "resume"):
+        done = run_space.ask("run", verb, "fails")
+        assert done.exit_code == 1
+        mentions(done.stderr, "run fails is over (Failed)", "create it again")
 
 
 def test_runs_are_suspended_resumed_and_deleted(run_space: Space) -> None:
@@ -163,6 +167,7 @@ def test_runs_are_suspended_resumed_and_deleted(run_space: Space) -> None:
     live.until_phase("Suspended")
     assert run_space.ask("run", "resume", "--all").output.endswith("mnist resumed\n")
     live.until_phase("Running")
+    assert run_space.ask("run", "resume", "mnist").output.endswith("mnist unchanged\n")
     assert run_space.ask("run", "delete", "-l", "team=none").exit_code == 0
     done = run_space.ask("run", "delete", "mnist", "-o", "name")
     assert done.output == "run.fairlead.dev/mnist\n"

@@ -77,7 +77,7 @@ def tolerations(draw: st.DrawFn, *, everything: bool = True) -> Json:
     if operator:
         result["operator"] = operator
     if not (operator == "Exists" and everything and draw(st.integers(0, 4)) == 0):
-        result["key"] = draw(one(*TAINT_KEYS, names.TAINT_NOT_READY))
+        result["key"] = draw(one(*TAINT_KEYS, names.TAINT_NOT_READY, "nvidia.com/gpu"))
     if operator != "Exists":
         value = draw(one("true", "false", None))
         if value is not None:

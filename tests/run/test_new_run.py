@@ -57,6 +57,7 @@ def test_the_fewest_fields_are_written() -> None:
     [
         ({"framework": "nope"}, ("spec.framework", "pytorch")),
         ({"gpus": -1}, ("resources.limits", "negative")),
+        ({"gpus": 1, "gpu_resource": "cpu"}, ("GPUs", "cpu", "nvidia.com/gpu")),
         ({"capacity": {"spot": "Sometimes"}}, ("capacity", "Sometimes")),
         ({"restart_scope": "All"}, ("restartScope", "Replica")),
         ({"resources": {"memory": "much"}}, ("memory", "much")),

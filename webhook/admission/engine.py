@@ -133,6 +133,7 @@ def _evaluate(
         flavor,
         node=_node(own, cluster),
         kept=bool(received.keeps),
+        spec=arrival.pod["spec"],
     )
     merged = merge(bundle, own, requests, context)
     audited = None

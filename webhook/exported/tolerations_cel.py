@@ -26,6 +26,13 @@ _PATH: Final = "/spec/tolerations"
 _ITEM: Final = text(f"{_PATH}/")
 _LAST: Final = text(f"{_PATH}/-")
 _OPERATOR: Final = "{0}.?operator.orValue('Equal')"
+# Whether `t` is what ExtendedResourceToleration adds, for a resource that is requested.
+_REQUESTED: Final = (
+    "(t.?operator.orValue('') == 'Exists' && t.?effect.orValue('') == 'NoSchedule' && "
+    "t.?key.orValue('').contains('/') && !t.key.contains('kubernetes.io/') && "
+    "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
+    "string(c.?resources.?requests.orValue({})[?t.key].orValue('0')) != '0'))"
+)
 
 
 class Steps(NamedTuple):
@@ -264,7 +271,13 @@ def allowed(
     for at, setting in mine:
         patterns = map(_allows, setting.patterns)
         may = cel.some(
-            [*patterns, *given, _filled_in(seconds), f"({var('daemon_set')} && {daemon})"]
+            [
+                *patterns,
+                *given,
+                _filled_in(seconds),
+                f"({var('daemon_set')} && {daemon})",
+                _REQUESTED,
+            ]
         )
         expression = f"!{cel.policy(at)} || object.spec.?tolerations.orValue([]).all(t, {may})"
         reason = f"the pod has other tolerations; {setting.describe_allowed}"

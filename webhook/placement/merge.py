@@ -12,7 +12,7 @@ or placed completely.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.dns_names import is_subdomain
@@ -55,6 +55,7 @@ class MergeContext(NamedTuple):
     kept:                        the pod keeps its placement, and only requirements apply: its
                                  capacity annotation is checked against requirements on the
                                  same class, and has no other effect
+    spec:                        the v1.PodSpec, for what it requests
     """
 
     classes: Mapping[str, CapacityClass] = MappingProxyType({})
@@ -63,6 +64,7 @@ class MergeContext(NamedTuple):
     flavor: Flavor | None = None
     node: Node | None = None
     kept: bool = False
+    spec: Mapping[str, Any] = MappingProxyType({})
 
 
 class Merged(NamedTuple):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from webhook.placement.capacity import names_taint
 from webhook.placement.daemon import TOLERATED
+from webhook.placement.pod_requests import is_extended, requests
 from webhook.placement.tolerations import (
     NO_EXECUTE,
     covered,
@@ -15,7 +16,8 @@ from webhook.placement.tolerations import (
     pattern_of,
     with_seconds,
 )
-from webhook.placement.trace import quoted
+from webhook.placement.trace import QUOTE_LIMIT
+from webhook.shortening import cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,24 +80,35 @@ def allowed(
         wrong = others(left, setting)
         may = setting.describe_allowed
         if wrong and setting.remove and not pod.node_name:
-            named = dict.fromkeys(str(pattern_of(each)) for each in wrong)
-            ledger.warn(setting, "removed", f"takes away {', '.join(named)}; {may}")
+            ledger.warn(setting, "removed", f"takes away {_shown(wrong)}; {may}")
             left = [each for each in left if each not in wrong]
         elif wrong:
-            ledger.reject(setting, f"the pod tolerates {quoted(wrong[0])}; {may}")
+            ledger.reject(setting, f"the pod tolerates {_shown(wrong)}: remove it; {may}")
         else:
             ledger.note(setting, "kept", "the pod tolerates nothing else")
         for each in asked:
             if each.mode.tolerates and (wrong := others(each.capacity.tolerations, setting)):
                 request = f"annotation {each.capacity.name}={each.mode}"
-                ledger.reject(setting, f"{request} adds {quoted(wrong[0])}; {may}")
+                ledger.reject(setting, f"{request} adds {_shown(wrong)}: remove it; {may}")
     return pod if left == pod.tolerations else pod._replace(tolerations=left)
 
 
+def _shown(tolerations: Sequence[Toleration]) -> str:
+    """Return what they are about, each once: spot=true:NoSchedule, gpu."""
+    return cut(", ".join(dict.fromkeys(str(pattern_of(each)) for each in tolerations)), QUOTE_LIMIT)
+
+
 def _of_the_cluster(toleration: Toleration, context: MergeContext) -> bool:
-    """Return whether the API server adds it to every pod, or a DaemonSet's controller to its."""
+    """Return whether the API server adds it, or a DaemonSet's controller to its pods.
+
+    The plugin ExtendedResourceToleration adds one for each extended resource that is requested.
+    Nothing is requested by zero: else an author could tolerate what they like by naming it.
+    """
     if _filled_in(toleration, context.default_toleration_seconds):
         return True
+    key, value, effect = pattern_of(toleration)
+    if value is None and effect == "NoSchedule" and is_extended(key):
+        return key in requests(dict(context.spec))
     return context.kept and any(pattern_of(each).allows(toleration) for each in TOLERATED)
 
 

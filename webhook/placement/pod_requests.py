@@ -53,6 +53,13 @@ def requests(spec: JsonObject) -> Mapping[str, int]:
     return {name: counted(name, nano) for name, nano in total.items() if nano > 0}
 
 
+def is_extended(resource: str) -> bool:
+    """Return whether it is an extended resource (IsExtendedResourceName in
+    k8s.io/kubernetes/pkg/apis/core/helper/helpers.go), such as nvidia.com/gpu.
+    """
+    return "/" in resource and "kubernetes.io/" not in resource
+
+
 def _of_pod(total: _Amounts, resources: object) -> None:
     """Pod-level requests; a limit counts where neither pod nor containers request anything.
 

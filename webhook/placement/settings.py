@@ -145,7 +145,8 @@ class AllowedSetting(PlacementSetting):
     @property
     def describe_allowed(self) -> str:
         """What a message says after the tolerations that are not allowed."""
-        return f"allowed are {self.describe_value}, and those of policies"
+        own = f"{self.describe_value}, and " if self.patterns else ""
+        return f"allowed are {own}those of policies"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.errors import InvalidRun
 from webhook.frameworks.table import ROLES
+from webhook.placement.pod_requests import is_extended
 from webhook.policy.findings import path_text
 from webhook.run.backends.engine_object import delegated_object
 from webhook.run.plan import plan
@@ -77,7 +78,8 @@ class NewRun(NamedTuple):
 def manifest(new: NewRun) -> dict[str, Any]:
     """Return the Run with the fewest fields. It is not checked.
 
-    Raises InvalidRun for a framework in which each role has a command of its own.
+    Raises InvalidRun for a framework in which each role has a command of its own, and for a
+    resource that cannot be GPUs.
     """
     roles = _roles(new.framework, new.workers)
     resources = _resources(new)
@@ -217,6 +219,9 @@ def _roles(framework: str, workers: int) -> dict[str, dict[str, Any]]:
 
 
 def _resources(new: NewRun) -> dict[str, Any]:
+    if new.gpus and not is_extended(new.gpu_resource):
+        what = f"the resource of GPUs: {quoted(new.gpu_resource)} is none; want such as {GPU}"
+        raise InvalidRun([what])
     return _given(requests=dict(new.resources), limits=_given(**{new.gpu_resource: new.gpus}))
 
 

@@ -177,13 +177,14 @@ def _reactivate(workload: StoredWorkload) -> str:
 def _waiting(workload: StoredWorkload, position: int | None) -> str:
     """Return what an active Workload without admission waits for, in Kueue's words."""
     where = f"waits in queue {workload.queue}"
-    if position is not None:
+    reserved = workload.conditions.get("QuotaReserved")
+    # Of a queue that is missing or stopped, the position is no news.
+    if position is not None and not (reserved and reserved.reason == "Inadmissible"):
         where += f", position {position}"
     if not workload.active:
         return where + _reactivate(workload)
     if workload.has("QuotaReserved"):
         return f"{where}: it has quota; admission checks: {workload.checks or 'not ready'}"
-    reserved = workload.conditions.get("QuotaReserved")
     return f"{where}: {cut(reserved.message, LONGEST)}" if reserved else where
 
 

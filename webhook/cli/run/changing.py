@@ -109,13 +109,23 @@ async def _change_each(
         else:
             is_run = isinstance(answer, dict) and answer.get("kind") == names.RUN_KIND
             changed.append(answer if is_run else each)
+            same = is_run and answer["metadata"]["generation"] == metadata["generation"]
             if told:
-                click.echo(f"{reference(each)}{told}")
+                click.echo(f"{reference(each)}{' unchanged' if same else told}")
     return changed, fine
 
 
 def _suspending(wanted: bool) -> Change:
-    return lambda client, path: client.patch(path, {"spec": {"suspend": wanted}}, "merge")
+    async def change(client: Client, path: str) -> Any:
+        """Patch the Run. Raises UnreadableInput if it is over."""
+        found = await client.find(path) or {}
+        phase = (found.get("status") or {}).get("phase")
+        if phase in ("Succeeded", "Failed"):
+            name = found["metadata"]["name"]
+            raise UnreadableInput([f"run {name} is over ({phase}): create it again to run it"])
+        return await client.patch(path, {"spec": {"suspend": wanted}}, "merge")
+
+    return change
 
 
 suspend = _command(

@@ -15,7 +15,7 @@ from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.layout import table
 from webhook.cli.output import as_list, output_option, print_json, print_notes, print_yaml
 from webhook.cli.run.cluster import find_runs, several_options
-from webhook.shortening import harmless
+from webhook.shortening import cut, harmless
 from webhook.times import format_age
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def row_of(raw: Mapping[str, Any]) -> Row:
         ready=str(status.get("replicasReady") or ""),
         restarts=int(status.get("restarts") or 0),
         disruptions=int(status.get("disruptions") or 0),
-        message=str(status.get("message") or "")[:_MOST_TEXT],
+        message=cut(str(status.get("message") or ""), _MOST_TEXT),
         created=str(metadata.get("creationTimestamp") or ""),
     )
 
