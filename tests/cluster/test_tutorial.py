@@ -13,8 +13,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "tutorial.md")
-# What differs between two runs: times, addresses, which node of several, and widths of columns.
-VARIES = re.compile(r"\b[\d.]+m?\d* ?s\b|\b(?:\d+\.){3}\d+\b|[\w-]+-\d(?= +<none>)| +")
+# What differs between two runs: what is waited for, times, addresses, which node of several, and
+# widths of columns.
+VARIES = re.compile(
+    r"run \w+: (?:Pending|Starting): .*\n|\b[\d.]+m?\d* ?s\b|\b(?:\d+\.){3}\d+\b"
+    r"|[\w-]+-\d(?= +<none>)| +"
+)
 
 
 def lasting(text: str) -> list[str]:

@@ -27,7 +27,7 @@ WORLD = {key: [*values, "9"] for key, values in VALUES.items()}
 # Whatever Gt and Lt ask for between the bounds that expressions() draws.
 WORLD["gen"] = ["0", "1", "2", "3", "6", "7", "8"]
 NODE_NAMES = ["n1", "n2"]
-TAINT_KEYS = ("spot", "gpu", "maintenance")
+TAINT_KEYS = ("spot", "nvidia.com/gpu", "maintenance")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -77,7 +77,7 @@ def tolerations(draw: st.DrawFn, *, everything: bool = True) -> Json:
     if operator:
         result["operator"] = operator
     if not (operator == "Exists" and everything and draw(st.integers(0, 4)) == 0):
-        result["key"] = draw(one(*TAINT_KEYS, names.TAINT_NOT_READY, "nvidia.com/gpu"))
+        result["key"] = draw(one(*TAINT_KEYS, names.TAINT_NOT_READY))
     if operator != "Exists":
         value = draw(one("true", "false", None))
         if value is not None:
