@@ -37,8 +37,7 @@ _LATE: Final = (
 _UNKNOWN: Final = "QueueUnknown"
 # Seconds until a look at a queue of which nothing is known.
 AGAIN: Final = 3.0
-# Seconds until the next look at the position of a run that waits, as no watch tells of it; and one
-# more for each run before it, so that a long queue costs little.
+# Seconds until the next look at the position of the first run that waits.
 POSITION_PAUSE: Final = 15.0
 LONGEST: Final = 500
 # Reasons of an eviction after which Kueue's jobs may be admitted at once. After the others Kueue
@@ -113,8 +112,7 @@ def decide(run: Run, known: Queueing, *, pods_left: bool) -> Gate:
         return _evicted(run, workload, known.position, pods_left=pods_left)
     if workload.has("Admitted"):
         return Gate(updates=_admission(_flavors(workload), admitted=True))
-    again = POSITION_PAUSE + (known.position or 0)
-    return _shut("Queued", _waiting(workload, known.position), after=again)
+    return _shut("Queued", _waiting(workload, known.position), after=_pause(known.position))
 
 
 def _shut(
@@ -162,8 +160,15 @@ def _evicted(run: Run, workload: StoredWorkload, position: int | None, *, pods_l
         evicted=evicted,
         actions=release if holds and not pods_left else (),
         updates=_admission(text, admitted=False, reason="Evicted"),
-        after=POSITION_PAUSE + (position or 0),
+        after=_pause(position),
     )
+
+
+def _pause(position: int | None) -> float:
+    """Return the seconds until the next look at a position, as no watch tells of it: one more for
+    each run before, so that a long queue costs little.
+    """
+    return POSITION_PAUSE + (position or 0)
 
 
 def _reactivate(workload: StoredWorkload) -> str:

@@ -18,14 +18,14 @@ from webhook.cli.run.submit import runs_path
 from webhook.errors import FairleadError, UnreadableInput
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from webhook.cli.options import Kubeconfig
     from webhook.cli.run.cluster import Targets
     from webhook.kube.client import Client
 
-    # Changes the Run at a path.
-    Change: TypeAlias = Callable[[Client, str], Awaitable[Any]]
+    # Changes a raw Run at its path.
+    Change: TypeAlias = Callable[[Client, str, Mapping[str, Any]], Awaitable[Any]]
 
 # Seconds between two looks, and until a deletion is given up.
 PERIOD: Final = 0.5
@@ -102,7 +102,7 @@ async def _change_each(
     for each in runs:
         metadata = each["metadata"]
         try:
-            answer = await change(client, runs_path(metadata["namespace"], metadata["name"]))
+            answer = await change(client, runs_path(metadata["namespace"], metadata["name"]), each)
         except FairleadError as error:
             print_error(error)
             fine = False
@@ -116,12 +116,11 @@ async def _change_each(
 
 
 def _suspending(wanted: bool) -> Change:
-    async def change(client: Client, path: str) -> Any:
+    async def change(client: Client, path: str, run: Mapping[str, Any]) -> Any:
         """Patch the Run. Raises UnreadableInput if it is over."""
-        found = await client.find(path) or {}
-        phase = (found.get("status") or {}).get("phase")
+        phase = (run.get("status") or {}).get("phase")
         if phase in ("Succeeded", "Failed"):
-            name = found["metadata"]["name"]
+            name = run["metadata"]["name"]
             raise UnreadableInput([f"run {name} is over ({phase}): create it again to run it"])
         return await client.patch(path, {"spec": {"suspend": wanted}}, "merge")
 
@@ -137,17 +136,16 @@ suspend = _command(
 resume = _command("resume", "resumed", "Their pods are created again.", _suspending(False))
 
 
-async def _delete(client: Client, path: str) -> None:
+async def _delete(client: Client, path: str, _run: Mapping[str, Any]) -> None:
     await client.delete(path, {"propagationPolicy": "Background"})
 
 
-async def _delete_and_wait(client: Client, path: str) -> None:
+async def _delete_and_wait(client: Client, path: str, run: Mapping[str, Any]) -> None:
     """Return when the Run and what it owns are gone. Raises UnreadableInput if that takes long."""
-    before = await client.find(path)
     await client.delete(path, {"propagationPolicy": "Foreground"})
     end = time.monotonic() + PATIENCE
-    while (found := await client.find(path)) and before:
-        if found["metadata"]["uid"] != before["metadata"]["uid"]:
+    while found := await client.find(path):
+        if found["metadata"]["uid"] != run["metadata"]["uid"]:
             return
         if time.monotonic() > end:
             name = found["metadata"]["name"]
