@@ -65,6 +65,7 @@ def allowed(
     for each in bundle.capacity:
         added += each.capacity.tolerations if each.mode.tolerates else ()
     given = [pattern_of(each) for each in added]
+    requested = requests(dict(context.spec))
 
     def others(found: Sequence[Toleration], setting: AllowedSetting) -> list[Toleration]:
         patterns = (*setting.patterns, *given)
@@ -72,7 +73,7 @@ def allowed(
             each
             for each in found
             if not any(pattern.allows(each) for pattern in patterns)
-            and not _of_the_cluster(each, context)
+            and not _of_the_cluster(each, context, requested)
         ]
 
     left = pod.tolerations
@@ -98,7 +99,9 @@ def _shown(tolerations: Sequence[Toleration]) -> str:
     return cut(", ".join(dict.fromkeys(str(pattern_of(each)) for each in tolerations)), QUOTE_LIMIT)
 
 
-def _of_the_cluster(toleration: Toleration, context: MergeContext) -> bool:
+def _of_the_cluster(
+    toleration: Toleration, context: MergeContext, requested: Mapping[str, int]
+) -> bool:
     """Return whether the API server adds it, or a DaemonSet's controller to its pods.
 
     The plugin ExtendedResourceToleration adds one for each extended resource that is requested.
@@ -108,7 +111,7 @@ def _of_the_cluster(toleration: Toleration, context: MergeContext) -> bool:
         return True
     key, value, effect = pattern_of(toleration)
     if value is None and effect == "NoSchedule" and is_extended(key):
-        return key in requests(dict(context.spec))
+        return key in requested
     return context.kept and any(pattern_of(each).allows(toleration) for each in TOLERATED)
 
 
