@@ -17,11 +17,11 @@ import pytest
 
 from tests.cluster.spaces import Space
 from webhook.errors import SandboxError
+from webhook.progress import Lines
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.binaries import ALL, obtain_binaries, obtain_kubectl
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.progress import Lines
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.errors import SandboxError
+from webhook.progress import Lines
 from webhook.sandbox.binaries import (
     Module,
     Program,
@@ -20,7 +21,6 @@ from webhook.sandbox.binaries import (
     go_environment,
 )
 from webhook.sandbox.cache_folder import cache_directory, locked
-from webhook.sandbox.progress import Lines
 
 HOME: Final = Path(__file__).parent / "go"
 HELM: Final = Program(

@@ -8,7 +8,6 @@ import pytest
 from prometheus_client import generate_latest
 
 from webhook import metric_names
-from webhook.admission.audit import outcomes
 from webhook.audited import (
     EXAMPLES,
     Counts,
@@ -17,6 +16,7 @@ from webhook.audited import (
     records_of_metrics,
     tally,
 )
+from webhook.decision.audit import outcomes
 from webhook.server.webhook_metrics import Metrics
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -30,10 +30,10 @@ import yaml
 
 from tests.fast_yaml import load_yaml
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.audit import report
-from webhook.admission.decision import Decision
-from webhook.admission.engine import decide, subject_of
+from webhook.decision.arrival import Arrival, Cluster
+from webhook.decision.audit import report
+from webhook.decision.decision import Decision
+from webhook.decision.engine import decide, subject_of
 from webhook.placement import pod as pods_of
 from webhook.placement.nodes import Node, by_name
 from webhook.policy.load import Loaded, load

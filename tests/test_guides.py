@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from tests.fast_yaml import load_all_yaml
 from tests.test_continuous_integration import ACTION, HOOKS
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import decide
 from webhook.cli.test import command as fairlead_test
+from webhook.decision.arrival import Arrival, Cluster
+from webhook.decision.engine import decide
 from webhook.identity import identify
 from webhook.names import ATTEMPT_VARIABLE
 from webhook.policy.load import load

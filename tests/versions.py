@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.go_programs import HOME, obtain_program
+from webhook.progress import Lines
 from webhook.sandbox.binaries import ALL, KUBERNETES, PROGRAMS, Module, Program, obtain_binaries
 from webhook.sandbox.cache_folder import cache_directory, locked
-from webhook.sandbox.progress import Lines
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "reference" / "versions.md"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook.admission.audit import Outcome, outcomes
+from webhook.decision.audit import Outcome, outcomes
 from webhook.errors import FairleadError
 from webhook.metric_names import AUDITED_DECISIONS
 

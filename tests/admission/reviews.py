@@ -16,10 +16,10 @@ from starlette.types import Message
 from tests.policy_tests.writing import policy
 from webhook import names
 from webhook.admission.app import admission_app
-from webhook.admission.arrival import DecisionInputs, NamespaceLabels, Objects
-from webhook.admission.decision import Decision
 from webhook.admission.handler import Handler
-from webhook.admission.notice import Notice
+from webhook.decision.arrival import DecisionInputs, NamespaceLabels, Objects
+from webhook.decision.decision import Decision
+from webhook.decision.notice import Notice
 from webhook.errors import NotSynced
 from webhook.interception import PATH
 from webhook.policy.load import load

@@ -8,9 +8,9 @@ import pytest
 
 from tests.admission.reviews import POOL, Webhook, pod, policy_set, review
 from tests.wording import Wording, mentions
-from webhook.admission.advice import MAX_CHARACTERS
-from webhook.admission.notice import NO_NODE, Notice
-from webhook.admission.prospects import Prospects
+from webhook.decision.advice import MAX_CHARACTERS
+from webhook.decision.notice import NO_NODE, Notice
+from webhook.decision.prospects import Prospects
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
 

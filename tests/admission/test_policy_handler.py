@@ -18,10 +18,10 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.app import admission_app
 from webhook.admission.policy_handler import MOST_JUDGED, SPARE, PolicyHandler
+from webhook.cluster_objects.policy_objects import text_of
 from webhook.errors import ClusterError
 from webhook.judgement.set_judgement import MOST_BYTES
 from webhook.judgement.write_judge import Judge
-from webhook.kube.policy_objects import text_of
 from webhook.placement.nodes import Node
 from webhook.server.webhook_metrics import Metrics
 from webhook.validating import POLICIES_PATH

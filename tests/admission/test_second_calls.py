@@ -12,9 +12,9 @@ import pytest
 from tests.admission.reviews import POOL, SPOT, Known, Webhook, pod, policy_set, review
 from tests.policy_tests.writing import policy
 from webhook import names
-from webhook.admission.decision import Decision
-from webhook.admission.notice import Notice
-from webhook.admission.stamp import SECONDS, Answers, FirstCall
+from webhook.admission.second_calls import SECONDS, Answers, FirstCall
+from webhook.decision.decision import Decision
+from webhook.decision.notice import Notice
 
 Json = dict[str, Any]
 KEY = b"key"

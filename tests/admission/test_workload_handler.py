@@ -19,10 +19,10 @@ from tests.fuzz.mutations import Mutation, encoded, mutated, mutations
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.admission.arrival import DecisionInputs, NamespaceLabels
-from webhook.admission.decision import Decision
 from webhook.admission.handler import Reply
 from webhook.admission.workload_handler import MOST_ASKED, MOST_VALUES, WorkloadHandler
+from webhook.decision.arrival import DecisionInputs, NamespaceLabels
+from webhook.decision.decision import Decision
 from webhook.errors import ClusterError
 from webhook.evaluation.templates import queued_templates, refers_to
 from webhook.placement.nodes import Node, by_name

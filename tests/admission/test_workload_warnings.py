@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from tests.wording import Wording, mentions
-from webhook.admission.advice import MAX_CHARACTERS
 from webhook.admission.workload_warnings import (
     MOST_REPLICAS,
     Group,
@@ -16,6 +15,7 @@ from webhook.admission.workload_warnings import (
     nothing_of,
     write_warnings,
 )
+from webhook.decision.advice import MAX_CHARACTERS
 from webhook.workloads.object import Object
 from webhook.workloads.template import PodTemplate, ReplicaAdditions
 

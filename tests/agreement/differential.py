@@ -15,11 +15,10 @@ from tests.cluster.spaces import ADMINISTRATOR
 from tests.control_planes import StartControlPlane
 from tests.fuzz.policies import RUNTIME_CLASS
 from webhook import names
-from webhook.admission.advice import warnings
-from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
-from webhook.admission.decision import Decision
-from webhook.admission.engine import decide
-from webhook.admission.review import signed
+from webhook.decision.advice import signed, warnings
+from webhook.decision.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
+from webhook.decision.decision import Decision
+from webhook.decision.engine import decide
 from webhook.policy.policy_set import PolicySet
 from webhook.sandbox.control_plane import ControlPlane, Settings
 

@@ -25,7 +25,7 @@ from tests.fuzz.drawn import drawn
 from tests.fuzz.pods import whole_pods
 from tests.fuzz.policies import RUNTIME_CLASS
 from webhook import names
-from webhook.admission.arrival import Cluster
+from webhook.decision.arrival import Cluster
 from webhook.evaluation.plugins import inputs_among
 from webhook.evaluation.world import World
 from webhook.placement.pod import parse_pod

@@ -35,8 +35,8 @@ from tests.marked_pods import training
 from tests.objects import required_affinity
 from tests.policy_tests.writing import policy
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import decide
+from webhook.decision.arrival import Arrival, Cluster
+from webhook.decision.engine import decide
 from webhook.errors import FairleadError
 from webhook.identity import identify
 from webhook.placement import node_affinity

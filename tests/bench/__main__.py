@@ -24,7 +24,7 @@ from tests.bench import (
     runs_arena,
     tables,
 )
-from webhook.sandbox.progress import Lines
+from webhook.progress import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

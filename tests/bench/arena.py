@@ -19,11 +19,11 @@ from tests.bench import fixed_webhook, mutating_policy, pods, reviews
 from tests.bench.client import Connection, post
 from tests.bench.policies import files
 from webhook import names
+from webhook.progress import Progress
 from webhook.sandbox.api import wait_until
 from webhook.sandbox.binaries import obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import Webhook, mutating_webhook_configuration, start_webhook
-from webhook.sandbox.progress import Progress
 
 POLICIES: Final = 20
 MATCHING: Final = 3

@@ -23,8 +23,8 @@ from tests.bench.gangs import DELEGATED, TITLES
 from tests.bench.process import resident_mib
 from tests.bench.runs_arena import CONTROLLER, RunsArena, runs_arena, until
 from tests.bench.spread import spread
+from webhook.progress import Lines
 from webhook.run.backends.engines import ENGINES
-from webhook.sandbox.progress import Lines
 
 ARMS: Final = (gangs.RUN, DELEGATED, gangs.PYTORCH_JOB)
 _LABEL: Final = "many"

@@ -16,11 +16,12 @@ import orjson
 
 from tests.bench import pods, reviews
 from tests.bench.policies import files
-from webhook.admission import audit, review
-from webhook.admission.advice import warnings
-from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
-from webhook.admission.engine import decide
-from webhook.admission.prospects import Prospects
+from webhook.admission import review
+from webhook.decision import audit
+from webhook.decision.advice import warnings
+from webhook.decision.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
+from webhook.decision.engine import decide
+from webhook.decision.prospects import Prospects
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 

@@ -12,9 +12,9 @@ from tests.bench import engine, reviews
 from tests.bench.policies import files
 from webhook.admission import review
 from webhook.admission.app import admission_app
-from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster, DecisionInputs
-from webhook.admission.engine import decide
 from webhook.admission.handler import Handler
+from webhook.decision.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster, DecisionInputs
+from webhook.decision.engine import decide
 from webhook.interception import PATH
 from webhook.policy.load import load
 from webhook.server.drain import ClosingConnections, Drain

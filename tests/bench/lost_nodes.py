@@ -29,11 +29,11 @@ from tests.bench.reviews import NAMESPACE
 from tests.bench.runs_arena import until
 from tests.bench.spread import ratio, spread
 from webhook import names
+from webhook.progress import Lines
 from webhook.sandbox.api import definitions
 from webhook.sandbox.binaries import ALL, obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import SandboxController, start_controller
-from webhook.sandbox.progress import Lines
 from webhook.sandbox.simulated_nodes import Pool, node_manifests
 
 _FREE: Final = ("--no-leader-election", "--no-policy-status")

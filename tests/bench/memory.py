@@ -12,7 +12,7 @@ from typing import Final
 from tests.bench import arena, pods, reviews
 from tests.bench.client import ask_all, post
 from tests.bench.process import resident_mib
-from webhook.sandbox.progress import Progress
+from webhook.progress import Progress
 
 _SIZES: Final = (2_000, 4_000, 6_000, 10_000)
 _DIFFERENT: Final = 400

@@ -11,8 +11,8 @@ from tests.bench import pods, reviews
 from tests.bench.engine import answer, in_rounds
 from tests.bench.policies import files
 from tests.bench.policy_memory import node
-from webhook.admission.prospects import Prospects
-from webhook.kube.sharing import Sharing
+from webhook.cluster_objects.sharing import Sharing
+from webhook.decision.prospects import Prospects
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import parse_node
 from webhook.policy.load import load

@@ -22,10 +22,10 @@ from tests.bench.reviews import NAMESPACE
 from tests.objects import an_object
 from tests.ui import served_pages
 from webhook import names
+from webhook.progress import Lines
 from webhook.sandbox.api import Api, definitions, install_definitions
 from webhook.sandbox.binaries import obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.progress import Lines
 
 Json = dict[str, Any]
 

@@ -21,11 +21,11 @@ from tests.bench.policies import files
 from webhook import names
 from webhook.interception import PATH
 from webhook.policy.crd.definitions import custom_resource_definitions
+from webhook.progress import Progress
 from webhook.sandbox.api import install_definitions, wait_until
 from webhook.sandbox.binaries import obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.processes import Process, free_ports
-from webhook.sandbox.progress import Progress
 
 Json = dict[str, Any]
 

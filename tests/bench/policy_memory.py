@@ -21,8 +21,8 @@ from tests.objects import an_object
 from webhook import names
 
 if TYPE_CHECKING:
+    from webhook.progress import Progress
     from webhook.sandbox.control_plane import ControlPlane
-    from webhook.sandbox.progress import Progress
 
 FEW: Final = 20
 _SIZES: Final = (2_000, 10_000)

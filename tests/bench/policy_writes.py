@@ -21,8 +21,8 @@ from webhook import names, validating
 from webhook.sandbox.api import wait_until
 
 if TYPE_CHECKING:
+    from webhook.progress import Progress
     from webhook.sandbox.control_plane import ControlPlane
-    from webhook.sandbox.progress import Progress
 
 POLICIES: Final = 1000
 REPLICAS: Final = 3

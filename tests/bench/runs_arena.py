@@ -19,12 +19,12 @@ from tests.bench.pod_watch import PodWatch
 from tests.bench.process import cpu_ms
 from tests.bench.reviews import NAMESPACE
 from webhook.errors import SandboxError
+from webhook.progress import Progress
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import Webhook, start_controller
 from webhook.sandbox.operators.install import Installation
-from webhook.sandbox.progress import Progress
 
 CONTROLLER: Final = "controller"
 

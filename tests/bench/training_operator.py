@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.progress import Progress
 from webhook.sandbox.api import wait_until
 from webhook.sandbox.binaries import obtain_kubectl
 from webhook.sandbox.control_plane import ControlPlane
@@ -19,7 +20,6 @@ from webhook.sandbox.operators.install import (
     start_operator,
 )
 from webhook.sandbox.operators.table import operators
-from webhook.sandbox.progress import Progress
 
 NAME: Final = "training-operator"
 # Controllers that start: one for each of six kinds of jobs, and that of its certificate.

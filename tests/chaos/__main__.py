@@ -14,9 +14,9 @@ from tests.chaos.results import Results
 from tests.chaos.scenarios import BESIDE, SCENARIOS
 from tests.chaos.stage import Scenario
 from webhook.errors import SandboxError
+from webhook.progress import Lines
 from webhook.sandbox.binaries import ALL, obtain_binaries
 from webhook.sandbox.cache_folder import cache_directory, locked
-from webhook.sandbox.progress import Lines
 
 _lines = Lines(sys.stderr)
 

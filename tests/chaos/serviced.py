@@ -20,11 +20,11 @@ from tests.cluster.installed import Installed
 from tests.eventually import eventually
 from tests.objects import an_object
 from webhook import names
+from webhook.progress import Lines
 from webhook.sandbox.binaries import obtain_kubectl
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.processes import Process
-from webhook.sandbox.progress import Lines
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 INSTALLATIONS: Final = "installations"

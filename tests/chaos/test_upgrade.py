@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.chaos import upgraded
 from tests.chaos.ledger import CREATIONS, FAILED
 from tests.chaos.play_short import PlayShort
-from webhook.sandbox.progress import Progress
+from webhook.progress import Progress
 
 
 def test_an_upgrade_and_its_rollback_lose_no_pod_and_no_run(play_short: PlayShort) -> None:

@@ -33,10 +33,10 @@ from tests.chaos.stage import Scenario, Stage, Tally
 from tests.cluster import etcd
 from webhook import names
 from webhook.errors import SandboxError
+from webhook.progress import Progress
 from webhook.sandbox.api import Api, install_definitions
 from webhook.sandbox.cache_folder import cache_directory, locked
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.progress import Progress
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 ROLLOUTS: Final = "rollouts of the webhook to the other version"

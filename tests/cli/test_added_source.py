@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.fast_yaml import load_all_yaml
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import decide
 from webhook.cli import fairlead
+from webhook.decision.arrival import Arrival, Cluster
+from webhook.decision.engine import decide
 from webhook.evaluation.templates import queued_templates
 from webhook.identity import identify
 from webhook.interception import webhooks

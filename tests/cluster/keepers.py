@@ -20,6 +20,7 @@ from tests.cluster.spaces import Json
 from tests.eventually import eventually_async
 from tests.objects import an_object
 from webhook import names
+from webhook.cluster_objects.watched_objects import data_of
 from webhook.controller.certificates.certificate_metrics import CertificateMetrics
 from webhook.controller.certificates.certificate_objects import (
     Installation,
@@ -30,7 +31,6 @@ from webhook.controller.certificates.certificate_objects import (
 from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.observe import Address, Observer
 from webhook.kube.client import Client, connect
-from webhook.kube.watched_objects import data_of
 from webhook.kube.writer import Writes
 from webhook.sandbox.control_plane import ControlPlane
 

@@ -20,11 +20,11 @@ import pytest
 from tests.eventually import eventually_async
 from tests.kube.fake_api import until
 from tests.objects import an_object
+from webhook.cluster_objects.namespaces import PATH, labels_of
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
 from webhook.kube.client import Client, connect
 from webhook.kube.config import load
-from webhook.kube.namespaces import PATH, labels_of
 from webhook.kube.reflector import Reflector
 from webhook.kube.transport import JSON
 from webhook.sandbox.control_plane import ControlPlane

@@ -15,10 +15,10 @@ from tests.laws.strategies import policy_lists
 from tests.laws.world import decided, policy_set
 from tests.policy_tests.writing import policy
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import decide
 from webhook.comparison.authored import Authored, with_origin, without_credits
 from webhook.comparison.difference import gaps
+from webhook.decision.arrival import Arrival, Cluster
+from webhook.decision.engine import decide
 from webhook.placement import pod as pods
 from webhook.placement.node_affinity import is_empty
 from webhook.placement.pod import PREFERRED_NODES, PodPlacement

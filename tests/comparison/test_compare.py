@@ -15,8 +15,8 @@ from tests.laws.strategies import nodes as drawn_nodes
 from tests.laws.strategies import pods as drawn_pods
 from tests.laws.world import CLUSTER, policy_set
 from webhook import names
-from webhook.admission.arrival import Arrival
 from webhook.comparison.difference import Difference
+from webhook.decision.arrival import Arrival
 from webhook.placement.nodes import Node, parse_node
 
 Json = dict[str, Any]

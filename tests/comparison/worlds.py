@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from tests.policy_tests.writing import CLASS
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
 from webhook.comparison.compare import Comparison, Same
 from webhook.comparison.difference import Difference
+from webhook.decision.arrival import Arrival, Cluster
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.placement.nodes import Node

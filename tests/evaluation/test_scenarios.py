@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 
 from tests.admission.test_workload_handler import Webhook
 from tests.scenarios import Json, Scenario, each_scenario
-from webhook.admission.arrival import Cluster
-from webhook.admission.prospects import Prospects
 from webhook.cli import fairlead
 from webhook.controller.policies.pod_results import NO_NODE, judge_pod
+from webhook.decision.arrival import Cluster
+from webhook.decision.prospects import Prospects
 from webhook.evaluation.plugins import READ_BY_PLUGINS, inputs_among
 from webhook.evaluation.result import schema
 from webhook.evaluation.world import World

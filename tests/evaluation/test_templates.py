@@ -11,9 +11,9 @@ from tests.admission.reviews import policy_set
 from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import decide
-from webhook.admission.prospects import Prospects
+from webhook.decision.arrival import Arrival, Cluster
+from webhook.decision.engine import decide
+from webhook.decision.prospects import Prospects
 from webhook.errors import InvalidRun
 from webhook.evaluation.templates import faults_of, queued_templates
 from webhook.placement.node_groups import NodeGroups

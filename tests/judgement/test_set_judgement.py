@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from tests.policy.examples import EVERYTHING
+from webhook.cluster_objects.policy_objects import text_of
 from webhook.judgement.set_judgement import MOST_BYTES, count_bytes, judge_set, load_served
-from webhook.kube.policy_objects import text_of
 from webhook.policy.findings import Kind
 from webhook.policy.policy_documents import parse
 from webhook.policy.yaml_text import trees

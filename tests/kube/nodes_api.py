@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
-from webhook.kube.watched_objects import PATH, NodeView
+from webhook.cluster_objects.watched_objects import PATH, NodeView
 
 Json = dict[str, Any]
 

@@ -137,7 +137,7 @@ def test_a_proxy_is_taken_from_the_environment_but_never_for_loopback(
 def test_connecting_loads_none_of_the_generated_models() -> None:
     """They cost seconds and over a hundred MiB; only their empty package may be there."""
     program = (
-        "import sys, webhook.kube.namespaces, webhook.kube.client;"
+        "import sys, webhook.cluster_objects.namespaces, webhook.kube.client;"
         "print([m for m in sys.modules if m.startswith('kubernetes.')"
         " and ('.models.' in m or '.client.api.' in m)])"
     )

@@ -34,7 +34,7 @@ from tests.laws.strategies import (
 )
 from tests.laws.world import decided, patched, policy_set
 from webhook import names
-from webhook.admission.arrival import Cluster
+from webhook.decision.arrival import Cluster
 from webhook.errors import InvalidPod
 from webhook.placement import capacity_request
 from webhook.placement.nodes import Node

@@ -11,9 +11,9 @@ import jsonpatch
 
 from tests.laws.strategies import CLASSES, NOW
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster, history_of
-from webhook.admission.decision import Decision
-from webhook.admission.engine import decide
+from webhook.decision.arrival import Arrival, Cluster, history_of
+from webhook.decision.decision import Decision
+from webhook.decision.engine import decide
 from webhook.placement import capacity
 from webhook.policy import compile as compiling
 from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy

@@ -7,8 +7,8 @@ import sys
 
 from tests.manifests.chart import write_chart
 from tests.manifests.generated import MANIFESTS, files
+from webhook.progress import Lines
 from webhook.sandbox.binaries import obtain_kubectl
-from webhook.sandbox.progress import Lines
 
 
 def main() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.manifests.kustomize import Json, overlay
+from webhook.progress import Lines
 from webhook.sandbox.binaries import obtain_kubectl
-from webhook.sandbox.progress import Lines
 
 Build = Callable[[str], tuple[Json, ...]]
 

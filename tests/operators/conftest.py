@@ -13,6 +13,7 @@ from tests.cluster.spaces import NewNamespace, Running, Space
 from tests.cluster.webhooks import serving
 from tests.control_planes import build_before_tests
 from tests.operators import checks, queues
+from webhook.progress import Lines
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_controller
@@ -25,7 +26,6 @@ from webhook.sandbox.operators.install import (
     start_operator,
 )
 from webhook.sandbox.operators.table import operators, select_operators
-from webhook.sandbox.progress import Lines
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 JOB_OPERATORS = ("jobset", "mpi-operator", "dask-kubernetes")

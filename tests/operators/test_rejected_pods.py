@@ -18,12 +18,12 @@ from tests.eventually import eventually
 from tests.operators.jobs import REJECTED, SPARK_APPLICATION, made, template
 from tests.wording import mentions
 from webhook import names
+from webhook.progress import Progress
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
 from webhook.sandbox.operators.install import plan_installations, start_operators
 from webhook.sandbox.operators.table import interception_sources, select_operators
-from webhook.sandbox.progress import Progress
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 OPERATORS: Final = (

@@ -27,6 +27,7 @@ from webhook import names
 from webhook.cli import fairlead
 from webhook.errors import SandboxError
 from webhook.identity import identify
+from webhook.progress import Progress
 from webhook.run.backends.table import render_run
 from webhook.run.backends.training_operator import Kubeflow
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -34,7 +35,6 @@ from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
 from webhook.sandbox.operators.install import plan_installations, start_operators
 from webhook.sandbox.operators.table import interception_sources, select_operators
-from webhook.sandbox.progress import Progress
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 

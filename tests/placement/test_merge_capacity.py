@@ -9,7 +9,7 @@ import pytest
 from tests.laws.strategies import document
 from tests.laws.world import decided, patched, policy_set
 from webhook import names
-from webhook.admission.decision import Decision
+from webhook.decision.decision import Decision
 
 Json = dict[str, Any]
 

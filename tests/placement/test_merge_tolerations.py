@@ -21,7 +21,7 @@ from tests.laws.strategies import (
 from tests.laws.world import decided, patched, policy_set
 from tests.wording import mentions
 from webhook import names
-from webhook.admission.decision import Decision
+from webhook.decision.decision import Decision
 from webhook.placement.tolerations import Pattern
 
 Json = dict[str, Any]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from webhook.errors import SandboxError
+from webhook.progress import Progress
 from webhook.sandbox.binaries import (
     ETCD,
     KUBERNETES,
@@ -17,7 +18,6 @@ from webhook.sandbox.binaries import (
     obtain_kubectl,
     version_of,
 )
-from webhook.sandbox.progress import Progress
 
 
 def script(path: Path, text: str = "") -> Path:

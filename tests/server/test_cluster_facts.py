@@ -18,8 +18,8 @@ from tests.kube.nodes_api import listing, node
 from tests.kube.scripted import events
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import decide
+from webhook.decision.arrival import Arrival, Cluster
+from webhook.decision.engine import decide
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
 from webhook.kube.reflector import Reflector

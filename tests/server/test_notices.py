@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from webhook.admission.notice import NO_NODE, REJECTED, Notice, Owner
+from webhook.decision.notice import NO_NODE, REJECTED, Notice, Owner
 from webhook.errors import ClusterError
 from webhook.kube.events import LONGEST
 from webhook.server.notices import BURST, CREATED, EVERY, WAITING, Notices

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.objects import an_object
 from webhook import names
-from webhook.admission.arrival import Cluster
+from webhook.decision.arrival import Cluster
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.policy.load import load

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fast_yaml import load_yaml
-from webhook.admission.arrival import Arrival, keeps_placement
+from webhook.decision.arrival import Arrival, keeps_placement
 from webhook.placement import pod as pods
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.object import Object

@@ -1,1 +1,1 @@
-"""Admission of pods. The review and the engine are pure; app is the ASGI edge."""
+"""Answers to requests of the API server, over ASGI."""

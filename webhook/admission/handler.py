@@ -7,14 +7,16 @@ import time
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from webhook.admission import audit, review
-from webhook.admission.advice import warnings
-from webhook.admission.arrival import Arrival, history_of, settle_leader
-from webhook.admission.decision import Decision
-from webhook.admission.engine import decide_received, receive_pod
-from webhook.admission.notice import of_no_node, of_rejection
+from webhook.admission import review
 from webhook.admission.review import Unreadable
-from webhook.admission.stamp import HASH_LENGTH, Answers, FirstCall, key_of, stamp_of
+from webhook.admission.second_calls import Answers, FirstCall, key_of
+from webhook.decision import audit
+from webhook.decision.advice import warnings
+from webhook.decision.arrival import Arrival, history_of, settle_leader
+from webhook.decision.decision import Decision
+from webhook.decision.engine import decide_received, receive_pod
+from webhook.decision.notice import of_no_node, of_rejection
+from webhook.decision.stamp import HASH_LENGTH, stamp_of
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
 from webhook.metric_names import (
     AUDITED_DECISIONS,
@@ -28,10 +30,10 @@ from webhook.shortening import cut
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from webhook.admission.arrival import DecisionInputs, Objects
-    from webhook.admission.decision import Audited, ReceivedPod
-    from webhook.admission.notice import Notice
     from webhook.admission.review import PodRequest
+    from webhook.decision.arrival import DecisionInputs, Objects
+    from webhook.decision.decision import Audited, ReceivedPod
+    from webhook.decision.notice import Notice
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook import names
 from webhook.admission import review
-from webhook.admission.advice import fitting
 from webhook.admission.handler import Reply, problem
+from webhook.cluster_objects.policy_objects import text_of
+from webhook.decision.advice import fitting
 from webhook.errors import ClusterError, InvalidReview, NotSynced
 from webhook.judgement.set_judgement import MOST_BYTES, size_fault
 from webhook.judgement.write_judge import Judgement, Write
-from webhook.kube.policy_objects import text_of
 from webhook.metric_names import ENGINE_ERRORS, POLICY_WRITES
 from webhook.turns import SharedCalls, Window
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from webhook.admission.handler import Observer
+    from webhook.cluster_objects.policy_objects import PolicyObjects
     from webhook.judgement.write_judge import Judge
-    from webhook.kube.policy_objects import PolicyObjects
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
 

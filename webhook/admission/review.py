@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import orjson
 
+from webhook.decision.advice import signed
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.errors import InvalidReview
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
 
 API_VERSION = "admission.k8s.io/v1"
-# kubectl prints a warning without the name of the webhook that sent it.
-SIGNATURE: Final = "fairlead: "
 # JSON values in a review: an empty object takes two bytes of the body and forty times as many of
 # memory. A pod at the size limit (placement/pod.py) has 200,000.
 MOST_VALUES: Final = 262_144
@@ -220,11 +219,6 @@ def _kind(value: object) -> str:
 
 def _wrong(path: str, wanted: type, value: object) -> NoReturn:
     raise InvalidReview(f"{path}: want a JSON {_KINDS[wanted]}, not {_kind(value)}")
-
-
-def signed(warning: str) -> str:
-    """Return the warning with the prefix that names its source, as in a response."""
-    return warning if warning.startswith(SIGNATURE) else f"{SIGNATURE}{warning}"
 
 
 def answer(

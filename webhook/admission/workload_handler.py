@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.admission import review
-from webhook.admission.arrival import OF_DAEMON_SET
-from webhook.admission.engine import receive_pod
 from webhook.admission.handler import Reply, problem
-from webhook.admission.shape import Shapes
 from webhook.admission.workload_warnings import (
     PodOutcome,
     check_replicas,
@@ -23,6 +20,10 @@ from webhook.admission.workload_warnings import (
     nothing_of,
     write_warnings,
 )
+from webhook.decision.advice import SIGNATURE
+from webhook.decision.arrival import OF_DAEMON_SET
+from webhook.decision.engine import receive_pod
+from webhook.decision.shape import Shapes
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.errors import ClusterError, InvalidPod, InvalidReview, InvalidRun, NotSynced
 from webhook.evaluation.plugins import UNREAD
@@ -40,10 +41,10 @@ from webhook.workloads.object import ANSWERED, Object
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from webhook.admission.arrival import DecisionInputs
-    from webhook.admission.decision import ReceivedPod
     from webhook.admission.handler import Observer
     from webhook.admission.workload_warnings import Group
+    from webhook.decision.arrival import DecisionInputs
+    from webhook.decision.decision import ReceivedPod
     from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.world import Evaluation
     from webhook.placement.shapes import JsonObject
@@ -159,7 +160,7 @@ class WorkloadHandler:
                 return problem(400, "invalid", str(error))
             title = review.object_in(body)
             subject = f"{title}: " if title else ""
-            texts = [f"{review.SIGNATURE}{subject}its pods were not checked: {error}"]
+            texts = [f"{SIGNATURE}{subject}its pods were not checked: {error}"]
             answer = review.answer(error.uid, allowed=True, warnings=texts)
             return Reply(200, "unforeseen", answer)
         except InvalidReview as error:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
-from webhook.admission.advice import fitting
-from webhook.admission.review import SIGNATURE
+from webhook.decision.advice import SIGNATURE, fitting
 from webhook.shortening import fit
 
 if TYPE_CHECKING:

@@ -101,7 +101,7 @@ async def _from_cluster(
 ) -> tuple[list[Record] | None, list[Record] | None]:
     """Return what was counted, and what is evaluated now; None, with a note, if it is not known."""
     from webhook.audited import records_of_metrics
-    from webhook.kube.webhook_replicas import NoReplica, read_by_replica
+    from webhook.cluster_objects.webhook_replicas import NoReplica, read_by_replica
 
     counted: list[Record] | None = None
     try:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from webhook import names
-from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import finding_text, table
 from webhook.cli.objects import read_files
 from webhook.cli.offline import read_nodes
 from webhook.cli.options import CLUSTER, Kubeconfig, Where
+from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import UnreadableInput
 from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.placement.split import needs_replicas
@@ -76,7 +76,7 @@ async def _read_cluster(
 ) -> tuple[Mapping[str, bytes], Sequence[Node] | None, Mapping[str, Mapping[str, Any]]]:
     from webhook.cli.cluster_surroundings import read_classes
     from webhook.cli.live.live_answers import node_list
-    from webhook.kube.policy_objects import read_objects
+    from webhook.cluster_objects.policy_objects import read_objects
 
     objects = await read_objects(client) if CLUSTER in paths else {}
     known = await node_list(client, CLUSTER) if nodes is CLUSTER else None

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.admission.arrival import Cluster
 from webhook.cli.objects import default_priority_class, namespaces_among
+from webhook.cluster_objects.namespaces import read_namespace
+from webhook.decision.arrival import Cluster
 from webhook.errors import PassOver
 from webhook.evaluation.plugins import PluginInputs, inputs_of
 from webhook.evaluation.world import World
 from webhook.judgement.set_judgement import load_objects
-from webhook.kube.namespaces import read_namespace
 from webhook.placement.nodes import Node, by_name
 from webhook.policy.refused_pods import PATHS
 from webhook.workloads.object import from_answer
@@ -130,6 +130,6 @@ async def read_policies(client: Client) -> Loaded:
     every finding: a finding's place is an object, `placementpolicies/spot`.
     """
     # The Kubernetes client takes its time to be imported, and who compares folders does without.
-    from webhook.kube.policy_objects import read_objects
+    from webhook.cluster_objects.policy_objects import read_objects
 
     return load_objects(await read_objects(client))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook.admission.arrival import OF_DAEMON_SET, keeps_placement
 from webhook.admission.workload_warnings import mark_on
 from webhook.cli.output import print_error
+from webhook.decision.arrival import OF_DAEMON_SET, keeps_placement
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import run_faults

@@ -77,7 +77,7 @@ def of_files(paths: Sequence[Path]) -> ExceptionReport:
 
 async def of_cluster(client: Client) -> ExceptionReport:
     """Return the exceptions that a cluster holds, and its live pods. Raises ClusterError."""
-    from webhook.kube.policy_objects import read_objects
+    from webhook.cluster_objects.policy_objects import read_objects
 
     documents = Objects().documents(await read_objects(client))
     try:

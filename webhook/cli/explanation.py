@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook import names
-from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import hanging, section, table
 from webhook.cli.live.value_text import setting_text
+from webhook.decision.stamp import HASH_LENGTH
 from webhook.evaluation.result import PolicyAnswer, answers, describe_exception
 from webhook.policy.findings import path_text
 from webhook.shortening import cut, one_line, shortened
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from webhook.admission.decision import Decision
+    from webhook.decision.decision import Decision
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.world import Surveys
     from webhook.placement.trace import Entry

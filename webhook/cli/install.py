@@ -225,7 +225,7 @@ async def _run(
 ) -> Mapping[Key, Result] | None:
     from webhook.installation.apply import NotInTime, Patience
     from webhook.installation.install import Installer
-    from webhook.sandbox.progress import Lines
+    from webhook.progress import Lines
 
     installer = Installer(client, Patience(timeout), Lines(sys.stderr))
     try:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.admission.arrival import Cluster
 from webhook.cli.objects import (
     count_kinds,
     default_priority_class,
@@ -17,6 +16,7 @@ from webhook.cli.objects import (
     read_files,
     read_objects,
 )
+from webhook.decision.arrival import Cluster
 from webhook.errors import InvalidPod, InvalidRun, UnreadableInput
 from webhook.evaluation.plugins import UNREAD, merge_inputs
 from webhook.evaluation.templates import templates_of

@@ -85,7 +85,7 @@ def command(
     """
     from webhook.cli.live import pod_search_report as report
     from webhook.cli.live.pod_search import KINDS, Search, search_pods
-    from webhook.sandbox.progress import Lines, Progress
+    from webhook.progress import Lines, Progress
 
     if everywhere and namespace:
         raise click.UsageError("give -A, or -n NAME; not both")

@@ -145,8 +145,8 @@ def up(
       2  wrong usage
     """
     from webhook.judgement.set_judgement import load_sound
+    from webhook.progress import Lines
     from webhook.sandbox import instances
-    from webhook.sandbox.progress import Lines
     from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
     from webhook.server.folder import read_folder
 

@@ -62,7 +62,7 @@ def command(
     """
     from webhook.installation.apply import Patience
     from webhook.installation.uninstall import uninstall
-    from webhook.sandbox.progress import Lines
+    from webhook.progress import Lines
 
     async def remove(client: Client) -> UninstallResult:
         # Before anybody is asked: is there a cluster at all?

@@ -20,7 +20,7 @@ from webhook.comparison.difference import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from webhook.admission.decision import Decision
+    from webhook.decision.decision import Decision
     from webhook.evaluation.world import Evaluation
     from webhook.placement.settings import PlacementSetting
     from webhook.placement.trace import Entry

@@ -15,7 +15,7 @@ from webhook.workloads import stored_pod
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.admission.decision import Result
+    from webhook.decision.decision import Result
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Requirement
 

@@ -16,6 +16,7 @@ from certs.issue import Names, service_names
 from certs.rotation import Terms as CertificateTerms
 from webhook import metric_names, names
 from webhook.backoff import Delays
+from webhook.cluster_objects.webhook_replicas import Replica, running
 from webhook.controller.certificates.certificate_metrics import CertificateMetrics
 from webhook.controller.certificates.certificate_objects import Installation, both
 from webhook.controller.certificates.keeper import Keeper
@@ -29,7 +30,6 @@ from webhook.kube.config import SERVICE_ACCOUNT
 from webhook.kube.election import Election
 from webhook.kube.lease import Terms
 from webhook.kube.rate_limit import TokenBucket
-from webhook.kube.webhook_replicas import Replica, running
 from webhook.kube.writer import Writer
 from webhook.run.plan import plan
 from webhook.run.restarts import RestartTerms

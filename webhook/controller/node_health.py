@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from pydantic import ValidationError
 
 from webhook import names
+from webhook.cluster_objects.sharing import Sharing
 from webhook.kube.cache import Cache
-from webhook.kube.sharing import Sharing
 from webhook.placement import capacity, nodes
 from webhook.placement.capacity import InvalidClass
 from webhook.placement.nodes import InvalidNode, Node

@@ -9,8 +9,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.cluster_objects.watched_objects import CONFIGURATIONS
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.watched_objects import CONFIGURATIONS
 from webhook.suspension import FIELD_MANAGER, Suspension, parse_suspension, resume
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from webhook.shortening import one_line, shortened
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.admission.arrival import Arrival
-    from webhook.admission.decision import Decision
+    from webhook.decision.arrival import Arrival
+    from webhook.decision.decision import Decision
     from webhook.evaluation.world import Evaluation, World
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject

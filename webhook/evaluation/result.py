@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from webhook.admission.arrival import keeps_placement
-from webhook.admission.audit import report
-from webhook.admission.decision import Result as WebhookResult  # noqa: TC001  pydantic reads it
-from webhook.admission.engine import subject_of
+from webhook.decision.arrival import keeps_placement
+from webhook.decision.audit import report
+from webhook.decision.decision import Result as WebhookResult  # noqa: TC001  pydantic reads it
+from webhook.decision.engine import subject_of
 from webhook.placement import pod as pods
 from webhook.placement.trace import Outcome  # noqa: TC001  pydantic reads it
 from webhook.policy.json_schema import DIALECT
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from webhook.admission.arrival import Arrival
-    from webhook.admission.decision import Decision
+    from webhook.decision.arrival import Arrival
+    from webhook.decision.decision import Decision
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.world import Evaluation
     from webhook.placement.nodes import Survey

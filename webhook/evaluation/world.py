@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import jsonpatch
 
 from webhook import names
-from webhook.admission.advice import warnings
-from webhook.admission.arrival import Arrival, history_of
-from webhook.admission.decision import Decision
-from webhook.admission.engine import decide, merged_if_held, receive_pod
+from webhook.decision.advice import warnings
+from webhook.decision.arrival import Arrival, history_of
+from webhook.decision.decision import Decision
+from webhook.decision.engine import decide, merged_if_held, receive_pod
 from webhook.evaluation.dry_run import Answer, question
 from webhook.evaluation.plugins import PluginInputs, admit, conflicts, limit_faults
 from webhook.evaluation.sending import unsent
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from webhook.admission.arrival import Cluster
+    from webhook.decision.arrival import Cluster
     from webhook.evaluation.dry_run import Server
     from webhook.placement.fallback import History
     from webhook.placement.nodes import Node, Survey

@@ -73,7 +73,7 @@ async def _describe_missing(missing: Callable[[], Awaitable[str]]) -> str:
 
 
 class Progress(Protocol):
-    """Reports progress to a user, or to none. `webhook.sandbox.progress` has both."""
+    """Reports progress to a user, or to none. `webhook.progress` has both."""
 
     def step(self, what: str, about: int | None = None) -> AbstractContextManager[None]:
         """Return a context around one step; `about` is its rough duration in seconds, if known."""

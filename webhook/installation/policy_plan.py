@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import orjson
 
 from webhook import names
+from webhook.cluster_objects.policy_objects import text_of
 from webhook.errors import ClusterError, InstallationError, InvalidDocuments
 from webhook.installation.apply import Result, apply
 from webhook.installation.manifests import CONFIG_MAP, WEBHOOK
@@ -25,7 +26,6 @@ from webhook.installation.policy_files import (
 )
 from webhook.judgement import set_judgement
 from webhook.judgement.set_judgement import load_objects
-from webhook.kube.policy_objects import text_of
 from webhook.policy import policy_documents
 from webhook.server.folder import is_policy_file
 from webhook.validating import POLICIES as JUDGING

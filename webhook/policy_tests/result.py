@@ -14,7 +14,7 @@ from webhook.policy.model import PlacementPolicy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from webhook.admission.decision import Result
+    from webhook.decision.decision import Result
     from webhook.placement.shapes import Json, JsonObject
     from webhook.placement.trace import Entry
     from webhook.policy_tests.policy_test_model import Fields, Lacking

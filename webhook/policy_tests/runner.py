@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from webhook import names
-from webhook.admission.arrival import Cluster
-from webhook.admission.engine import subject_of
+from webhook.decision.arrival import Cluster
+from webhook.decision.engine import subject_of
 from webhook.evaluation.plugins import UNREAD, inputs_among
 from webhook.evaluation.world import World
 from webhook.identity import identify, misread
@@ -24,8 +24,8 @@ from webhook.times import parse_span
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.admission.arrival import Arrival
-    from webhook.admission.decision import Decision
+    from webhook.decision.arrival import Arrival
+    from webhook.decision.decision import Decision
     from webhook.evaluation.world import Evaluation
     from webhook.placement.fallback import History
     from webhook.placement.shapes import Taint

@@ -23,7 +23,7 @@ from webhook.sandbox.cache_folder import cache_directory, locked
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.sandbox.progress import Progress
+    from webhook.progress import Progress
 
 _GO: Final = Path(__file__).parent / "go"
 _REQUIRE: Final = r"^(?:require )?\s*{path} (v\S+)"

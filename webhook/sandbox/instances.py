@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from webhook.progress import Progress
     from webhook.sandbox.operators.table import Operator
-    from webhook.sandbox.progress import Progress
     from webhook.sandbox.simulated_nodes import Pool
 
 _RECORD: Final = "sandbox.json"

@@ -10,16 +10,16 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.admission.prospects import Prospects
-from webhook.kube.namespaces import Namespaces
-from webhook.kube.watched_objects import NodeView, PriorityClasses
+from webhook.cluster_objects.namespaces import Namespaces
+from webhook.cluster_objects.watched_objects import NodeView, PriorityClasses
+from webhook.decision.prospects import Prospects
 from webhook.server.readiness import Condition, age
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from webhook.admission.arrival import NamespaceLabels
-    from webhook.admission.decision import Decision
+    from webhook.decision.arrival import NamespaceLabels
+    from webhook.decision.decision import Decision
     from webhook.kube.cache import Change
     from webhook.kube.client import Client
     from webhook.kube.reflector import Reflector

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
-from webhook.admission.notice import owner_of
+from webhook.decision.notice import owner_of
 from webhook.dns_names import is_subdomain
 from webhook.errors import ClusterError
 from webhook.kube.client import METADATA
@@ -23,7 +23,7 @@ from webhook.recent import Recent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.admission.notice import Notice, Owner
+    from webhook.decision.notice import Notice, Owner
     from webhook.kube.client import Client
 
 _logger = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from certs.issue import Names, issue_server
 from certs.kept import BUNDLE, CERTIFICATE, PRIVATE_KEY, Serving
 from certs.life import AUTHORITY_LIFETIME
 from certs.pair import Pair
+from webhook.cluster_objects.watched_objects import CONFIGURATIONS, NamedObject, data_of, secrets
 from webhook.errors import ServingError
-from webhook.kube.watched_objects import CONFIGURATIONS, NamedObject, data_of, secrets
 from webhook.metric_names import CERTIFICATE_RELOADS
 from webhook.server.certificate_sources import (
     CertificateFromSecret,

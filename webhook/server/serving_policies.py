@@ -9,12 +9,12 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, NoReturn, TypeVar
 
 from webhook.admission.policy_handler import PolicyHandler
+from webhook.cluster_objects.policy_objects import KINDS, PolicyObjects, text_of
+from webhook.cluster_objects.watched_objects import ClusterClasses
 from webhook.errors import ClusterError, InvalidDocuments, ServingError, UnreadableInput
 from webhook.evaluation.plugins import UNREAD, PluginInputs, inputs_of
 from webhook.judgement.set_judgement import Objects, Served, load_served
 from webhook.judgement.write_judge import Judge
-from webhook.kube.policy_objects import KINDS, PolicyObjects, text_of
-from webhook.kube.watched_objects import ClusterClasses
 from webhook.metric_names import POLICY_RELOADS
 from webhook.policy import policy_documents
 from webhook.server.folder import Folder

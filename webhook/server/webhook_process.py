@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import webhook
 from webhook import metric_names, names
 from webhook.admission.app import admission_app
-from webhook.admission.arrival import DecisionInputs
 from webhook.admission.handler import Handler
 from webhook.admission.workload_handler import WorkloadHandler
+from webhook.decision.arrival import DecisionInputs
 from webhook.evaluation.templates import faults_of, queued_templates, refers_to
 from webhook.interception import PATH
 from webhook.kube.client import connect

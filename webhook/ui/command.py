@@ -193,7 +193,7 @@ async def _texts_of(client: Client) -> Texts:
 async def _policies(client: Client) -> list[dict[str, Any]]:
     import orjson
 
-    from webhook.kube.policy_objects import read_objects
+    from webhook.cluster_objects.policy_objects import read_objects
 
     return [orjson.loads(text) for text in (await read_objects(client)).values()]
 

@@ -12,11 +12,11 @@ from webhook import names
 from webhook.cli import check_report
 from webhook.cli.cluster_surroundings import read_classes
 from webhook.cli.run.list import on_classes
+from webhook.cluster_objects.policy_objects import read_objects
 from webhook.controller.node_health import Nodes
 from webhook.errors import ClusterError
 from webhook.judgement.set_judgement import Objects
 from webhook.kube.cache import Cache
-from webhook.kube.policy_objects import read_objects
 from webhook.placement.nodes import taint_text
 from webhook.placement.pod_requests import requests
 from webhook.placement.quantity import format_quantity

@@ -9,6 +9,7 @@ import pytest
 
 from tests.controller.certificates.memory import INSTALLATION, entry
 from webhook import names
+from webhook.cluster_objects.watched_objects import data_of
 from webhook.controller.certificates.certificate_objects import (
     OPAQUE,
     TLS,
@@ -22,7 +23,6 @@ from webhook.controller.certificates.certificate_objects import (
     replaced_secret,
     validating,
 )
-from webhook.kube.watched_objects import data_of
 
 OLD = b64encode(b"old").decode()
 NEW = b64encode(b"new").decode()

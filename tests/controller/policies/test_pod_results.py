@@ -10,8 +10,8 @@ import pytest
 
 from tests.policy_tests.writing import policy
 from webhook import names
-from webhook.admission.arrival import Cluster
 from webhook.controller.policies.pod_results import UNPLACED, UNREADABLE, PodJudge, judge_pod
+from webhook.decision.arrival import Cluster
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.policy.load import load

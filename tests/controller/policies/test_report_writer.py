@@ -10,10 +10,10 @@ import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from webhook import names
+from webhook.cluster_objects.watched_objects import NodeView
 from webhook.controller.policies.report_documents import NAME, collection
 from webhook.controller.policies.report_writer import PodReports
 from webhook.errors import ClusterError
-from webhook.kube.watched_objects import NodeView
 from webhook.policy.load import load
 
 Json = dict[str, Any]

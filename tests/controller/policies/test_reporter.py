@@ -14,6 +14,7 @@ import pytest
 from tests.controller.policies.memory import Json, raw_policy
 from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
 from webhook import names
+from webhook.cluster_objects.webhook_replicas import Replica
 from webhook.controller.policies import reporter as reporter_module
 from webhook.controller.policies.reporter import (
     FOLLOWS,
@@ -21,7 +22,6 @@ from webhook.controller.policies.reporter import (
     ReplicaReports,
     poll_replicas,
 )
-from webhook.kube.webhook_replicas import Replica
 
 
 async def refuses(_: Request, answer: Answer) -> None:

@@ -18,8 +18,8 @@ from tests.judgement.together.test_warnings import (
 from tests.laws.strategies import pods
 from tests.laws.world import decided, policy_set
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import decide
+from webhook.decision.arrival import Arrival, Cluster
+from webhook.decision.engine import decide
 from webhook.judgement.together.everywhere import rejecting
 from webhook.judgement.together.policy_view import Effort
 from webhook.judgement.together.warnings import of_policy, warnings

@@ -12,7 +12,7 @@ from tests.judgement.together.test_warnings import policy, prepared, thorough
 from tests.judgement.together.test_witness import arrival, excluded
 from tests.laws.world import CLUSTER, policy_set
 from tests.wording import mentions
-from webhook.admission.engine import decide
+from webhook.decision.engine import decide
 from webhook.judgement.together.alone import Conflict
 from webhook.judgement.together.policy_view import Effort
 from webhook.judgement.together.trial import Trial

@@ -14,7 +14,7 @@ from tests.judgement.test_cluster_objects import objects
 from tests.laws.strategies import CLASSES, document, pods, policy_lists
 from tests.laws.world import decided, policy_set
 from webhook import names
-from webhook.admission.decision import Decision
+from webhook.decision.decision import Decision
 from webhook.judgement.set_judgement import Objects
 from webhook.judgement.together.policy_view import Policy
 from webhook.judgement.together.shadowed import Shadows

@@ -13,8 +13,8 @@ from tests.fast_yaml import load_yaml
 from tests.judgement.together.test_warnings import policies_of, policy, thorough
 from tests.laws.world import CLUSTER, policy_set
 from tests.policy.test_matched_pods import matches
-from webhook.admission.arrival import Arrival
-from webhook.admission.engine import decide
+from webhook.decision.arrival import Arrival
+from webhook.decision.engine import decide
 from webhook.judgement.together.witness import Witness, find
 
 Json = dict[str, Any]

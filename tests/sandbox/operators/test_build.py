@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from webhook.errors import SandboxError
+from webhook.progress import Progress
 from webhook.sandbox.operators.build import obtain_operators
 from webhook.sandbox.operators.table import operators
-from webhook.sandbox.progress import Progress
 
 KUEUE = operators()["kueue"]
 # Builds by writing a file, and knows where the module's source is.

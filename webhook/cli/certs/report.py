@@ -15,6 +15,7 @@ from certs.life import renewal_time
 from certs.rotation import phase
 from webhook import names
 from webhook.cli.layout import hanging, table
+from webhook.cluster_objects.watched_objects import data_of
 from webhook.controller.certificates.certificate_objects import (
     Installation,
     bundles,
@@ -23,7 +24,6 @@ from webhook.controller.certificates.certificate_objects import (
 from webhook.errors import PassOver
 from webhook.installation.doctor.cluster_state import error
 from webhook.installation.doctor.program_checks import judge_serving, judge_trust, keeper_of
-from webhook.kube.watched_objects import data_of
 from webhook.times import elapsed, format_span, to_second
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.sending import nothing_sent
 from webhook.placement.daemon import on_node, template_nodes
 from webhook.placement.pod import parse_pod
-from webhook.sandbox.progress import Lines, Progress
+from webhook.progress import Lines, Progress
 from webhook.shortening import first_few, one_line, shortened
 
 if TYPE_CHECKING:

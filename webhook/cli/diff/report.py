@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import hanging, table
 from webhook.cli.output import html_templates
 from webhook.comparison.difference import KINDS, FieldChange, Kind, Side
+from webhook.decision.stamp import HASH_LENGTH
 from webhook.shortening import count_text, fit, one_line, shortened
 
 if TYPE_CHECKING:

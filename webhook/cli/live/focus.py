@@ -6,10 +6,10 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS
 from webhook.cli.explanation import audit_entries, credited_to, cure, describe_reason
 from webhook.cli.live.value_text import both_fields, field_text
 from webhook.comparison.difference import fields
+from webhook.decision.arrival import DEFAULT_TOLERATION_SECONDS
 from webhook.errors import FairleadError
 from webhook.evaluation.result import answers, result_of
 from webhook.placement import pod as pods

@@ -25,7 +25,7 @@ from webhook.workloads.template import PodTemplate
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.admission.decision import Decision
+    from webhook.decision.decision import Decision
     from webhook.evaluation.dry_run import Server
     from webhook.evaluation.world import World
     from webhook.placement.shapes import Toleration

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, ge
 import orjson
 
 from webhook import names
-from webhook.admission.prospects import Prospects
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.decisions import unlisted_classes
 from webhook.cli.live.live_answers import Reader, made_by, node_list, policy_set
@@ -21,6 +20,7 @@ from webhook.cli.live.pod_stamp import read_stamp
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import unknown_labels
 from webhook.cli.options import CLUSTER, Where
+from webhook.decision.prospects import Prospects
 from webhook.errors import ClusterError, InvalidPod, PassOver
 from webhook.evaluation.sending import nothing_sent
 from webhook.evaluation.world import labels_of
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
-    from webhook.sandbox.progress import Progress
+    from webhook.progress import Progress
     from webhook.workloads.template import PodTemplate
 
 Kind: TypeAlias = Literal["otherwise", "unplaced", "no-node"]

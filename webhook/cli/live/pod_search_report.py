@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import table
 from webhook.cli.live.pod_search import KINDS, Finding, Found, Kind
+from webhook.decision.stamp import HASH_LENGTH
 from webhook.shortening import count_text, harmless, one_line, shortened
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import jsonpatch
 import orjson
 
 from webhook import names
-from webhook.admission import stamp
 from webhook.comparison.authored import with_origin, without_credits
+from webhook.decision import stamp
 from webhook.errors import InvalidPod
 from webhook.placement import patch
 from webhook.placement import pod as pods

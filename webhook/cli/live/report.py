@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli import explanation
 from webhook.cli.layout import section, table
 from webhook.cli.live import focus as focusing
 from webhook.cli.live.missing_stamp import Why, why_unstamped
 from webhook.cli.live.value_text import both_fields
+from webhook.decision.stamp import HASH_LENGTH
 from webhook.run.observation import controller_of
 from webhook.shortening import shortened
 

@@ -8,14 +8,14 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import names, validating
-from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.live.missing_stamp import read_configuration
 from webhook.cli.policies.policies_in_force import Count, Served
+from webhook.cluster_objects.policy_objects import GROUP
+from webhook.cluster_objects.webhook_replicas import read_by_replica
 from webhook.controller.policies.replica_metrics import report_of
+from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import ClusterError, PassOver
 from webhook.installation.object_kinds import VALIDATING, key_of
-from webhook.kube.policy_objects import GROUP
-from webhook.kube.webhook_replicas import read_by_replica
 from webhook.times import to_second
 
 if TYPE_CHECKING:

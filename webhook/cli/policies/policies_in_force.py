@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.live.focus import NoSuchPolicy
+from webhook.decision.stamp import HASH_LENGTH
 from webhook.policy.conditions import describe_fields
 
 if TYPE_CHECKING:

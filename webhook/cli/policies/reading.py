@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.diff.comparison_input import is_live, owner_of, read_pods
 from webhook.cli.live import pod_stamp
@@ -19,6 +18,7 @@ from webhook.cli.live.served_policies import (
 from webhook.cli.offline import policy_files, unknown_values
 from webhook.cli.options import Where, paths_of
 from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
+from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import InvalidDocuments, InvalidPod, PassOver
 from webhook.evaluation.result import answers
 from webhook.evaluation.sending import nothing_sent
@@ -107,7 +107,7 @@ async def gather(
 async def _cluster(
     client: Client,
 ) -> tuple[Documents[PolicyDocument], Mapping[str, Mapping[str, Any]]]:
-    from webhook.kube.policy_objects import GROUP, read_objects
+    from webhook.cluster_objects.policy_objects import GROUP, read_objects
 
     objects = await read_objects(client)
     listed = await client.list(

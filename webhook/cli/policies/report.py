@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import table
 from webhook.cli.policies.policies_in_force import (
     PodsOf,
@@ -17,6 +16,7 @@ from webhook.cli.policies.policies_in_force import (
     known_since,
     policy_rows,
 )
+from webhook.decision.stamp import HASH_LENGTH
 from webhook.shortening import count_text, shortened
 
 if TYPE_CHECKING:

@@ -51,13 +51,13 @@ async def show_preview(client: Client, run: Run, place: str, *, err: bool) -> bo
     err: standard output is for the Run. Raises UnreadableInput if the webhook has its policies from
     files, which cannot be read here.
     """
-    from webhook.admission.stamp import HASH_LENGTH
     from webhook.cli.cluster_surroundings import read_policies, read_world
     from webhook.cli.live.live_answers import node_list
     from webhook.cli.live.served_policies import another_set, ask_replicas, not_served
     from webhook.cli.options import CLUSTER
     from webhook.cli.run.preview_report import groups, lines
     from webhook.cli.run.run_files import Planned
+    from webhook.decision.stamp import HASH_LENGTH
     from webhook.run.plan import plan
 
     notes: list[str] = []

@@ -33,8 +33,8 @@ from webhook.workloads.template import ranges
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.admission.decision import Decision
     from webhook.cli.run.run_files import Planned
+    from webhook.decision.decision import Decision
     from webhook.evaluation.world import World
     from webhook.placement.shapes import JsonObject
     from webhook.run.pod_template_cache import PodTemplateCache

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from certs import kept
 from webhook import names
+from webhook.cluster_objects import watched_objects
 from webhook.interception import read_ca_bundles
-from webhook.kube import watched_objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names
-from webhook.admission import audit, stamp
+from webhook.decision import audit, stamp
 from webhook.errors import InvalidPod
 from webhook.evaluation.world import labels_of
 from webhook.identity import identify, leader_ref
@@ -16,8 +16,8 @@ from webhook.workloads.stored_pod import as_admitted, is_over
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.admission.decision import Decision
-    from webhook.admission.prospects import Prospects
+    from webhook.decision.decision import Decision
+    from webhook.decision.prospects import Prospects
     from webhook.evaluation.world import World
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet

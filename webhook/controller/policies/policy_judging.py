@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import NoReturn
 
+    from webhook.cluster_objects.watched_objects import ClusterClasses, NodeView
     from webhook.controller.policies.status_writer import Stored, StoredObjects
     from webhook.crd.conditions import ConditionUpdate
     from webhook.judgement.set_judgement import SetJudgement
     from webhook.kube.cache import Change
-    from webhook.kube.watched_objects import ClusterClasses, NodeView
     from webhook.policy.status_model import Version
 
 # Seconds to wait for related changes: `kubectl apply` writes an object every 10 to 20 ms.

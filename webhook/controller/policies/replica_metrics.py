@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook.admission.stamp import HASH_LENGTH
+from webhook.decision.stamp import HASH_LENGTH
 from webhook.judgement.reporting.decision_counts import Count, Report
 from webhook.metric_names import (
     DECISIONS,

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.admission.arrival import Cluster
-from webhook.admission.prospects import Prospects
+from webhook.cluster_objects.watched_objects import value_of_default
 from webhook.controller.policies.pod_results import JudgedPod, PodJudge
 from webhook.controller.policies.report_documents import (
     NAME,
@@ -23,10 +22,11 @@ from webhook.controller.policies.report_documents import (
     differs,
     report,
 )
+from webhook.decision.arrival import Cluster
+from webhook.decision.prospects import Prospects
 from webhook.errors import ClusterError, NotLeading
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
-from webhook.kube.watched_objects import value_of_default
 from webhook.placement import nodes as placement_nodes
 from webhook.placement.node_groups import NodeGroups
 from webhook.policy.refused_pods import PATHS
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import NoReturn
 
+    from webhook.cluster_objects.watched_objects import NodeView
     from webhook.kube.client import Client
-    from webhook.kube.watched_objects import NodeView
     from webhook.kube.writer import Writes
     from webhook.policy.policy_set import PolicySet
 

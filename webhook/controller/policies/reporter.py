@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import aiohttp
 
 from webhook import names
+from webhook.cluster_objects.watched_objects import ClusterClasses, NodeView
 from webhook.controller.policies.policy_judging import Judging
 from webhook.controller.policies.replica_metrics import report_of
 from webhook.controller.policies.report_writer import PodReports
@@ -19,7 +20,6 @@ from webhook.controller.policies.status_writer import INTERVAL, StatusWriter, St
 from webhook.errors import ClusterError
 from webhook.judgement.reporting.decision_counts import Ledger, counted, met
 from webhook.judgement.reporting.statuses import Due, Knowledge, due
-from webhook.kube.watched_objects import ClusterClasses, NodeView
 from webhook.policy.status_model import Served
 from webhook.times import to_second
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import NoReturn
 
+    from webhook.cluster_objects.webhook_replicas import Replica
     from webhook.judgement.reporting.decision_counts import Report
     from webhook.kube.client import Client
-    from webhook.kube.webhook_replicas import Replica
     from webhook.kube.writer import Writes
 
 _logger = logging.getLogger(__name__)

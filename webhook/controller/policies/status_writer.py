@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from webhook import names
+from webhook.cluster_objects.policy_objects import GROUP, PolicyObjects, text_of
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.policy_objects import GROUP, PolicyObjects, text_of
 from webhook.kube.rate_limit import Backoff
 from webhook.policy.status_model import MODELS, ObservedObject
 

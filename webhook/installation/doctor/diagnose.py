@@ -10,6 +10,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from certs.kept import BUNDLE, CERTIFICATE
 from webhook import names
+from webhook.cluster_objects.namespaces import read_namespace
+from webhook.cluster_objects.policy_objects import read_objects
+from webhook.cluster_objects.watched_objects import PATH as NODES_PATH
+from webhook.cluster_objects.watched_objects import data_of
+from webhook.cluster_objects.webhook_replicas import CONTROLLER, WEBHOOK, NoReplica, read_by_replica
 from webhook.errors import ClusterError
 from webhook.installation.apply import list_guards
 from webhook.installation.doctor import (
@@ -41,11 +46,6 @@ from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import probe, probe_policy
 from webhook.installation.webhook_configuration import holder
-from webhook.kube.namespaces import read_namespace
-from webhook.kube.policy_objects import read_objects
-from webhook.kube.watched_objects import PATH as NODES_PATH
-from webhook.kube.watched_objects import data_of
-from webhook.kube.webhook_replicas import CONTROLLER, WEBHOOK, NoReplica, read_by_replica
 from webhook.metric_names import CACHE_AGE
 from webhook.placement.nodes import parse_node as read_node
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.admission import stamp
-from webhook.admission.arrival import Cluster
+from webhook.decision import stamp
+from webhook.decision.arrival import Cluster
 from webhook.errors import InvalidDocuments, InvalidPod
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.sending import expressions, selects

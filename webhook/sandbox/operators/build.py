@@ -33,8 +33,8 @@ from webhook.sandbox.cache_folder import cache_directory, locked, writing_cache
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from webhook.progress import Progress
     from webhook.sandbox.operators.table import Json, Operator
-    from webhook.sandbox.progress import Progress
 
 _CURE: Final = "Run the same command again to continue the build where it stopped."
 _PIP_PATIENCE: Final = 1800  # seconds for one environment

@@ -27,11 +27,11 @@ from webhook.sandbox.processes import free_ports
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from webhook.progress import Progress
     from webhook.sandbox.api import Api
     from webhook.sandbox.control_plane import ControlPlane
     from webhook.sandbox.operators.build import BuiltOperator
     from webhook.sandbox.operators.table import Json, Operator
-    from webhook.sandbox.progress import Progress
 
 _DEFINITION: Final = "CustomResourceDefinition"
 # The operator is a process here. Its configuration is the row's, and its Services are made below.

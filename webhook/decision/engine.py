@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
-from webhook.admission import stamp
-from webhook.admission.arrival import OF_DAEMON_SET, keeps_placement
-from webhook.admission.decision import Audited, Decision, ReceivedPod
+from webhook.decision import stamp
+from webhook.decision.arrival import OF_DAEMON_SET, keeps_placement
+from webhook.decision.decision import Audited, Decision, ReceivedPod
 from webhook.identity import identify
 from webhook.placement import capacity_request, node_affinity, patch, pod, provenance
 from webhook.placement.kueue import flavor_of
@@ -26,8 +26,8 @@ from webhook.times import to_second
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.admission.arrival import Arrival, Cluster
-    from webhook.admission.decision import Result
+    from webhook.decision.arrival import Arrival, Cluster
+    from webhook.decision.decision import Result
     from webhook.identity import Identity
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity_request import Request

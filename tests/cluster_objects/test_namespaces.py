@@ -13,8 +13,8 @@ import pytest
 
 from tests.kube.fake_api import Answer, FakeApi, Request, answer_of, client_of, fake_api
 from tests.wording import Wording, mentions
+from webhook.cluster_objects.namespaces import PATH, Namespaces, read_namespace
 from webhook.errors import ClusterError, NotSynced
-from webhook.kube.namespaces import PATH, Namespaces, read_namespace
 
 
 def namespace(name: str, **labels: str) -> dict[str, Any]:

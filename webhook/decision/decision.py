@@ -15,7 +15,7 @@ from webhook.policy.exceptions import NOTHING, SetAside
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.admission.arrival import Arrival
+    from webhook.decision.arrival import Arrival
     from webhook.identity import Identity
     from webhook.placement.patch import Operation
     from webhook.placement.pod import PodPlacement

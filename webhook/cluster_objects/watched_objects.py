@@ -8,10 +8,10 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from webhook.cluster_objects.sharing import Sharing
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache, Change
 from webhook.kube.reflector import Reflector
-from webhook.kube.sharing import Sharing
 from webhook.placement import nodes
 from webhook.placement.nodes import InvalidNode, Node
 from webhook.policy.refused_pods import PATHS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from webhook.kube import sharing
-from webhook.kube.sharing import Row, Sharing
+from webhook.cluster_objects import sharing
+from webhook.cluster_objects.sharing import Row, Sharing
 from webhook.placement import nodes
 
 TAINT = {"key": "gpu", "value": "true", "effect": "NoSchedule"}

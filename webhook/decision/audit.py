@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import orjson
 
-from webhook.admission.stamp import HASH_LENGTH
+from webhook.decision.stamp import HASH_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.admission.decision import Audited, Decision
+    from webhook.decision.decision import Audited, Decision
 
 
 # Bytes. The patch repeats parts of the pod, whose author could otherwise fill the audit log.

@@ -9,16 +9,17 @@ import jsonpatch
 import orjson
 
 from webhook import names
-from webhook.admission.review import SIGNATURE, signed
 from webhook.dns_names import MAX_LABEL
 from webhook.identity import misread, unknown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from webhook.admission.decision import Decision
+    from webhook.decision.decision import Decision
     from webhook.placement.shapes import JsonObject
 
+# kubectl prints a warning without the name of the webhook that sent it.
+SIGNATURE: Final = "fairlead: "
 # The API server truncates the warnings of one request at 4,096 characters in total, if need be
 # in the middle of a word (apiserver/pkg/endpoints/filters/warning.go).
 MAX_CHARACTERS: Final = 4096
@@ -26,6 +27,11 @@ MAX_CHARACTERS: Final = 4096
 _ROOM: Final = 100
 # In managedFields a field's name has this prefix; a list's item has another letter.
 _FIELD: Final = "f:"
+
+
+def signed(warning: str) -> str:
+    """Return the warning with the prefix that names its source, as in a response."""
+    return warning if warning.startswith(SIGNATURE) else f"{SIGNATURE}{warning}"
 
 
 def warnings(

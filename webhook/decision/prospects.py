@@ -23,7 +23,7 @@ from webhook.shortening import fit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.admission.decision import Decision
+    from webhook.decision.decision import Decision
     from webhook.placement.capacity import Mode
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject, Term

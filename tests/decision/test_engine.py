@@ -12,10 +12,10 @@ from tests.laws.strategies import document
 from tests.laws.world import policy_set
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster, history_of
-from webhook.admission.audit import annotations_of
-from webhook.admission.decision import Decision
-from webhook.admission.engine import decide
+from webhook.decision.arrival import Arrival, Cluster, history_of
+from webhook.decision.audit import annotations_of
+from webhook.decision.decision import Decision
+from webhook.decision.engine import decide
 from webhook.identity import misread
 from webhook.placement.pod import MAX_ENTRIES
 

@@ -13,8 +13,7 @@ import pytest
 from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
 from tests.kube.nodes_api import listing, node, viewed
 from tests.kube.scripted import events, refused
-from webhook.errors import NotSynced
-from webhook.kube.watched_objects import (
+from webhook.cluster_objects.watched_objects import (
     NamedObject,
     NodeView,
     PriorityClasses,
@@ -22,6 +21,7 @@ from webhook.kube.watched_objects import (
     secrets,
     value_of_default,
 )
+from webhook.errors import NotSynced
 
 
 def names(view: NodeView) -> list[str]:

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from webhook.sandbox.progress import Lines, duration
+from webhook.progress import Lines, duration
 
 
 class Terminal(io.StringIO):

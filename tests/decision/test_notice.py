@@ -9,8 +9,8 @@ import pytest
 
 from tests.admission.reviews import POOL, SPOT, Json, Webhook, pod, policy_set, review
 from tests.wording import Wording, mentions
-from webhook.admission.decision import Decision
-from webhook.admission.notice import NO_NODE, REJECTED, Notice, Owner, of_no_node, owner_of
+from webhook.decision.decision import Decision
+from webhook.decision.notice import NO_NODE, REJECTED, Notice, Owner, of_no_node, owner_of
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u1", "controller": True}
 OWNER = Owner("batch/v1", "Job", "train", "u1")

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from webhook.cluster_objects.webhook_replicas import Replica, read_by_replica, running
 from webhook.errors import ClusterError
 from webhook.kube.client import Client, Listing
-from webhook.kube.webhook_replicas import Replica, read_by_replica, running
 
 Json = dict[str, Any]
 

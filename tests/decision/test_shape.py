@@ -14,9 +14,9 @@ from tests.laws.strategies import document
 from tests.laws.world import CLUSTER, policy_set
 from tests.policy_tests.writing import policy
 from webhook import names
-from webhook.admission.arrival import Arrival
-from webhook.admission.engine import decide_received, receive_pod
-from webhook.admission.shape import Shapes
+from webhook.decision.arrival import Arrival
+from webhook.decision.engine import decide_received, receive_pod
+from webhook.decision.shape import Shapes
 
 PLAIN = policy("pool", "defaults: {nodeSelector: {pool: a}}")
 BY_LABEL = policy(

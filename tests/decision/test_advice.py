@@ -9,8 +9,8 @@ import pytest
 
 from tests.admission.reviews import Json, Webhook, pod, policy_set, review
 from webhook import names
-from webhook.admission.advice import MAX_CHARACTERS, warnings
-from webhook.admission.decision import Decision
+from webhook.decision.advice import MAX_CHARACTERS, warnings
+from webhook.decision.decision import Decision
 from webhook.identity import identify
 from webhook.names import LAST_APPLIED
 

@@ -14,10 +14,10 @@ from tests.laws import strategies, world
 from tests.objects import required_affinity
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.admission import prospects
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import decide
-from webhook.admission.prospects import Prospects
+from webhook.decision import prospects
+from webhook.decision.arrival import Arrival, Cluster
+from webhook.decision.engine import decide
+from webhook.decision.prospects import Prospects
 from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node, parse_node, survey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.admission.review import SIGNATURE
+from webhook.decision.advice import SIGNATURE
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN, is_subdomain
 from webhook.shortening import fit
 from webhook.sources import SHIPPED
@@ -12,7 +12,7 @@ from webhook.sources import SHIPPED
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.admission.decision import Decision
+    from webhook.decision.decision import Decision
     from webhook.placement.shapes import JsonObject
     from webhook.sources.table import SourceTable
 

@@ -1,55 +1,13 @@
-"""The stamp that every decision leaves on a run's pod, and second calls, which it shows."""
+"""Second calls of the API server about a pod, which the pod's stamp shows."""
 
 from __future__ import annotations
 
 from collections import deque
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import orjson
-
-from webhook import names
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from webhook.admission.review import PodRequest
-    from webhook.placement.pod import PodPlacement
-
-# Enough to distinguish all policy sets of a cluster's lifetime, and short enough to read aloud.
-HASH_LENGTH = 16
-
-
-def write_stamp(
-    content: Mapping[str, object],
-    set_hash: str,
-    policies_by_exception: Mapping[str, Sequence[str]],
-) -> str:
-    """Return the annotation fairlead.dev/placement of a pod: compact JSON.
-
-    It is the same for the same pod and policies. No decision reads it; the controller reads the
-    fallbacks.
-
-    `content` has `policies`: the fields that each policy set, an empty object if none applies;
-    `fallback`: by class the seconds after which the controller gives up waiting, None if it does
-    not, or the time until when the class is not required. Or it has `leftAlone`: the reason.
-    """
-    stamp = {**content, "set": set_hash[:HASH_LENGTH]}
-    if policies_by_exception:
-        stamp["exceptions"] = policies_by_exception
-    return orjson.dumps(stamp, option=orjson.OPT_SORT_KEYS).decode("utf-8")
-
-
-def parse_stamp(text: object) -> Mapping[str, Any] | None:
-    """Parse the text of a pod's annotation; None if it is not a valid stamp."""
-    if not isinstance(text, str):
-        return None
-    try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None
-
 
 # The longest time that the API server waits for a webhook.
 SECONDS: Final = 30.0
@@ -111,11 +69,6 @@ class Answers:
         if not of_key:
             del self._by_key[key]
         return first
-
-
-def stamp_of(placement: PodPlacement | None) -> str:
-    """Return the pod's stamp; empty if it has none."""
-    return placement.annotations.get(names.PLACEMENT, "") if placement else ""
 
 
 def key_of(request: PodRequest, stamp: str) -> bytes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from webhook import names
-from webhook.admission.engine import subject_of
+from webhook.decision.engine import subject_of
 from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
 from webhook.placement.settings import MemberSetting
@@ -16,7 +16,7 @@ from webhook.policy.conditions import FIELDS, reduce_value
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from webhook.admission.decision import ReceivedPod
+    from webhook.decision.decision import ReceivedPod
     from webhook.policy.policy_set import PolicySet
 
 # Annotations that the engine reads itself.

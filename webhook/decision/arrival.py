@@ -15,7 +15,7 @@ from webhook.placement.trace import warning
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from webhook.admission.decision import Decision, ReceivedPod
+    from webhook.decision.decision import Decision, ReceivedPod
     from webhook.placement.fallback import History
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement

@@ -1,0 +1,1 @@
+"""What the programs know of a cluster: policies, classes, nodes, namespaces, replicas."""

@@ -1,0 +1,1 @@
+"""The decision on one pod: pure, from a pod and a policy set."""

@@ -1,0 +1,53 @@
+"""The stamp that every decision leaves on a run's pod."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from webhook import names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.placement.pod import PodPlacement
+
+# Enough to distinguish all policy sets of a cluster's lifetime, and short enough to read aloud.
+HASH_LENGTH = 16
+
+
+def write_stamp(
+    content: Mapping[str, object],
+    set_hash: str,
+    policies_by_exception: Mapping[str, Sequence[str]],
+) -> str:
+    """Return the annotation fairlead.dev/placement of a pod: compact JSON.
+
+    It is the same for the same pod and policies. No decision reads it; the controller reads the
+    fallbacks.
+
+    `content` has `policies`: the fields that each policy set, an empty object if none applies;
+    `fallback`: by class the seconds after which the controller gives up waiting, None if it does
+    not, or the time until when the class is not required. Or it has `leftAlone`: the reason.
+    """
+    stamp = {**content, "set": set_hash[:HASH_LENGTH]}
+    if policies_by_exception:
+        stamp["exceptions"] = policies_by_exception
+    return orjson.dumps(stamp, option=orjson.OPT_SORT_KEYS).decode("utf-8")
+
+
+def parse_stamp(text: object) -> Mapping[str, Any] | None:
+    """Parse the text of a pod's annotation; None if it is not a valid stamp."""
+    if not isinstance(text, str):
+        return None
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def stamp_of(placement: PodPlacement | None) -> str:
+    """Return the pod's stamp; empty if it has none."""
+    return placement.annotations.get(names.PLACEMENT, "") if placement else ""
