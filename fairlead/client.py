@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 
     from fairlead.runs import Run
-    from webhook.cli.options import Kubeconfig
     from webhook.kube.client import Client as ApiClient
+    from webhook.kube.kubeconfig import Kubeconfig
     from webhook.run.model import RunStatus
 
 _T = TypeVar("_T")
@@ -65,7 +65,7 @@ class Client:
 
     async def submit_async(self, run: Run) -> RunHandle:
         """As `submit`."""
-        from webhook.cli.run.submit import submit
+        from webhook.run_client.submit import submit
 
         raw, where = run.manifest(), run.namespace or _namespace(self)
         stored = await _ask(self, lambda client: submit(client, raw, where, run.code))
@@ -77,7 +77,7 @@ class Client:
 
     async def get_async(self, name: str, *, namespace: str = "") -> RunHandle:
         """As `get`."""
-        from webhook.cli.run.cluster import fetch_run
+        from webhook.run_client.find_runs import fetch_run
 
         where = namespace or _namespace(self)
         await _ask(self, lambda client: fetch_run(client, where, name))
@@ -89,7 +89,7 @@ class Client:
 
     async def list_async(self, *, namespace: str = "", selector: str = "") -> Sequence[RunHandle]:
         """As `list`."""
-        from webhook.cli.run.cluster import Targets, find_runs
+        from webhook.run_client.find_runs import Targets, find_runs
 
         where = namespace or _namespace(self)
         found = await _ask(self, lambda client: find_runs(client, Targets(where, (), selector)))
@@ -110,8 +110,8 @@ class RunHandle:
 
     async def status_async(self) -> RunStatus:
         """As `status`."""
-        from webhook.cli.run.cluster import fetch_run
         from webhook.run.model import RunStatus
+        from webhook.run_client.find_runs import fetch_run
 
         raw = await _ask(self.client, lambda api: fetch_run(api, self.namespace, self.name))
         return RunStatus.model_validate(raw.get("status") or {})
@@ -128,7 +128,7 @@ class RunHandle:
 
     async def watch_async(self) -> AsyncIterator[RunEvent]:
         """As `watch`."""
-        from webhook.cli.run.following import looks
+        from webhook.run_client.following import looks
 
         told = None
         async with _target(self.client).client() as api:
@@ -157,8 +157,8 @@ class RunHandle:
         timeout: str | float | None = None,  # noqa: ASYNC109 (as `wait`)
     ) -> RunStatus:
         """As `wait`."""
-        from webhook.cli.run.following import follow
         from webhook.run.model.status import Phase
+        from webhook.run_client.following import follow
         from webhook.times import parse_span
 
         if until not in (wanted := (*get_args(Phase), "ended")):
@@ -174,9 +174,7 @@ class RunHandle:
 
         ending = await _ask(
             self.client,
-            lambda api: follow(
-                api, self.namespace, self.name, reached, timeout=seconds, say=lambda _: None
-            ),
+            lambda api: follow(api, self.namespace, self.name, reached, timeout=seconds),
         )
         status = ending.status
         if ending.how == "late":
@@ -195,10 +193,10 @@ class RunHandle:
         self, role: str = "", index: int | None = None, *, tail: int | None = None
     ) -> Logs:
         """As `logs`."""
-        from webhook.cli.run.cluster import fetch_run
-        from webhook.cli.run.log_reading import LogReader, LogSelection, check_selection
-        from webhook.cli.run.logs import find_sources
         from webhook.run.model import RunStatus
+        from webhook.run_client.find_runs import fetch_run
+        from webhook.run_client.log_reading import LogReader
+        from webhook.run_client.log_sources import LogSelection, check_selection, find_sources
 
         async def read(api: ApiClient) -> Logs:
             run = await fetch_run(api, self.namespace, self.name)
@@ -240,7 +238,7 @@ class RunHandle:
 
     async def delete_async(self) -> None:
         """As `delete`."""
-        from webhook.cli.run.submit import runs_path
+        from webhook.run_client.submit import runs_path
 
         path = runs_path(self.namespace, self.name)
         await _ask(self.client, lambda api: api.delete(path))
@@ -249,7 +247,7 @@ class RunHandle:
         return FairleadError(f"run {self.name} is deleted")
 
     async def _patched(self, *, suspend: bool) -> None:
-        from webhook.cli.run.submit import runs_path
+        from webhook.run_client.submit import runs_path
 
         path, change = runs_path(self.namespace, self.name), {"spec": {"suspend": suspend}}
         await _ask(self.client, lambda api: api.patch(path, change, "merge"))
@@ -265,7 +263,7 @@ def _namespace(cluster: Client) -> str:
 
 
 def _target(cluster: Client) -> Kubeconfig:
-    from webhook.cli.options import Kubeconfig
+    from webhook.kube.kubeconfig import Kubeconfig
 
     return Kubeconfig(Path(cluster.kubeconfig) if cluster.kubeconfig else None, cluster.context)
 

@@ -58,11 +58,11 @@ def check(policies: Places, *, nodes: Where | None = None) -> Checked:
     policies: files and folders. nodes: what `kubectl get nodes -o yaml` prints. Raises
     FairleadError for what cannot be read, not for findings.
     """
-    from webhook.cli.check_report import CheckInput
-    from webhook.cli.check_report import check as judge
-    from webhook.cli.objects import read_files
-    from webhook.cli.offline import read_nodes
     from webhook.policy import policy_documents
+    from webhook.questions.objects import read_files
+    from webhook.questions.offline import read_nodes
+    from webhook.questions.policy_check import CheckInput
+    from webhook.questions.policy_check import check as judge
 
     files = read_files(_paths(policies))
     known = None if nodes is None else read_nodes(*_paths(nodes))
@@ -134,7 +134,7 @@ class Evaluated:
 
 def _cells(line: str, each: PodsEvaluation) -> tuple[str, ...]:
     """Return what a notebook shows of pods, by column."""
-    from webhook.cli.yaml_out import yaml_text
+    from webhook.text.yaml_out import yaml_text
 
     subject, _, verdict = line.partition(": ")
     reason = f"\n{each.result.reason}" if each.result.reason else ""
@@ -162,8 +162,8 @@ def evaluate(
     ns,priorityclass,runtimeclass,limits -A -o yaml` prints. namespace: of objects without one.
     Raises FairleadError for what cannot be read.
     """
-    from webhook.cli.objects import read_objects
-    from webhook.cli.offline import read_nodes, read_policies, unread_world, with_nodes
+    from webhook.questions.objects import read_objects
+    from webhook.questions.offline import read_nodes, read_policies, unread_world, with_nodes
     from webhook.workloads.object import Object
 
     world = unread_world(read_policies(_paths(policies)))
@@ -189,10 +189,10 @@ def _evaluated(
 ) -> Evaluated:
     import click
 
-    from webhook.cli.decisions import decisions, unknown_facts
-    from webhook.cli.explanation import verdict
-    from webhook.cli.offline import offline_of
     from webhook.evaluation.result import result_of
+    from webhook.questions.decisions import decisions, unknown_facts
+    from webhook.questions.offline import offline_of
+    from webhook.text.explanation import verdict
 
     file = None if namespaces is None else _paths(namespaces)[0]
     offline = offline_of(world, given, problems, namespace, file)

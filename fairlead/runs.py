@@ -80,9 +80,9 @@ class Run:
         """Raise FairleadError for values of other types, and for files that cannot be mounted."""
         from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-        from webhook.cli.run.submit import MOST_CODE
         from webhook.policy.document_parser import KEY, sentence
         from webhook.policy.findings import path_text
+        from webhook.run_client.submit import MOST_CODE
 
         kinds = get_type_hints(type(self))
         problems = []
@@ -147,8 +147,8 @@ class Run:
 
     def manifest(self) -> dict[str, Any]:
         """Return it as an object of Kubernetes, checked. Raises FairleadError with all problems."""
-        from webhook.cli.run.submit import with_code
         from webhook.run.new_run import NewRun, checked, manifest
+        from webhook.run_client.submit import with_code
 
         known = {key: getattr(self, key) for key in NewRun._fields if hasattr(self, key)}
         raw = with_code(manifest(NewRun(**known)), self.code)
@@ -164,6 +164,6 @@ class Run:
         return evaluate(raw, policies=policies, nodes=nodes, namespaces=namespaces, namespace=where)
 
     def __str__(self) -> str:
-        from webhook.cli.yaml_out import yaml_text
+        from webhook.text.yaml_out import yaml_text
 
         return yaml_text(self.manifest())

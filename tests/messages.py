@@ -19,6 +19,7 @@ GROUPS: Final = {
         "*.yaml",
         "merging/*.yaml",
         "wording/admission/*.yaml",
+        "wording/decision/*.yaml",
         "wording/placement/*.yaml",
         "wording/identity.yaml",
     ),
@@ -48,12 +49,17 @@ GROUPS: Final = {
         "wording/cli/certs/*.yaml",
         "wording/controller/certificates/*.yaml",
     ),
-    "Connections": ("wording/kube/*.yaml", "wording/server/*.yaml"),
+    "Connections": (
+        "wording/cluster_objects/*.yaml",
+        "wording/kube/*.yaml",
+        "wording/server/*.yaml",
+    ),
     "Commands": (
         "wording/cli/*.yaml",
-        "wording/cli/diff/sets.yaml",
-        "wording/cli/live/*.yaml",
         "wording/cli/run/*.yaml",
+        "wording/questions/*.yaml",
+        "wording/questions/diff/sets.yaml",
+        "wording/questions/live/*.yaml",
     ),
 }
 # Where golden cases, but for those of wordings, have messages.

@@ -140,7 +140,7 @@ def test_every_golden_wording_is_on_the_page_of_messages() -> None:
     missing = {
         str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.yaml") if path not in grouped
     }
-    assert missing == {"chaos/pieces.yaml", "cli/diff/report.yaml", "tools/audit.yaml"}
+    assert missing == {"chaos/pieces.yaml", "questions/diff/report.yaml", "tools/audit.yaml"}
 
 
 def test_every_check_of_the_doctor_that_is_named_is_there() -> None:

@@ -100,7 +100,7 @@ def _miscounted(file: Path, counts: Counter[str]) -> Iterator[str]:
     """Objects of which Fairlead's reader and the second count disagree."""
     import yaml
 
-    from webhook.cli.objects import read_objects
+    from webhook.questions.objects import read_objects
     from webhook.workloads.template_search import pod_templates, unread
 
     try:

@@ -10,6 +10,7 @@ FairleadError
 ├── NotSynced             what a decision needs is not known yet: answered with 503
 ├── NotLeading            a write was not sent, because this process does not hold the lease
 ├── ClusterError          the API server could not be reached, or refused
+├── WrongUsage            settings that exclude or require each other: commands exit with 2
 ├── NotExported           policies that cannot be expressed without the webhook: carries every one
 ├── InstallationError     an installation could not be created, changed or removed
 └── SandboxError          the local control plane could not be built, started or stopped
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 class FairleadError(Exception):
     """The root. Its text is meant for a person: where, what, and the cure."""
+
+
+class WrongUsage(FairleadError):
+    """Settings that exclude or require each other, or name what is not there."""
 
 
 class InvalidDocuments(FairleadError):

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, mentions
-from webhook.cli import check_report
 from webhook.policy.policy_documents import parse
+from webhook.questions import policy_check as check_report
 
 
 def test_a_class_that_the_cluster_does_not_have_is_an_error(wording: Wording) -> None:

@@ -19,13 +19,13 @@ from click.testing import CliRunner, Result
 
 import webhook
 from tests.wording import Wording, line_with, mentions
-from webhook.cli.decisions import decisions
 from webhook.cli.demo import command
 from webhook.cli.demo.show import DATA, NAMESPACE, loopback
-from webhook.cli.offline import read_offline
 from webhook.cli.policy_test_report import run
 from webhook.errors import FairleadError, ServingError
 from webhook.evaluation.replicas import Replicas
+from webhook.questions.decisions import decisions
+from webhook.questions.offline import read_offline
 
 ROOT = Path(__file__).parents[2]
 Json = dict[str, Any]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from tests.wording import Wording, mentions
-from webhook.cli.doctor import document, lines
+from webhook.cli.doctor import lines
 from webhook.installation.doctor.cluster_state import ReadKind, error, note, warning
 from webhook.installation.doctor.diagnose import Outcome
+from webhook.installation.doctor.result import document
 
 OUTCOMES = (
     Outcome("leader", ()),

@@ -13,10 +13,10 @@ import pytest
 from tests.cli.files import POD, REJECTED, TF_JOB, Files
 from tests.fast_yaml import load_yaml
 from tests.wording import line_with
-from webhook.cli.decisions import decisions
 from webhook.cli.mutate import command
 from webhook.cli.mutate_text import show
-from webhook.cli.offline import read_offline, read_policies
+from webhook.questions.decisions import decisions
+from webhook.questions.offline import read_offline, read_policies
 
 STATEFUL_SET = """
 apiVersion: apps/v1

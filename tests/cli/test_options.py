@@ -13,16 +13,11 @@ from click.testing import CliRunner
 
 from webhook.cli import fairlead
 from webhook.cli.controller import command as controller
-from webhook.cli.options import (
-    CLUSTER,
-    Duration,
-    Kubeconfig,
-    Where,
-    paths_of,
-    text,
-)
+from webhook.cli.options import Duration, text
 from webhook.cli.serve import command as serve
 from webhook.controller.settings import ControllerSettings
+from webhook.kube.kubeconfig import Kubeconfig
+from webhook.questions.where import CLUSTER, Where, paths_of
 from webhook.server.settings import ServeSettings
 from webhook.settings import Number, setting, settings_options
 

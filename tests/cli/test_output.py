@@ -8,7 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from webhook.cli.output import as_one, output_option, print_json, print_notes, print_result
+from webhook.cli.output import output_option, print_json, print_notes, print_result
+from webhook.text.documents import as_one
 
 
 def test_a_note_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,12 +12,12 @@ from tests.cluster.manifests import SPOT_CLASS, Json, policy_text, spec, templat
 from tests.cluster.spaces import NewNamespace, Space
 from tests.eventually import eventually
 from webhook import names
-from webhook.cli.decisions import decisions
-from webhook.cli.offline import read_nodes, read_offline
 from webhook.evaluation.replicas import Replicas
 from webhook.placement import pod as pods
 from webhook.placement.nodes import survey
 from webhook.policy.subject import ADDED_VOLUME, volumes
+from webhook.questions.decisions import decisions
+from webhook.questions.offline import read_nodes, read_offline
 from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.stored_pod import without_binding
 

@@ -14,10 +14,10 @@ import pytest
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api, until
 from tests.objects import an_object
 from tests.wording import mentions
-from webhook.cli.cluster_surroundings import read_policies
 from webhook.cluster_objects.policy_objects import GROUP, PolicyObjects, read_objects, text_of
 from webhook.errors import ClusterError, InvalidDocuments
 from webhook.policy.load import load
+from webhook.questions.cluster_surroundings import read_policies
 
 POLICIES, CLASSES = f"{GROUP}/placementpolicies", f"{GROUP}/capacityclasses"
 EXCEPTIONS = f"{GROUP}/placementexceptions"

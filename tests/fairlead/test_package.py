@@ -19,7 +19,7 @@ import fairlead as fl
 from tests.wording import mentions
 from webhook.cli import fairlead
 from webhook.cli.demo.show import DATA
-from webhook.cli.output import as_document
+from webhook.text.documents import as_document
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNATURES = Path(__file__).with_name("signatures.txt")

@@ -17,7 +17,7 @@ from tests.ui.served_pages import Answer, Page, page
 from tests.wording import mentions
 from webhook.cli import fairlead
 from webhook.cli.demo.show import DATA
-from webhook.cli.output import as_document
+from webhook.text.documents import as_document
 from webhook.ui.change import EDITOR, PAGE, START, Filter, Found, Question, answer, select
 from webhook.ui.playground import Texts
 

@@ -48,7 +48,6 @@ COMMANDS = {
     cls=LazyGroup,
     package=__name__,
     table=COMMANDS,
-    elsewhere={"ui": "webhook.ui.command"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(webhook.__version__, prog_name="fairlead")

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.layout import hanging, table
-from webhook.cli.options import Kubeconfig, cluster_options
+from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.shortening import harmless, one_line
+from webhook.text.layout import hanging, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.audited import Record, Row
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
 
 _FILE = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
 _TITLES = ("NAMESPACE", "POLICY", "WOULD REJECT", "WOULD CHANGE", "THE SAME", "NOW", "")
@@ -118,10 +119,10 @@ async def records_of_cluster(client: Client, notes: list[str]) -> list[Record] |
     None, with a note, if the policies cannot be read. Raises ClusterError.
     """
     from webhook.audited import records_of_pods
-    from webhook.cli.cluster_surroundings import read_policies, read_world
-    from webhook.cli.diff.comparison_input import read_pods
     from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
     from webhook.evaluation.replicas import evaluate_template
+    from webhook.questions.cluster_surroundings import read_policies, read_world
+    from webhook.questions.diff.comparison_input import read_pods
 
     try:
         policies = (await read_policies(client)).policies

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import Kubeconfig, Where, WhereType, cluster_options
+from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.errors import ClusterError
+from webhook.questions.where import Where, WhereType
+
+if TYPE_CHECKING:
+    from webhook.kube.kubeconfig import Kubeconfig
 
 
 @click.command("check")
@@ -64,7 +69,7 @@ def command(
     """
     from datetime import UTC, datetime
 
-    from webhook.cli import check_report
+    from webhook.questions import policy_check as check_report
 
     with errors_exit(UNKNOWN, ClusterError):
         given = check_report.read_input(paths, nodes, kubeconfig)

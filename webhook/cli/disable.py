@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli.options import Duration, Kubeconfig, cluster_options, text
+from webhook.cli.options import Duration, cluster_options, text
 from webhook.cli.output import output_option, print_result, say
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
 
 # Smaller differences may come from the duration of the request.
 _CLOCKS_DIFFER: Final = timedelta(seconds=30)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.layout import hanging
-from webhook.cli.options import Kubeconfig, cluster_options
+from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_result
 from webhook.shortening import count_text
+from webhook.text.layout import hanging
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Sequence
 
-    from webhook.installation.doctor.cluster_state import ClusterState, Severity
+    from webhook.installation.doctor.cluster_state import ClusterState
     from webhook.installation.doctor.diagnose import Outcome
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
 
 _COLOURS: Final = {
     "error": "red",
@@ -27,7 +28,6 @@ _COLOURS: Final = {
     "unknown": "yellow",
     "ok": "green",
 }
-_GRAVITY: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 _INDENT: Final = 9
 
 
@@ -81,6 +81,7 @@ def command(
 
     import webhook
     from webhook.installation.doctor.diagnose import CHECKS, Reader, diagnose
+    from webhook.installation.doctor.result import document
 
     known = [check.name for check in CHECKS]
     for name in checks:
@@ -106,6 +107,8 @@ def command(
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield the findings, the most severe first; unknown checks; passed checks; the number of
     findings."""
+    from webhook.installation.doctor.result import document
+
     made = document(outcomes)
     rows = [
         (each["severity"], f"{each['check']}: {each['what']}", each["cure"])
@@ -133,23 +136,3 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield "Nothing could be checked."
     else:
         yield f"{' and '.join(counts)}." if counts else f"No problem found{limits}."
-
-
-def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return the outcomes as JSON."""
-    findings = [
-        {"check": outcome.name, **finding._asdict()}
-        for severity in _GRAVITY
-        for outcome in outcomes
-        for finding in outcome.findings
-        if finding.severity == severity
-    ]
-    severities = [each["severity"] for each in findings]
-    quiet = [each for each in outcomes if not each.findings]
-    return {
-        "errors": severities.count("error"),
-        "warnings": severities.count("warning"),
-        "findings": findings,
-        "unknown": [each.name for each in quiet if each.unread],
-        "ok": [each.name for each in quiet if not each.unread],
-    }

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from webhook.cli.options import Kubeconfig, cluster_options
+from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_result
+
+if TYPE_CHECKING:
+    from webhook.kube.kubeconfig import Kubeconfig
 
 
 @click.command("enable")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from webhook.cli.exit_codes import UNKNOWN, errors_exit, fail
-from webhook.cli.options import Kubeconfig, Where, cluster_options, paths_of, policies_option
+from webhook.cli.options import cluster_options, policies_option
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.errors import UnreadableInput
+from webhook.questions.where import Where, paths_of
+
+if TYPE_CHECKING:
+    from webhook.kube.kubeconfig import Kubeconfig
 
 
 @click.command("exceptions")

@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from webhook.cli.layout import table
-from webhook.cli.live.pod_stamp import read_stamp
-from webhook.cli.live.served_policies import differing
-from webhook.cli.offline import policy_files
 from webhook.errors import InvalidDocuments, PassOver
 from webhook.evaluation.result import period
 from webhook.judgement.set_judgement import Objects
@@ -20,7 +16,11 @@ from webhook.policy.conditions import describe_fields
 from webhook.policy.exceptions import PolicyException, compiled
 from webhook.policy.load import compiled as load_compiled
 from webhook.policy.model import PlacementException
+from webhook.questions.live.pod_stamp import read_stamp
+from webhook.questions.live.served_policies import differing
+from webhook.questions.offline import policy_files
 from webhook.shortening import harmless
+from webhook.text.layout import table
 from webhook.workloads.object import from_answer
 from webhook.workloads.stored_pod import is_over
 

@@ -9,12 +9,13 @@ import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
-from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.output import output_option, print_error, print_notes, print_result
 from webhook.cli.selection import Selection, answers_or_exit, fails, read_files
+from webhook.errors import UnreadableInput
 from webhook.settings import settings_options
 
 if TYPE_CHECKING:
-    from webhook.cli.live.focus import Focus
+    from webhook.questions.live.focus import Focus
 
 
 @click.command("explain")
@@ -72,7 +73,7 @@ def command(selection: Selection, policy: str, field: str, output: str) -> None:
          with --fail-on, something of that kind was found
       2  wrong usage, or no such policy; the cluster did not answer; live: no such object
     """
-    from webhook.cli.live.focus import Focus, field_path, unknown_field
+    from webhook.questions.live.focus import Focus, field_path, unknown_field
 
     path = field_path(field)
     if path and (what := unknown_field(path)):
@@ -83,8 +84,8 @@ def command(selection: Selection, policy: str, field: str, output: str) -> None:
 
 
 def _live(selection: Selection, focus: Focus, output: str) -> bool:
-    from webhook.cli.decisions import not_asked
-    from webhook.cli.live import report
+    from webhook.questions.decisions import not_asked
+    from webhook.questions.live import report
 
     answers = answers_or_exit(selection, focus)
     if server := selection.server():
@@ -101,14 +102,16 @@ def _live(selection: Selection, focus: Focus, output: str) -> bool:
 
 
 def _files(selection: Selection, focus: Focus, output: str) -> bool:
-    from webhook.cli.decisions import readable, unknown_facts
-    from webhook.cli.live.focus import NoSuchPolicy, check_policy
-    from webhook.cli.live.report import focused
+    from webhook.questions.decisions import readable, unknown_facts
+    from webhook.questions.live.focus import NoSuchPolicy, check_policy
+    from webhook.questions.live.report import focused
 
     offline = read_files(selection)
     with errors_exit(UNKNOWN, NoSuchPolicy):
         check_policy(focus, offline.policies, ())
     decided, problems = readable(offline)
+    if problems:
+        print_error(UnreadableInput(problems))
     unknown = [*offline.describe_unknown(), *unknown_facts(decided)]
     print_notes(unknown)
     texts = (focused(each, offline.policies, focus) for each in decided)

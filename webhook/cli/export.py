@@ -81,9 +81,9 @@ def policies_as_map(
       1  something cannot be exported, or a policy file is wrong
       2  wrong usage
     """
-    from webhook.cli.offline import policy_files
     from webhook.exported.documents import documents
     from webhook.exported.positioned_settings import placed_of
+    from webhook.questions.offline import policy_files
 
     files = policy_files(paths)
     placed, audited = placed_of(files, default_priority_class, default_toleration_seconds)

@@ -176,11 +176,11 @@ def tolerations(
       1  a policy file is wrong, or no class has a taint
       2  wrong usage
     """
-    from webhook.cli.offline import read_policies
     from webhook.errors import UnreadableInput
     from webhook.guards import capacity_guard
     from webhook.interception import select_sources
     from webhook.placement.settings import AllowedSetting
+    from webhook.questions.offline import read_policies
 
     sets = [read_policies([path]) for path in paths]
     keys: set[str] | None = {

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.options import Kubeconfig, cluster_options, timeout_option
-from webhook.cli.output import as_list, output_option, print_error, print_notes, print_result
+from webhook.cli.options import cluster_options, timeout_option
+from webhook.cli.output import output_option, print_error, print_notes, print_result
 from webhook.errors import ClusterError, UnreadableInput
+from webhook.text.documents import as_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.installation.apply import NotInTime, Result
     from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
 
 
 @click.command("install")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.errors import WrongUsage
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -14,8 +16,7 @@ class LazyGroup(click.Group):
     """Subcommands by name, each the attribute `command` of a module of its name in `package`.
 
     The module has `_` for `-`; `elsewhere` names other modules, and after a colon another
-    attribute. A subcommand that is
-    added to the group needs no module. `table` has each one's short help, so that the group's own
+    attribute. A subcommand that is added to the group needs no module. `table` has each one's short help, so that the group's own
     --help imports no subcommand.
     """
 
@@ -45,6 +46,13 @@ class LazyGroup(click.Group):
         module = __import__(name, fromlist=["command"])
         command: click.Command = getattr(module, attribute or "command")
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Invoke the subcommand; wrong settings are wrong usage of the command line."""
+        try:
+            return super().invoke(ctx)
+        except WrongUsage as error:
+            raise click.UsageError(str(error)) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -9,8 +9,9 @@ import click
 
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options
-from webhook.cli.output import output_option, print_notes
+from webhook.cli.output import output_option, print_error, print_notes
 from webhook.cli.selection import Selection, answers_or_exit, fails, read_files
+from webhook.errors import UnreadableInput
 from webhook.settings import settings_options
 
 
@@ -56,11 +57,11 @@ def command(selection: Selection, output: str) -> None:
 
     `fairlead explain` with the same options shows the reasons.
     """
-    from webhook.cli.decisions import readable, unknown_facts
     from webhook.cli.mutate_text import show
+    from webhook.questions.decisions import readable, unknown_facts
 
     if selection.live:
-        from webhook.cli.live.live_pods import recreated
+        from webhook.questions.live.live_pods import recreated
 
         answers = answers_or_exit(selection)
         offline = recreated(answers, whole=output in ("yaml", "json"))
@@ -70,6 +71,8 @@ def command(selection: Selection, output: str) -> None:
         offline = read_files(selection)
         notes = ()
     decided, problems = readable(offline)
+    if problems:
+        print_error(UnreadableInput(problems))
     unknown = [*offline.describe_unknown()]
     if not selection.live:
         unknown += unknown_facts(decided)

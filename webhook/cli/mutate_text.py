@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,22 +10,22 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook import names
-from webhook.cli.decisions import decisions
-from webhook.cli.explanation import cure, exception_lines, nodes_text, result, took_part, verdict
-from webhook.cli.layout import table
-from webhook.cli.output import as_one, print_json, print_result, print_text, say
-from webhook.cli.yaml_out import yaml_text
+from webhook.cli.output import print_json, print_result, print_text, say
 from webhook.evaluation.result import result_of
 from webhook.evaluation.templates import templates_of
 from webhook.placement.pod import PodPlacement, parse_pod
-from webhook.policy.findings import path_text
+from webhook.questions.decisions import decisions
+from webhook.text.changes import changes, visible_metadata
+from webhook.text.documents import as_one
+from webhook.text.explanation import exception_lines, nodes_text, result, took_part, verdict
+from webhook.text.layout import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.cli.offline import Offline
     from webhook.evaluation.replicas import Replicas
     from webhook.placement.shapes import JsonObject
+    from webhook.questions.offline import Offline
     from webhook.workloads.object import Object
 
 
@@ -116,7 +115,7 @@ def _mutated(offline: Offline, source: Object, groups: Sequence[Replicas]) -> Js
             return None
         value = template.put(value, alike[0].mutated())
     if isinstance(metadata := value.get("metadata"), dict):
-        value["metadata"] = _visible_metadata(metadata)
+        value["metadata"] = visible_metadata(metadata)
     printed = replace(source, value=value)
     templates = templates_of(printed, offline.objects, offline.policies.sources)
     again = decisions(replace(offline, objects=[printed], templates=templates))
@@ -148,43 +147,6 @@ def _withhold(source: Object, groups: Sequence[Replicas]) -> None:
 def _stored(replicas: Replicas) -> PodPlacement:
     # Without what says who set it.
     return parse_pod(replicas.evaluation.stored())._replace(annotations={})
-
-
-def changes(replicas: Replicas) -> Iterator[str]:
-    """Yield what happens to the pods, and a unified diff of their template."""
-    yield click.style(f"{replicas.subject}: ", bold=True) + verdict(replicas)
-    if replicas.decision.result == "not-a-run":
-        yield f"  {cure(replicas.template)}"
-    if nodes := replicas.evaluation.nodes:
-        yield f"  nodes: {nodes_text(nodes)}"
-    colours = {"+": "green", "-": "red", "@": "cyan"}
-    for line in diff_lines(replicas):
-        yield click.style(line, fg=colours.get(line[:1])) if line[:1] in colours else line
-
-
-def diff_lines(replicas: Replicas) -> Iterator[str]:
-    """Yield a unified diff of the pods' template, before and after; nothing if nothing changes."""
-    if replicas.decision.result != "placed":
-        return
-    template = replicas.template
-    name = template.source.title
-    if not template.is_pod:
-        name += f" {path_text(template.path)}"
-    yield from difflib.unified_diff(
-        _lines(template.template), _lines(replicas.mutated()), name, name, lineterm=""
-    )
-
-
-def _lines(template: JsonObject) -> list[str]:
-    shown = {key: value for key, value in template.items() if key != "status"}
-    if isinstance(metadata := shown.get("metadata"), dict):
-        shown["metadata"] = _visible_metadata(metadata)
-    return yaml_text(shown).splitlines()
-
-
-def _visible_metadata(metadata: JsonObject) -> JsonObject:
-    # The API server sets it: irrelevant in a diff, and rejected when applied.
-    return {key: value for key, value in metadata.items() if key != "managedFields"}
 
 
 def _printed(replicas: Replicas) -> str:

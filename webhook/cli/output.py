@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.shortening import harmless
+from webhook.text.documents import as_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
-
-    from jinja2 import Environment
+    from collections.abc import Callable, Iterable
 
     from webhook.errors import FairleadError
 
@@ -68,49 +66,6 @@ def print_text(output: str, lines: Iterable[str]) -> None:
             click.echo(line)
 
 
-def html_templates(folder: Path) -> Environment:
-    """Return the templates of a folder; they escape every value. `plain` is for text of others,
-    which may have control characters.
-    """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    templates = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters["plain"] = harmless
-    return templates
-
-
-def as_one(objects: Sequence[Any]) -> Any:
-    """Objects as the one document that kubectl takes and prints in JSON."""
-    return objects[0] if len(objects) == 1 else as_list(objects)
-
-
-def as_list(objects: Sequence[Any]) -> dict[str, Any]:
-    """Objects as a List, also where there is one."""
-    return {"apiVersion": "v1", "kind": "List", "items": objects}
-
-
-def as_document(result: Any) -> Any:
-    """Return a result as JSON: objects have the fields of dataclasses and NamedTuples, in camel
-    case.
-    """
-    names = getattr(result, "_fields", None) or getattr(result, "__dataclass_fields__", None)
-    if names is not None:
-        from pydantic.alias_generators import to_camel
-
-        result = {to_camel(name): getattr(result, name) for name in names}
-    if isinstance(result, dict):
-        return {key: as_document(each) for key, each in result.items()}
-    if isinstance(result, (list, tuple)):
-        return [as_document(each) for each in result]
-    return result
-
-
 def print_json(result: Any) -> None:
     """Print a result for programs, as `as_document` has it."""
     # The import takes time, and most commands print text.
@@ -130,9 +85,14 @@ def print_json(result: Any) -> None:
 
 def print_yaml(objects: Iterable[Any]) -> None:
     """Print objects for kubectl, each a document of its own."""
-    from webhook.cli.yaml_out import yaml_documents
+    from webhook.text.yaml_out import yaml_documents
 
     click.echo(yaml_documents(objects), nl=False)
+
+
+def print_aside(line: str) -> None:
+    """Write a line to stderr, beside the result."""
+    click.echo(line, err=True)
 
 
 def print_notes(notes: Iterable[str]) -> None:

@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import (
-    Kubeconfig,
-    Where,
-    cluster_options,
-    namespace_option,
-    paths_of,
-    policies_option,
-)
+from webhook.cli.options import cluster_options, namespace_option, policies_option
 from webhook.cli.output import output_option, print_notes, print_result, say
+from webhook.questions.where import Where, paths_of
 
 if TYPE_CHECKING:
-    from webhook.cli.live.pod_search import Kind
+    from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.questions.live.pod_search import Kind
 
 
 @click.command("pods")
@@ -83,9 +78,9 @@ def command(
       2  wrong usage; the cluster did not answer; or no such pod was found, but something could
          not be read, so it is unknown whether there is one (stderr names it)
     """
-    from webhook.cli.live import pod_search_report as report
-    from webhook.cli.live.pod_search import KINDS, Search, search_pods
     from webhook.progress import Lines, Progress
+    from webhook.questions.live import pod_search_report as report
+    from webhook.questions.live.pod_search import KINDS, Search, search_pods
 
     if everywhere and namespace:
         raise click.UsageError("give -A, or -n NAME; not both")

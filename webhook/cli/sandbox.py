@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED
-from webhook.cli.layout import columns
 from webhook.cli.output import output_option, print_result
 from webhook.dns_names import is_label
 from webhook.errors import SandboxError
+from webhook.text.layout import columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import click
 
-from webhook.cli.output import as_one, print_result
+from webhook.cli.output import print_result
+from webhook.text.documents import as_one
 
 _KINDS: Final = ("placementpolicy", "capacityclass", "placementexception", "runsource")
 _ALL: Final = "all"

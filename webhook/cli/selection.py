@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import click
 
-from webhook.cli.dry_run import HELP, server_of
+from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
-from webhook.cli.options import CLUSTER, HISTORY, Kubeconfig, Where, WhereType, history_of, paths_of
 from webhook.cli.output import print_notes, say
+from webhook.dns_names import is_subdomain
+from webhook.questions.class_history import HISTORY, history_of
+from webhook.questions.dry_run import DRY_RUN_HELP
+from webhook.questions.where import CLUSTER, Where, WhereType, paths_of
 from webhook.settings import setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import timedelta
 
-    from webhook.cli.live.focus import Focus
-    from webhook.cli.live.live_pods import Answers
-    from webhook.cli.offline import Offline
     from webhook.evaluation.dry_run import Server
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.world import World
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
     from webhook.placement.nodes import Node
+    from webhook.questions.live.focus import Focus
+    from webhook.questions.live.live_objects import ObjectReference
+    from webhook.questions.live.live_pods import Answers
+    from webhook.questions.offline import Offline
 
+_TYPE: Final = re.compile(r"[A-Za-z][-A-Za-z0-9.]*")
 FailOn: TypeAlias = Literal["rejected", "no-node", "warning", "unknown"]
 
 
@@ -77,7 +84,7 @@ class Selection:
         help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Shows on "
         "which of these nodes the pods may run.",
     )
-    dry_run: str | None = setting("--dry-run", type=click.Choice(["server"]), help=HELP)
+    dry_run: str | None = setting("--dry-run", type=click.Choice(["server"]), help=DRY_RUN_HELP)
     history: tuple[tuple[str, int, timedelta | None], ...] = setting("--history", **HISTORY)
     fail_on: tuple[FailOn, ...] = setting(
         "--fail-on",
@@ -120,7 +127,7 @@ def read_files(selection: Selection) -> Offline:
     With the cluster's policies, everything else that evaluations depend on is read too. If the
     cluster does not answer, the command exits with UNKNOWN. Raises FairleadError and UsageError.
     """
-    from webhook.cli.offline import read_nodes, read_offline, with_nodes
+    from webhook.questions.offline import read_nodes, read_offline, with_nodes
 
     known: World | None = None
     nodes: Sequence[Node] | None = None
@@ -148,9 +155,9 @@ async def _read(
     client: Client, selection: Selection, notes: list[str]
 ) -> tuple[World | None, Sequence[Node] | None]:
     """Return the cluster's world, if its policies are asked for, and its nodes, if they are."""
-    from webhook.cli.cluster_surroundings import read_world
-    from webhook.cli.live.live_answers import node_list, policy_set
-    from webhook.cli.live.served_policies import differing
+    from webhook.questions.cluster_surroundings import read_world
+    from webhook.questions.live.live_answers import node_list, policy_set
+    from webhook.questions.live.served_policies import differing
 
     nodes = await node_list(client, CLUSTER) if selection.nodes is CLUSTER else None
     if CLUSTER not in selection.policies:
@@ -184,9 +191,8 @@ def fails(
 
 def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers:
     """Return the answers about live objects. An error is printed, and ends the command."""
-    from webhook.cli.live.focus import Focus, check_policy
-    from webhook.cli.live.live_answers import ask
-    from webhook.cli.live.live_objects import parse_references
+    from webhook.questions.live.focus import Focus, check_policy
+    from webhook.questions.live.live_answers import ask
 
     targets = parse_references(selection.words)
     with errors_exit(UNKNOWN):
@@ -199,3 +205,27 @@ def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers
         check_policy(focus or Focus(), answers.policies, stamped)
     print_notes(answers.notes)
     return answers
+
+
+def parse_references(words: tuple[str, ...]) -> list[ObjectReference]:
+    """Return the objects that the words of a command line name. Raises UsageError."""
+    from webhook.questions.live.live_objects import ObjectReference
+
+    if all("/" in word for word in words):
+        found = [ObjectReference(*word.split("/", 1)) for word in words]
+    elif "/" in "".join(words):
+        raise click.UsageError("give TYPE NAME..., or TYPE/NAME for each; not both")
+    elif len(words) == 1:
+        raise click.UsageError(
+            f"{words[0]}: want a kind and a name, as in `pod train-0`, `job/train` or `job train`"
+        )
+    else:
+        found = [ObjectReference(words[0], name) for name in words[1:]]
+    for each in found:
+        # Nothing else may become part of a path or a query.
+        if not _TYPE.fullmatch(each.kind) or not is_subdomain(each.name):
+            raise click.UsageError(
+                f"{each.kind}/{each.name}: want a kind, such as pod, job or jobset, and a name of "
+                "lower case letters, digits, '-', '.'"
+            )
+    return list(dict.fromkeys(found))

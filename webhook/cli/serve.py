@@ -73,7 +73,7 @@ def command(settings: ServeSettings) -> None:
 
 
 def _read_facts(path: Path) -> ClusterFacts:
-    from webhook.cli.objects import read_cluster_file
+    from webhook.questions.objects import read_cluster_file
     from webhook.server.cluster_facts import ClusterFacts
 
     file = read_cluster_file(path)

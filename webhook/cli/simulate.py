@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.options import WhereType, namespace_option, policies_option
+from webhook.cli.options import namespace_option, policies_option
 from webhook.cli.output import output_option, print_result, say
+from webhook.questions.where import WhereType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.cli.run.run_files import Planned
+    from webhook.run_client.run_files import Planned
     from webhook.simulation.scenario import Scenario
     from webhook.simulation.summary import Simulated
 
@@ -93,8 +94,8 @@ def command(
       1  a pod would be rejected, no run of a set succeeded, or a file cannot be read
       2  wrong usage
     """
-    from webhook.cli.run.run_files import read_plans
     from webhook.errors import UnreadableInput
+    from webhook.run_client.run_files import read_plans
     from webhook.simulation.scenario import parse
 
     runs = read_plans([filename], namespace, "")
@@ -163,9 +164,9 @@ def _simulated(
 def _lines(
     scenario: Scenario, sets: Sequence[Simulated], seed: int, *, events: bool
 ) -> Iterator[str]:
-    from webhook.cli.layout import table
     from webhook.simulation.play import ASSUMPTIONS
     from webhook.simulation.summary import differences, lines_of, table_of
+    from webhook.text.layout import table
 
     if events:
         for each in sets:

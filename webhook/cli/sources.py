@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
-from webhook.cli.layout import hanging
-from webhook.cli.options import Kubeconfig, Where, cluster_options, paths_of, policies_option
+from webhook.cli.options import cluster_options, policies_option
 from webhook.cli.output import output_option, print_result
 from webhook.errors import ClusterError
+from webhook.questions.where import Where, paths_of
 from webhook.sources import SOURCES
+from webhook.text.layout import hanging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from webhook.kube.kubeconfig import Kubeconfig
     from webhook.sources.marks import Clause, Source
 
 _WIDTH = 100
@@ -62,8 +64,8 @@ def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> No
 
 
 def _rows(paths: tuple[Where, ...], kubeconfig: Kubeconfig) -> tuple[Source, ...]:
-    from webhook.cli.live.live_answers import policy_set
-    from webhook.cli.offline import read_policies
+    from webhook.questions.live.live_answers import policy_set
+    from webhook.questions.offline import read_policies
 
     if files := paths_of(paths):
         return read_policies(files).sources.rows

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook import names
-from webhook.cli.options import Kubeconfig, cluster_options, timeout_option
+from webhook.cli.options import cluster_options, timeout_option
 from webhook.cli.output import output_option, print_result
 
 if TYPE_CHECKING:
     from webhook.installation.uninstall import UninstallResult
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
 
 
 @click.command("uninstall")

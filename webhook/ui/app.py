@@ -23,9 +23,9 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from webhook.cli.output import html_templates
 from webhook.errors import FairleadError
 from webhook.policy import json_schema
+from webhook.text.html import html_templates
 from webhook.ui import playground
 from webhook.ui.change import Changes
 from webhook.ui.findings import explained, findings
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from webhook.cli.options import Kubeconfig
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
     from webhook.ui.playground import Answer
     from webhook.ui.watching import Watching
 

@@ -12,13 +12,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from webhook.cli.diff import Question as DiffQuestion
-from webhook.cli.diff import Source, report
-from webhook.cli.diff.question import answer as compare
-from webhook.cli.options import CLUSTER, Kubeconfig
 from webhook.comparison.difference import KINDS
 from webhook.comparison.difference_report import summed
 from webhook.errors import FairleadError, UnreadableInput
+from webhook.kube.kubeconfig import Kubeconfig
+from webhook.questions.diff import report
+from webhook.questions.diff.question import answer as compare
+from webhook.questions.diff.settings import Question as DiffQuestion
+from webhook.questions.diff.settings import Source
+from webhook.questions.where import CLUSTER
 from webhook.shortening import one_line
 from webhook.ui.paging import paged
 from webhook.ui.playground import Texts
@@ -27,8 +29,8 @@ from webhook.ui.worker import TooMuch, Worker
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.cli.diff.report import Outcome, ShownChange
     from webhook.comparison.difference_report import Row
+    from webhook.questions.diff.report import Outcome, ShownChange
     from webhook.ui.worker import Gone
 
 # Seconds for a comparison, which may read a whole cluster; and how many are kept.

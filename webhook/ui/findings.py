@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 import webhook
-from webhook.cli import doctor
-from webhook.cli.live import report
-from webhook.cli.live.focus import Focus
-from webhook.cli.live.live_answers import ask
-from webhook.cli.live.live_objects import ObjectReference
-from webhook.cli.options import CLUSTER
 from webhook.controller.policies.report_documents import FIRST, NAME, SELECTOR, collection
 from webhook.errors import ClusterError, FairleadError
 from webhook.installation.doctor.diagnose import CHECKS, Reader, diagnose
+from webhook.installation.doctor.result import document
+from webhook.questions.live import report
+from webhook.questions.live.focus import Focus
+from webhook.questions.live.live_answers import ask
+from webhook.questions.live.live_objects import ObjectReference
+from webhook.questions.where import CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ async def findings(client: Client, namespace: str) -> dict[str, Any]:
     except ClusterError as error:
         found["trouble"] = str(error)
     else:
-        found["doctor"] = doctor.document(diagnose(state))
+        found["doctor"] = document(diagnose(state))
     return {**found, **await _reports(client, namespace)}
 
 

@@ -11,14 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 import click
 import orjson
 
-from webhook.cli.decisions import decisions, unknown_facts
-from webhook.cli.diff import report
-from webhook.cli.diff.question import Judge
-from webhook.cli.explanation import nodes_text, verdict
-from webhook.cli.mutate_text import diff_lines
-from webhook.cli.objects import objects_in
-from webhook.cli.offline import nodes_among, offline_of, unread_world, with_nodes
-from webhook.cli.yaml_out import yaml_text
 from webhook.comparison import difference_report
 from webhook.errors import InvalidDocuments, UnreadableInput
 from webhook.evaluation.result import result_of
@@ -29,14 +21,20 @@ from webhook.policy.findings import condensed
 from webhook.policy.load import load
 from webhook.policy.policy_set import Compiler
 from webhook.policy_tests.policy_test_model import WITH_REASON, WITHOUT_PLACEMENT
+from webhook.questions.decisions import decisions, unknown_facts
+from webhook.questions.diff import report
+from webhook.questions.diff.question import Judge
+from webhook.questions.objects import objects_in
+from webhook.questions.offline import nodes_among, offline_of, unread_world, with_nodes
 from webhook.sources.kind_model import UNKNOWN
+from webhook.text.changes import diff_lines
+from webhook.text.explanation import nodes_text, verdict
+from webhook.text.yaml_out import yaml_text
 from webhook.ui.pools import pools, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.cli.diff.report import ShownChange
-    from webhook.cli.offline import Offline
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.result import PodsResult
     from webhook.judgement.set_judgement import SetJudgement
@@ -45,6 +43,8 @@ if TYPE_CHECKING:
     from webhook.policy.findings import Severity
     from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.reader import Documents
+    from webhook.questions.diff.report import ShownChange
+    from webhook.questions.offline import Offline
     from webhook.ui.pools import Pool
     from webhook.workloads.object import Object
 

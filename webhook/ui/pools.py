@@ -9,9 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook import names
-from webhook.cli import check_report
-from webhook.cli.cluster_surroundings import read_classes
-from webhook.cli.run.list import on_classes
 from webhook.cluster_objects.policy_objects import read_objects
 from webhook.controller.node_health import Nodes
 from webhook.errors import ClusterError
@@ -22,6 +19,9 @@ from webhook.placement.pod_requests import requests
 from webhook.placement.quantity import format_quantity
 from webhook.policy.feasibility import unreached
 from webhook.policy.node_settings import is_of
+from webhook.questions import policy_check as check_report
+from webhook.questions.cluster_surroundings import read_classes
+from webhook.run_client.rows import on_classes
 from webhook.times import format_age
 from webhook.ui.watching import Watching
 

@@ -7,18 +7,18 @@ from collections import Counter, deque
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.cli.run import timeline
-from webhook.cli.run.cluster import fetch_run
-from webhook.cli.run.cost import costs_of, estimate_of
-from webhook.cli.run.list import Row, row_of
-from webhook.cli.run.log_reading import LogReader, LogSelection, check_selection, without_pods
-from webhook.cli.run.logs import find_sources
-from webhook.cli.run.report import fetch
-from webhook.cli.run.status_text import message_of, note_of
-from webhook.cli.run.submit import runs_path
 from webhook.kube.cache import Cache
 from webhook.run.effective_settings import setting_rows
 from webhook.run.model import RunStatus
+from webhook.run_client import timeline
+from webhook.run_client.cost import costs_of, estimate_of
+from webhook.run_client.find_runs import fetch_run
+from webhook.run_client.log_reading import LogReader
+from webhook.run_client.log_sources import LogSelection, check_selection, find_sources, without_pods
+from webhook.run_client.report import fetch
+from webhook.run_client.rows import Row, row_of
+from webhook.run_client.status_text import message_of, note_of
+from webhook.run_client.submit import runs_path
 from webhook.times import format_age, format_span
 from webhook.ui.paging import paged
 from webhook.ui.watching import Watching
@@ -26,8 +26,8 @@ from webhook.ui.watching import Watching
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.cli.run.report import Report
     from webhook.kube.client import Client
+    from webhook.run_client.report import Report
 
 # Runs on one page of the list.
 PAGE: Final = 100

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.cli.diff.repository import Repository
 from tests.cli.files import POD, POLICIES
+from tests.questions.diff.repository import Repository
 from webhook.cli.diff import command
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.cli.diff.repository import Repository
+from tests.questions.diff.repository import Repository
 from webhook.cli import fairlead
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "diff.md").read_text()

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from tests.wording import mentions
 from webhook.cli import fairlead
-from webhook.cli.run.submit import MOST_CODE, read_code
+from webhook.run_client.submit import MOST_CODE, read_code
 
 IMAGE = ("--image", "example.invalid/a:1")
 FILE = """

@@ -24,8 +24,8 @@ from tests.cli.run.scripted_cluster import (
 )
 from tests.kube.fake_api import Answer, Request
 from tests.wording import Wording, mentions
-from webhook.cli.run import log_reading
 from webhook.errors import FairleadError
+from webhook.run_client import log_reading
 
 
 def cluster(logs: dict[str, Handler], *, phase: str = "Running", workers: int = 2) -> Cluster:

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from tests.fast_yaml import load_yaml
-from webhook.cli.yaml_out import yaml_text
 from webhook.convert.polyaxon.complete import Converted
 from webhook.convert.polyaxon.convert import ConversionOptions, convert
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.plan import plan
+from webhook.text.yaml_out import yaml_text
 
 Json = dict[str, Any]
 FOLDER = Path(__file__).parents[2] / "golden" / "polyaxon"

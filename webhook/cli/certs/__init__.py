@@ -11,7 +11,7 @@ import click
 from webhook import names
 from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
 from webhook.cli.lazy import LazyGroup
-from webhook.cli.options import Duration, Kubeconfig, cluster_options, namespace_option
+from webhook.cli.options import Duration, cluster_options, namespace_option
 from webhook.cli.output import output_option, print_result
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.controller.certificates.certificate_objects import Installation
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
 
 # The group's help lists these.
 COMMANDS: Final[dict[str, str]] = {

@@ -25,17 +25,17 @@ import click
 
 import webhook
 from webhook import names
-from webhook.cli.decisions import decisions
 from webhook.cli.exit_codes import TERMINATED
-from webhook.cli.explanation import field_rows, fields_title, reasons, warning_lines
-from webhook.cli.layout import columns, section, table, width, wrapped
-from webhook.cli.mutate_text import changes
-from webhook.cli.offline import read_offline
 from webhook.cli.output import print_result, print_text
-from webhook.cli.run.run_files import read_plans
 from webhook.errors import ServingError, UnreadableInput
 from webhook.evaluation.result import result_of
+from webhook.questions.decisions import decisions
+from webhook.questions.offline import read_offline
+from webhook.run_client.run_files import read_plans
 from webhook.sandbox.processes import Lifeline
+from webhook.text.changes import changes
+from webhook.text.explanation import field_rows, fields_title, reasons, warning_lines
+from webhook.text.layout import columns, section, table, width, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import (
-    Kubeconfig,
-    Where,
-    cluster_options,
-    namespace_option,
-    policies_option,
-)
+from webhook.cli.options import cluster_options, namespace_option, policies_option
 from webhook.cli.output import output_option, print_notes, print_result
 
 if TYPE_CHECKING:
-    from webhook.cli.policies.policies_in_force import PoliciesInForce
+    from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.questions.policies.policies_in_force import PoliciesInForce
+    from webhook.questions.where import Where
 
 
 @click.command("policies")
@@ -87,7 +83,7 @@ def command(
             f"give a policy's NAME together with --pods: `fairlead policies {name or 'NAME'} "
             "--pods` shows the pods that it matches"
         )
-    from webhook.cli.policies.reading import gather
+    from webhook.questions.policies.reading import gather
 
     with errors_exit(UNKNOWN):
         gathered = kubeconfig.ask(
@@ -101,7 +97,7 @@ def _print_answer(
     gathered: PoliciesInForce, name: str, output: str, *, never: bool, replicas: bool
 ) -> int:
     from webhook.cli.policies import report
-    from webhook.cli.policies.policies_in_force import pods_of, policy_rows
+    from webhook.questions.policies.policies_in_force import pods_of, policy_rows
 
     print_notes(gathered.notes)
     rows = policy_rows(gathered)

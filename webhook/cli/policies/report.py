@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.cli.layout import table
-from webhook.cli.policies.policies_in_force import (
+from webhook.decision.stamp import HASH_LENGTH
+from webhook.questions.policies.policies_in_force import (
     PodsOf,
     PoliciesInForce,
     Row,
@@ -16,8 +16,8 @@ from webhook.cli.policies.policies_in_force import (
     known_since,
     policy_rows,
 )
-from webhook.decision.stamp import HASH_LENGTH
 from webhook.shortening import count_text, shortened
+from webhook.text.layout import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -12,17 +12,19 @@ import click
 from webhook import names
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_error, print_notes
-from webhook.cli.run.cluster import find_runs, several_options
-from webhook.cli.run.list import FORMS, print_runs, reference
-from webhook.cli.run.submit import runs_path
+from webhook.cli.run.cluster import several_options
+from webhook.cli.run.list import FORMS, print_runs
 from webhook.errors import FairleadError, UnreadableInput
+from webhook.run_client.find_runs import find_runs
+from webhook.run_client.rows import reference
+from webhook.run_client.submit import runs_path
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from webhook.cli.options import Kubeconfig
-    from webhook.cli.run.cluster import Targets
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.run_client.find_runs import Targets
 
     # Changes a raw Run at its path.
     Change: TypeAlias = Callable[[Client, str, Mapping[str, Any]], Awaitable[Any]]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.layout import finding_text
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.text.layout import finding_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,9 +114,9 @@ def _conversion_options(name: str, image: str, params: Sequence[str]) -> Convers
 
 def _convert(paths: Sequence[Path], asked: ConversionOptions) -> Converted:
     """Return what becomes of the files. Raises UnreadableInput with all that cannot be read."""
-    from webhook.cli.objects import STDIN, read_files
     from webhook.convert.engines.convert import convert_object, is_engine_object
     from webhook.convert.polyaxon.convert import convert
+    from webhook.questions.objects import STDIN, read_files
 
     # Polyaxon's names come from those of files: `-` gives none.
     files = {"-" if name == STDIN else name: text for name, text in read_files(paths).items()}

@@ -13,14 +13,14 @@ from webhook import names
 from webhook.cli.exit_codes import FAILED, INTERRUPTED
 from webhook.cli.output import print_json, print_yaml
 from webhook.cli.run.cluster import target_options
-from webhook.cli.run.list import reference
 from webhook.errors import UnreadableInput
+from webhook.run_client.rows import reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.cli.options import Kubeconfig
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
 
 _PROGRAM: Final = "run.create.program"
 _SPOT: Final = {"allow": "Allow", "require": "Constrain", "avoid": "Prevent"}
@@ -199,8 +199,8 @@ def command(
       N  with --wait or --logs: the exit code of the program that failed the Run
       130  ended by Ctrl-C; with --wait or --logs the Run goes on
     """
-    from webhook.cli.run.submit import read_code, with_code
     from webhook.run.new_run import checked
+    from webhook.run_client.submit import read_code, with_code
 
     arguments: Sequence[str] = click.get_current_context().meta[_PROGRAM]
     given = {key: each for key, each in options.items() if each and key != "gpu_resource"}
@@ -215,7 +215,7 @@ def command(
         raise click.UsageError("--preview asks the cluster, and --dry-run does not: give one")
     _given_once(options)
     if file and str(file) != "-" and not changes:
-        from webhook.cli.run.run_files import read_plans
+        from webhook.run_client.run_files import read_plans
 
         # The same checks, with the line of each problem.
         read_plans([file], namespace or "default", "")
@@ -291,7 +291,7 @@ def _made(name: str, arguments: Sequence[str], options: dict[str, Any]) -> dict[
 
 def _read(file: Path, name: str) -> dict[str, Any]:
     """Return the one Run of a file, with this name if there is one. Raises UnreadableInput."""
-    from webhook.cli.objects import objects_in, read_files
+    from webhook.questions.objects import objects_in, read_files
 
     problems: list[str] = []
     ((where, content),) = read_files([file]).items()

@@ -9,7 +9,7 @@ import click
 
 from webhook import names
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.output import print_error, print_notes, say
+from webhook.cli.output import print_aside, print_error, print_notes, say
 from webhook.errors import ClusterError, FairleadError, UnreadableInput
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ async def submit_run(
     """Create the Run; what the API server refuses is said with the cure, and that nothing places
     its pods. Raises FairleadError.
     """
-    from webhook.cli.live.missing_stamp import read_configuration
-    from webhook.cli.run.submit import submit
+    from webhook.questions.live.missing_stamp import read_configuration
+    from webhook.run_client.submit import submit
 
     asks = names.CAPACITY in str(raw["spec"])
     if asks and await read_configuration(client) == {}:
@@ -51,14 +51,14 @@ async def show_preview(client: Client, run: Run, place: str, *, err: bool) -> bo
     err: standard output is for the Run. Raises UnreadableInput if the webhook has its policies from
     files, which cannot be read here.
     """
-    from webhook.cli.cluster_surroundings import read_policies, read_world
-    from webhook.cli.live.live_answers import node_list
-    from webhook.cli.live.served_policies import another_set, ask_replicas, not_served
-    from webhook.cli.options import CLUSTER
     from webhook.cli.run.preview_report import groups, lines
-    from webhook.cli.run.run_files import Planned
     from webhook.decision.stamp import HASH_LENGTH
+    from webhook.questions.cluster_surroundings import read_policies, read_world
+    from webhook.questions.live.live_answers import node_list
+    from webhook.questions.live.served_policies import another_set, ask_replicas, not_served
+    from webhook.questions.where import CLUSTER
     from webhook.run.plan import plan
+    from webhook.run_client.run_files import Planned
 
     notes: list[str] = []
     policies = (await read_policies(client)).policies
@@ -84,9 +84,9 @@ async def follow_to_end(client: Client, namespace: str, name: str, *, logs: bool
     """Wait until the Run ends; return the exit code."""
     import asyncio
 
-    from webhook.cli.run.following import exit_code, follow
-    from webhook.cli.run.log_reading import LogSelection
     from webhook.cli.run.logs import print_logs
+    from webhook.run_client.following import exit_code, follow
+    from webhook.run_client.log_sources import LogSelection
 
     async def show() -> None:
         whole = LogSelection(None, None, "")
@@ -98,7 +98,9 @@ async def follow_to_end(client: Client, namespace: str, name: str, *, logs: bool
 
     showing = asyncio.create_task(show()) if logs else None
     try:
-        ending = await follow(client, namespace, name, lambda status: status.ended)
+        ending = await follow(
+            client, namespace, name, lambda status: status.ended, report=print_aside
+        )
         if showing and ending.how != "gone":
             await showing
     finally:

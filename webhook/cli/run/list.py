@@ -4,79 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook import names
 from webhook.cli.exit_codes import INTERRUPTED
-from webhook.cli.layout import table
-from webhook.cli.output import as_list, output_option, print_json, print_notes, print_yaml
-from webhook.cli.run.cluster import find_runs, several_options
-from webhook.shortening import cut, harmless
+from webhook.cli.output import output_option, print_json, print_notes, print_yaml
+from webhook.cli.run.cluster import several_options
+from webhook.run_client.find_runs import find_runs
+from webhook.run_client.rows import Row, reference, row_of
+from webhook.shortening import harmless
+from webhook.text.documents import as_list
+from webhook.text.layout import table
 from webhook.times import format_age
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.cli.options import Kubeconfig
-    from webhook.cli.run.cluster import Targets
-    from webhook.controller.node_health import Nodes
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.run_client.find_runs import Targets
 
 # Seconds between two looks of --watch.
 PERIOD: Final = 2.0
-_MOST_TEXT: Final = 300
 _HEAD: Final = ("name", "phase", "ready", "restarts", "disruptions", "age")
-
-
-class Row(NamedTuple):
-    """A Run in a list, as its status says."""
-
-    namespace: str
-    name: str
-    kind: str
-    phase: str
-    ready: str
-    restarts: int
-    disruptions: int
-    message: str
-    created: str
-
-
-def row_of(raw: Mapping[str, Any]) -> Row:
-    """Return the row of a raw Run."""
-    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
-    kind = str(spec.get("kind") or names.DEFAULT_KIND)
-    framework = spec.get("framework")
-    return Row(
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        kind=f"{kind}, {framework}" if framework else kind,
-        phase=str(status.get("phase") or "Pending"),
-        ready=str(status.get("replicasReady") or ""),
-        restarts=int(status.get("restarts") or 0),
-        disruptions=int(status.get("disruptions") or 0),
-        message=cut(str(status.get("message") or ""), _MOST_TEXT),
-        created=str(metadata.get("creationTimestamp") or ""),
-    )
-
-
-def on_classes(known: Nodes, nodes: Iterable[str]) -> str:
-    """Return how many of these are of which capacity class, as far as they have one: `spot 3`.
-
-    nodes: the node of each pod; empty for one without.
-    """
-    found = (known.get(each) for each in nodes if each)
-    counts = Counter(each.capacity_class for each in found if each and each.capacity_class)
-    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
-
-
-def reference(raw: Mapping[str, Any]) -> str:
-    """Return the Run as kubectl names it: run.fairlead.dev/mnist."""
-    return f"{names.RUN_KIND.lower()}.{names.GROUP}/{raw['metadata']['name']}"
 
 
 # Phases whose message says nothing new.

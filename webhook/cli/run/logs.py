@@ -6,23 +6,26 @@ import asyncio
 import os
 import sys
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from webhook.cli.exit_codes import FAILED, INTERRUPTED
 from webhook.cli.output import print_error
-from webhook.cli.run.cluster import fetch_run, find_runs, list_pods, several_options
+from webhook.cli.run.cluster import several_options
 from webhook.errors import FairleadError
+from webhook.run_client.find_runs import fetch_run, find_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.cli.options import Kubeconfig
-    from webhook.cli.run.cluster import Targets
-    from webhook.cli.run.log_reading import LogSelection, Source
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
     from webhook.run.model import RunStatus
+    from webhook.run_client.find_runs import Targets
+    from webhook.run_client.log_sources import LogSelection, Source
+
+_COLOURS: Final = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green")
 
 
 @click.command("logs")
@@ -79,7 +82,7 @@ def command(
       1  no such Run or replica, no log at all, or one that could not be read to its end
       2  wrong usage
     """
-    from webhook.cli.run.log_reading import LogSelection
+    from webhook.run_client.log_sources import LogSelection
 
     if not targets.are_chosen:
         raise click.UsageError("give names or --selector")
@@ -98,8 +101,8 @@ async def _print_each(
     client: Client, targets: Targets, wanted: LogSelection, *, follow: bool, tail: int | None
 ) -> bool:
     """Print the logs of each Run; whether every one could be read, and each had one."""
-    from webhook.cli.live.live_objects import NoSuchObject
-    from webhook.cli.run.log_reading import FOLLOWED
+    from webhook.questions.live.live_objects import NoSuchObject
+    from webhook.run_client.log_reading import FOLLOWED
 
     runs = await find_runs(client, targets)
     if not runs:
@@ -145,14 +148,14 @@ async def print_logs(
 
     label: what is in front of each replica. most: how many logs may be followed.
     """
-    from webhook.cli.run.log_reading import (
-        FOLLOWED,
-        LogReader,
-        Prefixes,
+    from webhook.run.model import RunStatus
+    from webhook.run_client.log_reading import FOLLOWED, LogReader
+    from webhook.run_client.log_sources import (
         check_selection,
+        find_sources,
+        find_sources_now,
         without_pods,
     )
-    from webhook.run.model import RunStatus
 
     most = FOLLOWED if most is None else most
     run = await fetch_run(client, namespace, name)
@@ -173,7 +176,7 @@ async def print_logs(
         return False
 
     async def look() -> tuple[list[Source], bool]:
-        return await _now(client, namespace, run, wanted)
+        return await find_sources_now(client, namespace, run, wanted)
 
     names = [*(source.name for source in found), *_names(status, wanted)]
     prefixes = Prefixes(
@@ -195,33 +198,25 @@ async def print_logs(
     return fine
 
 
-async def find_sources(
-    client: Client, namespace: str, run: Mapping[str, Any], wanted: LogSelection
-) -> list[Source]:
-    """Return the selected logs that there are now."""
-    from webhook.cli.run.log_reading import sources_of
-    from webhook.run.backends.engine_pods import pod_reader
+class Prefixes:
+    """The names of replicas, of equal width, each in its own colour if there are colours."""
 
-    pods = await list_pods(client, namespace, run, lambda pod: pod)
-    return sources_of(pod_reader(run, run["spec"].get("replicas") or {}), pods, wanted)
+    def __init__(self, names: Iterable[str], *, coloured: bool) -> None:
+        self._width = max(map(len, names), default=0)
+        self._coloured = coloured
+        self._known: dict[str, str] = {}
 
+    def prefixed(self, name: str, lines: Sequence[str]) -> str:
+        """`lines` as text, each with the name before it and a newline after it."""
+        prefix = self._prefix(name)
+        return "".join(f"{prefix} {line}\n" if line else f"{prefix}\n" for line in lines)
 
-async def _now(
-    client: Client, namespace: str, run: Mapping[str, Any], wanted: LogSelection
-) -> tuple[list[Source], bool]:
-    """Return the logs there are now, and whether no more will come: the run has ended, or is
-    gone."""
-    from webhook.cli.live.live_objects import NoSuchObject
-
-    try:
-        # First the run: a pod that ended before it is in the list then.
-        current = await fetch_run(client, namespace, run["metadata"]["name"])
-    except NoSuchObject:
-        return [], True
-    gone = current["metadata"]["uid"] != run["metadata"]["uid"]
-    phase = (current.get("status") or {}).get("phase")
-    found = await find_sources(client, namespace, run, wanted)
-    return found, gone or phase in ("Succeeded", "Failed")
+    def _prefix(self, name: str) -> str:
+        if name not in self._known:
+            text = f"{name:<{self._width}} |"
+            colour = _COLOURS[len(self._known) % len(_COLOURS)]
+            self._known[name] = click.style(text, fg=colour) if self._coloured else text
+        return self._known[name]
 
 
 def _names(status: RunStatus, wanted: LogSelection) -> list[str]:

@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.dry_run import HELP, server_of
+from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.options import (
-    HISTORY,
-    Kubeconfig,
-    WhereType,
-    cluster_options,
-    filenames_option,
-    history_of,
-    namespace_option,
-    policies_option,
-)
+from webhook.cli.options import cluster_options, filenames_option, namespace_option, policies_option
 from webhook.cli.output import output_option, print_notes, print_result, say
+from webhook.questions.class_history import HISTORY, history_of
+from webhook.questions.dry_run import DRY_RUN_HELP
+from webhook.questions.where import WhereType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.cli.run.preview_report import Group
-    from webhook.cli.run.run_files import Planned
     from webhook.evaluation.world import World
+    from webhook.kube.kubeconfig import Kubeconfig
     from webhook.placement.nodes import Node
+    from webhook.run_client.run_files import Planned
 
 _POLICIES = WhereType(
     folders=True,
@@ -76,7 +71,7 @@ _NODES = WhereType(folders=False, cure="name a file: kubectl get nodes -o yaml >
     help="As the controller's: appended to the replicas' addresses, such as cluster.local.",
 )
 @click.option("--history", **HISTORY)
-@click.option("--dry-run", type=click.Choice(["server"]), help=HELP)
+@click.option("--dry-run", type=click.Choice(["server"]), help=DRY_RUN_HELP)
 @cluster_options
 @output_option(
     "text: equal replicas together, with the policy that set each field; yaml: every object "
@@ -116,10 +111,10 @@ def command(
       1  a pod would be rejected, or a file cannot be read, or a Run is wrong
       2  wrong usage
     """
-    from webhook.cli.decisions import unknown_facts
-    from webhook.cli.offline import read_nodes
     from webhook.cli.run.preview_report import explanation, groups, lines, manifests
-    from webhook.cli.run.run_files import read_plans
+    from webhook.questions.decisions import unknown_facts
+    from webhook.questions.offline import read_nodes
+    from webhook.run_client.run_files import read_plans
 
     plans = read_plans(filenames, namespace, cluster_domain)
     print_notes(str(each) for planned in plans for each in planned.warnings)
@@ -153,7 +148,8 @@ def world_of(
     nodes: Sequence[Node] | None,
 ) -> World:
     """Return what pods are evaluated by. Says what it does not know."""
-    from webhook.cli.offline import (
+    from webhook.policy.load import load
+    from webhook.questions.offline import (
         read_policies,
         unknown_labels,
         unknown_values,
@@ -161,7 +157,6 @@ def world_of(
         with_given,
         with_nodes,
     )
-    from webhook.policy.load import load
 
     policy_set = read_policies(policies) if policies else load({}).policies
     world = with_nodes(with_given(unread_world(policy_set), [], namespaces_file), nodes)

@@ -9,17 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook import names
-from webhook.cli.explanation import (
-    field_rows,
-    fields_title,
-    nodes_text,
-    reasons,
-    verdict,
-    warning_lines,
-)
-from webhook.cli.layout import section, table
-from webhook.cli.live.value_text import placement_rows
-from webhook.cli.yaml_out import yaml_line
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.result import result_of
 from webhook.frameworks.framework import FILES, ReplicaEnv
@@ -28,16 +17,27 @@ from webhook.run.backends.engines import find_engine
 from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
 from webhook.shortening import apart, count_text
 from webhook.sources.kind_model import UNKNOWN
+from webhook.text.explanation import (
+    field_rows,
+    fields_title,
+    nodes_text,
+    reasons,
+    verdict,
+    warning_lines,
+)
+from webhook.text.layout import section, table
+from webhook.text.value_text import placement_rows
+from webhook.text.yaml_out import yaml_line
 from webhook.workloads.template import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.cli.run.run_files import Planned
     from webhook.decision.decision import Decision
     from webhook.evaluation.world import World
     from webhook.placement.shapes import JsonObject
     from webhook.run.pod_template_cache import PodTemplateCache
+    from webhook.run_client.run_files import Planned
 
 # A longer value is cut in its middle: TF_CONFIG ends with the replica's own place.
 _VALUE: Final = 80

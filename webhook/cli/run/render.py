@@ -54,9 +54,9 @@ def command(
       1  a Run is wrong, or the engine cannot run it, or a file cannot be read
       2  wrong usage
     """
-    from webhook.cli.run.run_files import read_rendered
     from webhook.run.backends.table import BACKENDS, NATIVE
     from webhook.run.backends.training_operator import MPIJOB_VERSIONS, Kubeflow
+    from webhook.run_client.run_files import read_rendered
     from webhook.strict import guess
 
     if backend_name == NATIVE:

@@ -13,8 +13,8 @@ from webhook.cli.output import output_option, print_result
 from webhook.cli.run.cluster import RunName, target_options
 
 if TYPE_CHECKING:
-    from webhook.cli.options import Kubeconfig
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
 
 # Seconds between two looks of --watch.
 PERIOD: Final = 2.0
@@ -69,8 +69,8 @@ def command(
         raise click.UsageError("--watch prints text; for programs there is kubectl get run -w")
     from datetime import UTC, datetime
 
-    from webhook.cli.run import status_text, timeline
-    from webhook.cli.run.report import fetch
+    from webhook.run_client import status_text, timeline
+    from webhook.run_client.report import fetch
 
     within = namespace or kubeconfig.namespace()
 

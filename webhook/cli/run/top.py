@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from webhook.cli.exit_codes import INTERRUPTED
-from webhook.cli.layout import table
 from webhook.cli.output import output_option, print_notes
-from webhook.cli.run.cluster import find_runs, several_options
-from webhook.cli.run.list import FORMS, on_classes, reference, row_of
-from webhook.cli.yaml_out import yaml_text
+from webhook.cli.run.cluster import several_options
+from webhook.cli.run.list import FORMS
+from webhook.run_client.find_runs import find_runs
+from webhook.run_client.rows import on_classes, reference, row_of
 from webhook.shortening import harmless
+from webhook.text.layout import table
+from webhook.text.yaml_out import yaml_text
 
 if TYPE_CHECKING:
-    from webhook.cli.options import Kubeconfig
-    from webhook.cli.run.cluster import Targets
     from webhook.controller.observed_state import ObservedState
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.run_client.find_runs import Targets
 
 # Seconds between two looks.
 PERIOD: Final = 2.0
@@ -123,7 +125,7 @@ async def _shown(client: Client, targets: Targets, notes: list[str], output: str
 
 
 async def _table(client: Client, targets: Targets, notes: list[str], *, wide: bool) -> _Table:
-    from webhook.cli.run.cost import read_state
+    from webhook.run_client.cost import read_state
 
     runs = await find_runs(client, targets)
     known = await read_state(client, targets.namespace, notes)

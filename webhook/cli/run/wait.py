@@ -11,19 +11,20 @@ import click
 
 from webhook.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from webhook.cli.options import Duration
-from webhook.cli.output import say
-from webhook.cli.run.cluster import find_runs, several_options
-from webhook.cli.run.following import follow
+from webhook.cli.output import print_aside, say
+from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS, print_runs
-from webhook.cli.run.submit import runs_path
 from webhook.run.model.status import Phase
+from webhook.run_client.find_runs import find_runs
+from webhook.run_client.following import follow
+from webhook.run_client.submit import runs_path
 
 if TYPE_CHECKING:
-    from webhook.cli.options import Kubeconfig
-    from webhook.cli.run.cluster import Targets
-    from webhook.cli.run.following import Ending
     from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
     from webhook.run.model import RunStatus
+    from webhook.run_client.find_runs import Targets
+    from webhook.run_client.following import Ending
 
 LATE: Final = 3
 GONE: Final = 4
@@ -100,7 +101,7 @@ def command(
       4  the Run is deleted, or was never there
       130  ended by Ctrl-C
     """
-    from webhook.cli.live.live_objects import NoSuchObject
+    from webhook.questions.live.live_objects import NoSuchObject
 
     if not targets.are_chosen:
         raise click.UsageError("give names or --selector")
@@ -129,7 +130,10 @@ def command(
         seconds = timeout.total_seconds() if timeout else None
         places = [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in runs]
         endings = await asyncio.gather(
-            *(follow(client, *place, reached, timeout=seconds) for place in places)
+            *(
+                follow(client, *place, reached, timeout=seconds, report=print_aside)
+                for place in places
+            )
         )
         if output:
             now = [await client.find(runs_path(*place)) for place in places]

@@ -1,0 +1,7 @@
+"""What holds for every test that reads a git repository."""
+
+from __future__ import annotations
+
+from tests.questions.diff.repository import no_repository_but_the_tests_own
+
+__all__ = ["no_repository_but_the_tests_own"]

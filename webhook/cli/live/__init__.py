@@ -1,1 +1,0 @@
-"""`fairlead explain` and `fairlead mutate` for live objects."""

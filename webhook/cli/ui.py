@@ -1,0 +1,228 @@
+"""`fairlead ui`: show policies, pods and nodes in a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from webhook.cli.options import cluster_options, namespace_option
+from webhook.errors import ServingError
+from webhook.questions.where import WhereType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.ui.playground import Texts
+
+_PODS: Final = "# Put here what makes pods: a Run, a Job, a Pod or another workload.\n"
+_FILES = WhereType(folders=True, cure="give files")
+
+
+@click.command("ui")
+@click.argument("where", required=False, type=click.Choice(["cluster"]), metavar="[cluster]")
+@click.option(
+    "--policies",
+    multiple=True,
+    type=_FILES,
+    metavar="PATH",
+    help="A folder of policies, or a file (repeatable).",
+)
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    type=_FILES,
+    metavar="FILE",
+    help="Objects that make pods: a file or a folder (repeatable).",
+)
+@click.option(
+    "--nodes",
+    type=WhereType(folders=False, cure="give a file"),
+    metavar="FILE",
+    help="What `kubectl get nodes -o yaml` prints.",
+)
+@namespace_option("With cluster, show the Runs of this namespace. Default: of all.")
+@cluster_options
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default: any.")
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option(
+    "--no-token",
+    is_flag=True,
+    help="Whoever reaches the port may use the pages: for a pod to which `kubectl port-forward` "
+    "leads.",
+)
+def command(
+    where: str | None,
+    policies: Sequence[Path],
+    filenames: Sequence[Path],
+    nodes: Path | None,
+    namespace: str,
+    kubeconfig: Kubeconfig,
+    port: int,
+    no_browser: bool,
+    no_token: bool,
+) -> None:
+    """Open pages in a browser, on loopback: a playground for policies, and the Runs of a cluster.
+
+    In the playground, policies are on the left, manifests and nodes in the middle, and on the right
+    is what happens to the pods, and why, while you type: the answers of `fairlead check` and
+    `fairlead explain`. The files are read once, and never written. Without options it has the
+    example of `fairlead demo`. "Copy link" puts all texts into an address; they are stored nowhere
+    else.
+
+    With `cluster` there are pages of its Runs, as they change, of each with its replicas, and of
+    its nodes and policies, with the rights of your kubeconfig. Nothing in the cluster is changed.
+    The playground then has the cluster's policies and nodes.
+
+    Whoever has the printed address can use the pages until the command ends; with --no-token each
+    user of this machine can. `fairlead install --ui` runs them in a pod.
+
+    \b
+    Examples:
+      fairlead ui
+      fairlead ui --policies policies/ -f job.yaml --nodes nodes.yaml
+      fairlead ui cluster
+      fairlead ui cluster -n research
+      fairlead ui --port 8765 --no-browser
+
+    \b
+    Exit codes:
+      0  ended by Ctrl-C
+      1  a file could not be read, the port is taken, or the cluster did not answer
+      2  wrong usage
+    """
+    import webbrowser
+
+    import uvicorn
+
+    from webhook.ui.app import Pages
+    from webhook.ui.guard import PARAMETER, Guard
+    from webhook.ui.playground import Texts
+
+    if namespace and not where:
+        raise click.UsageError("--namespace is for `fairlead ui cluster`")
+    reads = where and not (policies or filenames or nodes)
+    if where:
+        kubeconfig.ask(lambda client: client.get("/version"))
+    texts = Texts("", _PODS, "") if reads else _texts(policies, filenames, nodes)
+    token = "" if no_token else secrets.token_urlsafe(24)
+    with socket.socket() as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise ServingError(f"127.0.0.1:{port}: {error.strerror}; give another --port") from None
+        listening.listen()
+        query = f"?{PARAMETER}={token}" if token else ""
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/{query}"
+        click.echo(address)
+        click.echo("Ctrl-C ends it.", err=True)
+        if not no_browser:
+            webbrowser.open(address)
+        cluster = kubeconfig if where else None
+        pages = Pages(texts, cluster, namespace, _texts_of if reads else None)
+        app = Guard(pages.app(), token=token)
+        config = uvicorn.Config(
+            app,
+            log_level="error",
+            access_log=False,
+            limit_concurrency=100,
+            # Pages that are open are never done.
+            timeout_graceful_shutdown=1,
+        )
+        # Pages that are open are cut off at the end: that is no error.
+        logging.getLogger("uvicorn.error").addFilter(_is_error)
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run([listening])
+    sys.exit()
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    cancelled = record.exc_info and record.exc_info[0] is asyncio.CancelledError
+    return not (cancelled or record.getMessage().startswith("Cancel "))
+
+
+def _texts(policies: Sequence[Path], filenames: Sequence[Path], nodes: Path | None) -> Texts:
+    """Return the texts of the files; the example's without any. Raises UnreadableInput."""
+    from webhook.cli.demo.show import DATA
+    from webhook.ui.playground import Texts
+
+    if not (policies or filenames or nodes):
+        example = (("policies",), ("namespace.yaml", "pods.yaml"), ("nodes.yaml",))
+        return Texts(*(_joined([DATA / name for name in names]) for names in example))
+    return Texts(_joined(policies), _joined(filenames), _joined([nodes] if nodes else []))
+
+
+def _joined(paths: Sequence[Path]) -> str:
+    """Return the content of all files as one text, each below its name."""
+    from webhook.questions.objects import read_files
+
+    parts = []
+    for path in paths:
+        for name, content in read_files([path]).items():
+            text = content.decode("utf-8-sig", "replace").strip()
+            short = name.removeprefix(f"{path.parent}/")
+            parts.append(text if name == str(path) else f"# {short}\n{text}")
+    return "\n---\n".join(parts) + "\n" * bool(parts)
+
+
+async def _texts_of(client: Client) -> Texts:
+    """Return what the user may read of a cluster; a comment says what is not there, and why."""
+    from webhook.errors import ClusterError
+    from webhook.shortening import one_line
+    from webhook.ui.playground import Texts
+
+    texts = {}
+    for what, read in (("policies", _policies), ("nodes", _nodes)):
+        try:
+            texts[what] = _yaml(what, await read(client))
+        except ClusterError as error:
+            texts[what] = f"# The cluster's {what} are not here: {one_line(str(error))}\n"
+    return Texts(texts["policies"], _PODS, texts["nodes"])
+
+
+async def _policies(client: Client) -> list[dict[str, Any]]:
+    import orjson
+
+    from webhook.cluster_objects.policy_objects import read_objects
+
+    return [orjson.loads(text) for text in (await read_objects(client)).values()]
+
+
+async def _nodes(client: Client) -> list[dict[str, Any]]:
+    return (await client.list("/api/v1/nodes", _node)).items
+
+
+def _node(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return what decides which pods a node admits."""
+    metadata, spec = raw["metadata"], raw.get("spec") or {}
+    kept = {key: spec[key] for key in ("taints", "unschedulable") if spec.get(key)}
+    allocatable = (raw.get("status") or {}).get("allocatable")
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": metadata["name"], "labels": metadata.get("labels") or {}},
+        **({"spec": kept} if kept else {}),
+        **({"status": {"allocatable": allocatable}} if allocatable else {}),
+    }
+
+
+def _yaml(what: str, documents: Iterable[dict[str, Any]]) -> str:
+    from webhook.text.yaml_out import yaml_text
+    from webhook.ui.playground import MOST_BYTES
+
+    text = "---\n".join(map(yaml_text, documents))
+    if len(text) > MOST_BYTES // 3:
+        return f"# The cluster has more {what} than fit here: give some with --{what} FILE.\n"
+    return text

@@ -1,0 +1,135 @@
+"""Read a cluster once: its policies, and what else evaluations depend on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cluster_objects.namespaces import read_namespace
+from webhook.decision.arrival import Cluster
+from webhook.errors import PassOver
+from webhook.evaluation.plugins import PluginInputs, inputs_of
+from webhook.evaluation.world import World
+from webhook.judgement.set_judgement import load_objects
+from webhook.placement.nodes import Node, by_name
+from webhook.policy.refused_pods import PATHS
+from webhook.questions.objects import default_priority_class, namespaces_among
+from webhook.workloads.object import from_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.kube.client import Client
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.load import Loaded
+    from webhook.policy.policy_set import PolicySet
+
+_SCHEDULING: Final = "scheduling.k8s.io/v1"
+
+
+async def read_labels(client: Client, namespace: str) -> dict[str, Mapping[str, str]]:
+    """Labels by namespace, of this one or of all. Raises ClusterError."""
+    if namespace:
+        spaces = [await read_namespace(client, namespace)]
+    else:
+        spaces = (await client.list("/api/v1/namespaces", _labels_only)).items
+    return namespaces_among([from_answer("v1", "Namespace", each) for each in spaces])
+
+
+async def read_world(
+    client: Client,
+    policies: PolicySet,
+    namespaces: Sequence[str],
+    nodes: Sequence[Node] | None,
+    notes: list[str],
+) -> World:
+    """Return what evaluations depend on, as it is in the cluster now; of these namespaces, or of
+    all.
+
+    What may not be read is unknown, and added to `notes`, and so is what the webhook is not sent.
+    Raises ClusterError.
+    """
+    from webhook.questions.live.missing_stamp import read_configuration, sending_notes
+
+    wanted = list(dict.fromkeys(namespaces)) or [""]
+    labels: dict[str, Mapping[str, str]] = {}
+    for name in wanted:
+        with PassOver(HTTPStatus.FORBIDDEN) as passed:
+            labels |= await read_labels(client, name)
+        if passed.status:
+            notes.append(_unread("namespaces"))
+    classes = await read_classes(client)
+    if "PriorityClass" not in classes:
+        notes.append(_unread("priorityclasses"))
+    priorities = classes.get("PriorityClass", {}).values()
+    default = default_priority_class(
+        [from_answer(_SCHEDULING, "PriorityClass", each) for each in priorities]
+    )
+    plugins = await read_plugin_inputs(client, classes, wanted)
+    configuration = await read_configuration(client)
+    notes += sending_notes(configuration)
+    cluster = Cluster(default or "", node=by_name(nodes))
+    now = datetime.now(UTC)
+    return World(policies, cluster, labels, now, configuration, classes, plugins, nodes, None, None)
+
+
+def _unread(what: str) -> str:
+    return f"you may not read {what}: conditions that depend on them are unknown"
+
+
+async def read_classes(client: Client) -> dict[str, dict[str, JsonObject]]:
+    """Objects by kind and name that policies may name (refused_pods.PATHS), if they may be listed.
+
+    Raises ClusterError.
+    """
+    listed = {kind: await _listed(client, path) for kind, path in PATHS.items()}
+    return {
+        kind: {each["metadata"]["name"]: each for each in found}
+        for kind, found in listed.items()
+        if found is not None
+    }
+
+
+async def read_plugin_inputs(
+    client: Client, classes: Mapping[str, Mapping[str, JsonObject]], namespaces: Iterable[str]
+) -> PluginInputs:
+    """Return what plugins read: the RuntimeClasses among `classes`, and LimitRanges of these
+    namespaces.
+
+    The namespace "" is all of them. Raises ClusterError.
+    """
+    ranges: dict[str, list[JsonObject]] | None = {}
+    for name in dict.fromkeys(namespaces):
+        within = f"/namespaces/{name}" if name else ""
+        found = await _listed(client, f"/api/v1{within}/limitranges")
+        if found is None or ranges is None:
+            ranges = None
+            continue
+        for each in found:
+            ranges.setdefault(each["metadata"]["namespace"], []).append(each)
+    return inputs_of(classes)._replace(limit_ranges=ranges)
+
+
+async def _listed(client: Client, path: str) -> list[JsonObject] | None:
+    """Return all objects of a list; None if they may not be listed, or their kind is not served."""
+    with PassOver(HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
+        return (await client.list(path, lambda each: each)).items
+    return None
+
+
+def _labels_only(namespace: dict[str, Any]) -> dict[str, Any]:
+    metadata = namespace["metadata"]
+    return {"metadata": {"name": metadata["name"], "labels": metadata.get("labels") or {}}}
+
+
+async def read_policies(client: Client) -> Loaded:
+    """Return the set of the policies, classes and exceptions in the cluster, as they are now.
+
+    Raises ClusterError, with the cure if the cluster has no such kinds, and InvalidDocuments with
+    every finding: a finding's place is an object, `placementpolicies/spot`.
+    """
+    # The Kubernetes client takes its time to be imported, and who compares folders does without.
+    from webhook.cluster_objects.policy_objects import read_objects
+
+    return load_objects(await read_objects(client))

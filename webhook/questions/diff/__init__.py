@@ -1,0 +1,1 @@
+"""Two policy sets, and what they do to the same pods."""

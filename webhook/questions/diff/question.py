@@ -1,0 +1,290 @@
+"""A comparison: its input from files and a cluster, and the decisions on all pods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Final
+
+from webhook.comparison.compare import Comparison, Same
+from webhook.comparison.difference import Difference
+from webhook.comparison.difference_report import JudgedPod, Maker, report
+from webhook.errors import FairleadError, InvalidPod, UnreadableInput
+from webhook.evaluation.replicas import Replicas, evaluate_template
+from webhook.evaluation.sending import nothing_sent
+from webhook.placement.daemon import on_node, template_nodes
+from webhook.placement.pod import parse_pod
+from webhook.progress import Progress
+from webhook.questions.class_history import history_of
+from webhook.questions.cluster_surroundings import read_policies, read_world
+from webhook.questions.decisions import (
+    NODES_DECIDE,
+    depends_on_node,
+    miscounted,
+    misshapen,
+    not_asked,
+)
+from webhook.questions.diff.comparison_input import Pods, is_live, read_pods
+from webhook.questions.diff.report import Outcome, outcome_of
+from webhook.questions.diff.sets import read_set
+from webhook.questions.live.live_answers import node_list
+from webhook.questions.offline import (
+    read_nodes,
+    read_offline,
+    unknown_labels,
+    unknown_values,
+    unread_world,
+    with_given,
+    with_nodes,
+)
+from webhook.questions.where import CLUSTER
+from webhook.shortening import first_few, one_line, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from webhook.evaluation.dry_run import Server
+    from webhook.evaluation.world import Evaluation, World
+    from webhook.kube.client import Client
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
+    from webhook.questions.diff.settings import Question
+    from webhook.workloads.template import PodTemplate
+
+# Maximum number of objects that a note names.
+_NAMED: Final = 3
+
+
+def answer(
+    question: Question,
+    server: Server | None = None,
+    progress: Progress | None = None,
+    report_notes: Callable[[Sequence[str]], None] = lambda _: None,
+) -> Outcome:
+    """Read everything and compare it.
+
+    server: the API server that is asked about each pod. report_notes: gets the notes of the outcome
+    as soon as they are known. Raises UnreadableInput, InvalidDocuments and ClusterError.
+    """
+    progress = progress or Progress()
+    with progress.step("Reading the cluster"):
+        old, world, pods = _gather(question)
+    world = replace(world, server=server, history=history_of(question.history, old, world.policies))
+    used = pods.makers
+    notes = [*pods.notes]
+    for policies in (old, world.policies):
+        option = "--namespaces, or with --pods"
+        notes += unknown_labels(policies, used, world.namespaces, option)
+        notes += unknown_values(policies, (each for each in used if not is_live(each)))
+    notes = list(dict.fromkeys(notes))
+    report_notes(notes)
+    judge = Judge(old, world)
+    with progress.step(f"Deciding on {len(used):,} pods and templates"):
+        found = report(judge.of_templates(used))
+    unknown = [*judge.describe_unknown()]
+    report_notes(unknown)
+    return outcome_of(
+        (question.old.text, old),
+        (question.new.text, world.policies),
+        None if world.nodes is None else len(world.nodes),
+        [*notes, *unknown],
+        found,
+    )
+
+
+def _gather(question: Question) -> tuple[PolicySet, World, Pods]:
+    """Return the old set, the world with the new one, and the pods.
+
+    A cluster, if one is read, supplies what the files lack: labels of namespaces, the default
+    PriorityClass, nodes. Raises UnreadableInput, InvalidDocuments and ClusterError.
+    """
+    if question.asks_cluster:
+        return question.kubeconfig.ask(lambda client: _with_cluster(client, question))
+    old, new = _sets(question, None)
+    return old, *_of_files(question, unread_world(new), old)
+
+
+async def _with_cluster(client: Client, question: Question) -> tuple[PolicySet, World, Pods]:
+    theirs = None
+    notes: list[str] = []
+    if question.old.is_cluster or question.new.is_cluster:
+        from webhook.questions.live.served_policies import differing
+
+        theirs = (await read_policies(client)).policies
+        notes += await differing(client, theirs)
+    old, new = _sets(question, theirs)
+    if theirs is not None and theirs.exceptions:
+        old, new, note = _excepted(question, old, new, theirs)
+        notes += [note] if note else []
+    # The namespaces of pods in files are unknown before the files are read.
+    within = [question.namespace] if question.namespace and not question.pods else []
+    nodes = await node_list(client, CLUSTER)
+    known = await read_world(client, new, within, nodes, notes)
+    if nothing := nothing_sent(known.configuration):
+        # Without a webhook, the comparison shows what it would do.
+        known = replace(known, configuration=None)
+        notes.append(f"{nothing.reason}: the comparison shows the result as if they were sent")
+    if question.pods:
+        world, pods = _of_files(question, known, old)
+    else:
+        world = _with_nodes(question, with_given(known, [], question.namespaces_file))
+        sources = new.sources.with_those_of(old.sources)
+        pods = await read_pods(client, question.namespace, world.namespaces, sources)
+    return old, world, replace(pods, notes=[*notes, *pods.notes])
+
+
+def _excepted(
+    question: Question, old: PolicySet, new: PolicySet, theirs: PolicySet
+) -> tuple[PolicySet, PolicySet, str]:
+    """Return both sets, with the cluster's exceptions added to files without any, and a note.
+
+    Exceptions usually exist in the cluster only: a branch without them does not end them.
+    """
+    without = [
+        source.text
+        for source, policies in ((question.old, old), (question.new, new))
+        if not source.is_cluster and not policies.exceptions
+    ]
+    if not without:
+        return old, new, ""
+    old = old if old.exceptions else old.with_exceptions_of(theirs)
+    new = new if new.exceptions else new.with_exceptions_of(theirs)
+    count = len(theirs.exceptions.by_name)
+    what = (
+        "the cluster's exception counts"
+        if count == 1
+        else f"the cluster's {count} exceptions count"
+    )
+    return old, new, f"{what} in {without[0]} too, which has none of its own"
+
+
+def _of_files(question: Question, known: World, old: PolicySet) -> tuple[World, Pods]:
+    namespace = question.namespace or "default"
+    sources = known.policies.sources.with_those_of(old.sources)
+    found = read_offline(question.pods, known, namespace, question.namespaces_file, sources)
+    if found.problems:
+        raise UnreadableInput(found.problems)
+    return _with_nodes(question, found.world), Pods(found.templates, found.unread)
+
+
+def _with_nodes(question: Question, world: World) -> World:
+    """Return the world with the nodes of the file, if there is one. Raises UnreadableInput."""
+    given = question.nodes
+    return world if given is None or given is CLUSTER else with_nodes(world, read_nodes(given))
+
+
+def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, PolicySet]:
+    """Both sets, `theirs` for the cluster's. Raises UnreadableInput with the errors of both."""
+    found: list[PolicySet] = []
+    problems: list[str] = []
+    for source in (question.old, question.new):
+        try:
+            # A set with faults may have served until now; it does not become the new one.
+            sound = source is question.new
+            there = theirs if source.is_cluster and theirs else read_set(source.text, sound=sound)
+            found.append(there)
+        except FairleadError as error:
+            problems += str(error).splitlines()
+    if problems:
+        raise UnreadableInput(list(dict.fromkeys(problems)))
+    old, new = found
+    return old, new
+
+
+class Judge:
+    """Compares what the sets do to pods, and collects what is not known about them."""
+
+    def __init__(self, old: PolicySet, new: World) -> None:
+        self._worlds = replace(new, policies=old), new
+        self._comparison = Comparison(old, new.policies)
+        self._unasked: dict[str, None] = {}
+        self._without_nodes: dict[str, None] = {}
+
+    def describe_unknown(self) -> Iterator[str]:
+        """Yield lines about DaemonSets without nodes, and what the API server did not say."""
+        if titles := list(map(one_line, self._without_nodes)):
+            yield (
+                f"pods of {first_few(titles, _NAMED)} are evaluated by the template: "
+                f"{NODES_DECIDE}; the nodes are unknown here: give --nodes"
+            )
+        yield from self._unasked
+
+    def of_templates(self, templates: Sequence[PodTemplate]) -> list[JudgedPod]:
+        """Return the results for all pods.
+
+        Equal replicas after the thousandth are treated like the last one before, as in `fairlead
+        mutate` and `fairlead run preview`. Raises UnreadableInput with every pod whose fields have
+        the wrong shape, and with every value that is no number of pods.
+        """
+        found: list[JudgedPod] = []
+        problems: list[str] = []
+        for each in templates:
+            wrong = miscounted(each, self._worlds[1].policies.sources)
+            problems += [line for line in wrong if line not in problems]
+            try:
+                found += self.of_template(each)
+            except InvalidPod as error:
+                problems.append(misshapen(each, error))
+        if problems:
+            raise UnreadableInput(problems)
+        return found
+
+    def of_template(self, template: PodTemplate) -> Iterator[JudgedPod]:
+        source = template.source
+        namespace = source.namespace
+        place = source.place(template.path)
+        part = template.describe() if template.numbers and template.count == 1 else template.part
+        maker = Maker(source.title, namespace, place, part, template.count, is_live(template))
+        old, new = (evaluate_template(world, template, namespace) for world in self._worlds)
+        if template.count is None and self._worlds[1].nodes:
+            yield from self._by_node(maker, template.pod(0), old, new)
+            return
+        if self._worlds[1].nodes is None and any(map(depends_on_node, (*old, *new))):
+            self._without_nodes[source.title] = None
+        for one, other in product(old, new):
+            if shared := sorted({*one.indexes} & {*other.indexes}):
+                if one.indexes[0] == other.indexes[0]:
+                    found = self._sides(one.evaluation, other.evaluation)
+                else:
+                    found = self._compare(template.pod(shared[0]), namespace, led=template.led)
+                for index in shared:
+                    more = one.more if index == one.indexes[-1] else 0
+                    yield JudgedPod(maker, template.numbers_of([index])[0], more, found)
+
+    def _by_node(
+        self, maker: Maker, pod: JsonObject, old: Sequence[Replicas], new: Sequence[Replicas]
+    ) -> Iterator[JudgedPod]:
+        """Yield a DaemonSet's pods: one for each node that its template admits, equal ones grouped.
+
+        A group has the reason of its first pod, which names that pod's node.
+        """
+        namespace = maker.namespace
+        there = [node.name for node in template_nodes(parse_pod(pod), self._worlds[1].nodes or ())]
+        usual = self._compare(pod, namespace)
+        if usual == "no run" or not there:
+            yield JudgedPod(maker, 0, 0, usual)
+            return
+        one, other = _by_node_name(old, there), _by_node_name(new, there)
+        alike: dict[tuple[int, int], list[str]] = {}
+        for name in there:
+            alike.setdefault((one[name], other[name]), []).append(name)
+        for names in alike.values():
+            found = self._compare(on_node(pod, names[0]), namespace)
+            some = replace(maker, part=f"on {shortened(names)}") if len(alike) > 1 else maker
+            yield JudgedPod(some, 0, len(names) - 1, found)
+
+    def _compare(self, pod: JsonObject, namespace: str, *, led: bool = False) -> Difference | Same:
+        old, new = (world.evaluate(pod, namespace, led=led) for world in self._worlds)
+        return self._sides(old, new)
+
+    def _sides(self, old: Evaluation, new: Evaluation) -> Difference | Same:
+        found = self._comparison.compare(old, new)
+        if isinstance(found, Difference):
+            self._unasked |= dict.fromkeys(not_asked((old, new)))
+        return found
+
+
+def _by_node_name(groups: Sequence[Replicas], nodes: Sequence[str]) -> dict[str, int]:
+    """Return the position of each node's group: the one that names it, else that of the rest."""
+    rest = {name: at for at, each in enumerate(groups) if not each.nodes for name in nodes}
+    return rest | {name: at for at, each in enumerate(groups) for name in each.nodes}

@@ -1,0 +1,352 @@
+"""Text, Markdown and HTML output of `fairlead diff`; Markdown fits a comment on a pull request.
+
+Above 300 lines: three forms of one report.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from webhook.comparison.difference import KINDS, FieldChange, Kind, Side
+from webhook.decision.stamp import HASH_LENGTH
+from webhook.shortening import count_text, fit, one_line, shortened
+from webhook.text.html import html_templates
+from webhook.text.layout import hanging, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.comparison.difference_report import Change, PodGroup, Report, Row, Totals
+    from webhook.policy.policy_set import PolicySet
+
+_COLOURS: Final[dict[Kind, str]] = {
+    "rejected": "red",
+    "unplaceable": "red",
+    "moved": "yellow",
+    "admitted": "green",
+    "placeable": "green",
+}
+_SIGNS: Final = {"+": "green", "-": "red", "~": "yellow"}
+# Maximum number of objects named for one change.
+_NAMED: Final = 3
+TITLES: Final[dict[Kind, str]] = {
+    "rejected": "newly rejected",
+    "unplaceable": "newly without a node",
+    "moved": "placed differently",
+    "admitted": "no longer rejected",
+    "placeable": "no longer without a node",
+}
+# Maximum length of a line with text that others wrote.
+_LONG: Final = 300
+# GitHub accepts comments of 65,536 characters, GitLab of a million; both count line ends.
+MAX_CHARACTERS: Final = 60_000
+# Limits of the Markdown comment.
+_MOST_ROWS: Final = 30
+_MOST_CHANGES: Final = 20
+_MOST_FIELDS: Final = 8
+_MOST_NOTES: Final = 10
+# Objects that a page names for one change; -o json has all.
+_MOST_NAMED: Final = 200
+_TICKS: Final = re.compile("`+")
+
+
+class ComparedSet(NamedTuple):
+    """One of the two sets: where it is from, its hash, and the number of its policies."""
+
+    source: str
+    set: str
+    policies: int
+
+
+class Outcome(NamedTuple):
+    """Everything that is printed; its fields are the keys of the JSON document.
+
+    `nodes` is the number of nodes; None if they are unknown. `notes` name what is unknown or left
+    out. The last three are those of a Report.
+    """
+
+    old: ComparedSet
+    new: ComparedSet
+    nodes: int | None
+    notes: Sequence[str]
+    pods: Totals
+    summary: Sequence[Row]
+    changes: Sequence[Change]
+
+
+class ShownChange(NamedTuple):
+    """A change, as pages show it.
+
+    names: its pods by object; `more`: how many objects are not named. rows: as `change_rows` has
+    them.
+    """
+
+    change: Change
+    title: str
+    names: Sequence[str]
+    more: int
+    rows: Sequence[tuple[str, str, str]]
+
+
+def shown(change: Change, nodes: int | None) -> ShownChange:
+    """Return the change for a page; `nodes` is the number of all."""
+    return ShownChange(
+        change=change,
+        title=TITLES[change.change],
+        names=list(map(_pod_names, change.objects[:_MOST_NAMED])),
+        more=max(0, len(change.objects) - _MOST_NAMED),
+        rows=list(change_rows(change, nodes, len(change.fields))),
+    )
+
+
+def outcome_of(
+    old: tuple[str, PolicySet],
+    new: tuple[str, PolicySet],
+    nodes: int | None,
+    notes: Sequence[str],
+    found: Report,
+) -> Outcome:
+    was, now = (ComparedSet(source, each.hash, len(each.policies)) for source, each in (old, new))
+    return Outcome(was, now, nodes, notes, *found)
+
+
+def _safe_line(text: str, most: int = _LONG) -> str:
+    return fit(one_line(text), most)
+
+
+def headline(outcome: Outcome) -> str:
+    """Return the number of pods by kind: `4 pods of runs: 4 placed differently`."""
+    pods = outcome.pods
+    counts = [f"{count:,} {TITLES[kind]}" for kind in KINDS if (count := getattr(pods, kind))]
+    return f"{count_text(pods.total, 'pod')} of runs: {', '.join(counts) or 'no change'}"
+
+
+def remarks(outcome: Outcome) -> Iterator[str]:
+    """Yield which pods were compared, and what was not."""
+    pods = outcome.pods
+    if pods.live:
+        coming = f"by templates of workloads: {pods.total - pods.live:,}"
+        yield f"live pods, evaluated as they are: {pods.live:,}; {coming}"
+    if pods.rejected_before_and_after:
+        yield f"{count_text(pods.rejected_before_and_after, 'pod')} rejected before and after"
+    if pods.of_no_run:
+        yield (
+            f"{count_text(pods.of_no_run, 'pod')} not part of a run, or not sent to the webhook: "
+            "no policy applies"
+        )
+    if outcome.nodes is None and outcome.changes:
+        yield "nodes were not checked: give --nodes"
+
+
+def _pod_names(group: PodGroup) -> str:
+    title = f"{group.object} (live)" if group.live else group.object
+    return _safe_line(f"{title} {group.pods}" if group.pods else title)
+
+
+def subjects(change: Change) -> str:
+    """Return the pods of a change, the first few by name: `TFJob/mnist worker 0, 2-3 of 4`."""
+    named = [_pod_names(group) for group in change.objects[: _NAMED + 2]]
+    # Of the others, only the count is needed.
+    return shortened(named + [""] * (len(change.objects) - len(named)), _NAMED)
+
+
+def _field_lines(fields: Sequence[FieldChange]) -> Iterator[tuple[str, str, str]]:
+    """Yield the sign, the policy and part, and the field's change, in the form of a diff."""
+    for each in fields:
+        author = f"{each.policy}, {each.part}" if each.policy else "the pod itself"
+        if not each.old:
+            sign, text = "+", each.new
+        elif not each.new:
+            sign, text = "-", each.old
+        elif each.old == each.new:
+            sign, text = "~", f"{each.new}, which has another meaning now"
+        else:
+            sign, text = "~", f"{each.new} (before: {each.old})"
+        yield sign, _safe_line(author), _safe_line(f"{each.field}: {text}")
+
+
+def _rejection_reason(change: Change) -> str:
+    before = change.change != "rejected"
+    side = change.old if before else change.new
+    if side.allowed:
+        return ""
+    reason = side.reason.removeprefix("fairlead: ")
+    return _safe_line(f"{'before: ' if before else ''}{reason}")
+
+
+def _nodes_line(change: Change, total: int | None) -> str:
+    old, new = change.old, change.new
+    alike = (old.nodes, bool(old.on_demand)) == (new.nodes, bool(new.on_demand))
+    if new.nodes is None or alike:
+        return ""
+    now = f"{new.nodes} of {total} nodes admit such a pod{_before(old)}"
+    if new.on_demand:
+        return _safe_line(f"{now}; class {', '.join(new.on_demand)} creates them on demand")
+    shut = ", ".join(f"{condition} on {count}" for condition, count in new.shut)
+    return _safe_line(f"{now}: {shut}" if shut else now)
+
+
+def _before(side: Side) -> str:
+    if side.on_demand:
+        return f", class {', '.join(side.on_demand)} made them on demand before"
+    return "" if side.nodes is None else f", {side.nodes} did before"
+
+
+def _sum_rows(outcome: Outcome) -> list[list[str]]:
+    """Return the sums by namespace and policy, below their heads; only occurring kinds."""
+    kinds = [kind for kind in KINDS if getattr(outcome.pods, kind)]
+    return [
+        ["namespace", "policy", *(TITLES[kind] for kind in kinds)],
+        *(
+            [
+                _safe_line(row.namespace),
+                row.policy or "-",
+                *(f"{getattr(row, kind):,}" for kind in kinds),
+            ]
+            for row in outcome.summary
+        ),
+    ]
+
+
+def lines(outcome: Outcome) -> Iterator[str]:
+    yield from table(
+        [
+            [
+                name,
+                _safe_line(each.source),
+                f"{count_text(each.policies, 'policy')}, set {each.set[:HASH_LENGTH]}",
+            ]
+            for name, each in (("OLD", outcome.old), ("NEW", outcome.new))
+        ],
+        0,
+    )
+    yield ""
+    yield click.style(headline(outcome), bold=True)
+    yield from (f"  {remark}" for remark in remarks(outcome))
+    if outcome.changes:
+        yield ""
+        yield from table(_sum_rows(outcome), 2)
+    kind: Kind | None = None
+    for change in outcome.changes:
+        if change.change != kind:
+            kind = change.change
+            yield ""
+            pods = count_text(getattr(outcome.pods, kind), "pod")
+            title = f"{TITLES[kind].capitalize()}: {pods}"
+            yield click.style(title, fg=_COLOURS[kind], bold=True)
+        yield from _change(change, outcome.nodes)
+
+
+def _change(change: Change, total: int | None) -> Iterator[str]:
+    pods = f"{count_text(change.count, 'pod')} in {_safe_line(change.namespace)}"
+    yield from hanging(f"{pods}: {subjects(change)}", 4, " " * 2)
+    rows = [*change_rows(change, total, len(change.fields))]
+    fields = [[click.style(row[0], fg=_SIGNS[row[0]]), *row[1:]] for row in rows if row[1]]
+    yield from table(fields, 4)
+    for _, author, text in rows:
+        yield from hanging(text, 4) if not author else ()
+
+
+def change_rows(change: Change, total: int | None, most: int) -> Iterator[tuple[str, str, str]]:
+    """Yield a sign, the policy and part, and a text, in the form of a diff; `most` fields."""
+    if reason := _rejection_reason(change):
+        yield "-" if change.change == "rejected" else "+", "", reason
+    else:
+        yield from _field_lines(change.fields[:most])
+        if more := len(change.fields[most:]):
+            yield " ", "", f"and {more} more fields"
+    if nodes := _nodes_line(change, total):
+        yield "#", "", nodes
+
+
+def markdown(outcome: Outcome) -> str:
+    """Return the report as a comment in Markdown. Omitted parts are counted."""
+    old, new = _code(outcome.old.source), _code(outcome.new.source)
+    head = [
+        f"### Placement policies: {old} → {new}",
+        "",
+        f"**{headline(outcome)}.**",
+        *(f"{remark[0].upper()}{remark[1:]}." for remark in remarks(outcome)),
+        *_markdown_notes(outcome.notes),
+    ]
+    if outcome.changes:
+        head += ["", *_markdown_table(*_sum_rows(outcome))]
+    text = "\n".join(head) + "\n"
+    for shown, change in enumerate(outcome.changes):
+        part = "\n".join(_markdown_change(change, outcome.nodes)) + "\n"
+        if shown >= _MOST_CHANGES or len(text) + len(part) > MAX_CHARACTERS:
+            left = outcome.changes[shown:]
+            count = count_text(sum(each.count for each in left), "pod")
+            return f"{text}\n…and {len(left):,} more kinds of change, of {count}.\n"
+        text += part
+    return text
+
+
+def html(outcome: Outcome) -> str:
+    """Return the report as one page, with every change; it loads nothing and runs nothing."""
+    head, *rows = _sum_rows(outcome)
+    return (
+        html_templates(Path(__file__).parent)
+        .get_template("page.html")
+        .render(
+            outcome=outcome,
+            headline=headline(outcome),
+            remarks=list(remarks(outcome)),
+            head=head,
+            rows=rows,
+            changes=[shown(change, outcome.nodes) for change in outcome.changes],
+        )
+    )
+
+
+def _markdown_notes(notes: Sequence[str]) -> Iterator[str]:
+    if notes:
+        yield ""
+        yield "Unknown, or left out:"
+        yield ""
+    yield from (f"- {_code(note)}" for note in notes[:_MOST_NOTES])
+    if len(notes) > _MOST_NOTES:
+        yield f"- and {len(notes) - _MOST_NOTES:,} more"
+
+
+def _markdown_table(head: Sequence[str], *rows: Sequence[str]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * 2}{'--:|' * (len(head) - 2)}"
+    for row in rows[:_MOST_ROWS]:
+        first = [_code(cell).replace("|", "\\|") if cell != "-" else cell for cell in row[:2]]
+        yield f"| {' | '.join([*first, *row[2:]])} |"
+    if len(rows) > _MOST_ROWS:
+        yield ""
+        yield f"…and {len(rows) - _MOST_ROWS:,} more rows."
+
+
+def _markdown_change(change: Change, total: int | None) -> Iterator[str]:
+    """Yield one change; text that others wrote is in code spans, so that it is not Markdown."""
+    title = TITLES[change.change].capitalize()
+    yield ""
+    count = count_text(change.count, "pod")
+    yield f"**{title}**, {count} in {_code(change.namespace)}: {_code(subjects(change))}"
+    lines = [
+        # A diff has no third sign; Markdown viewers colour this one.
+        f"{'!' if sign == '~' else sign} {f'{author}: ' if author else ''}{text}"
+        for sign, author, text in change_rows(change, total, _MOST_FIELDS)
+    ]
+    if lines:
+        fence = "`" * max(3, 1 + max(map(_longest_run, lines)))
+        yield from ("", f"{fence}diff", *lines, fence)
+
+
+def _code(text: str) -> str:
+    """Return the text as a code span, also with backticks in it (CommonMark 0.31, 6.1)."""
+    line = _safe_line(text, 1000)
+    ticks = "`" * (1 + _longest_run(line))
+    blank = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{blank}{line}{blank}{ticks}"
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, _TICKS.findall(text)), default=0)

@@ -1,0 +1,93 @@
+"""What is compared, and how: the settings of a comparison of two policy sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.questions.class_history import HISTORY
+from webhook.questions.dry_run import DRY_RUN_HELP
+from webhook.questions.where import CLUSTER, Where, WhereType
+from webhook.settings import setting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from webhook.kube.kubeconfig import Kubeconfig
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The source of a policy set, as given on the command line."""
+
+    text: str
+
+    @property
+    def is_cluster(self) -> bool:
+        """True for the word `cluster`; a folder of that name is ./cluster."""
+        return self.text == CLUSTER.value
+
+    @property
+    def is_known(self) -> bool:
+        """True if it can be a path, a git revision's, or the cluster."""
+        return self.is_cluster or ":" in self.text or Path(self.text).exists()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """The arguments and options. Without `pods`, the cluster's pods are compared."""
+
+    old: Source
+    new: Source
+    kubeconfig: Kubeconfig
+    pods: tuple[Path, ...] = setting(
+        "--pods",
+        multiple=True,
+        type=click.Path(exists=True, path_type=Path, allow_dash=True),
+        metavar="PATH",
+        help="Objects that create pods, YAML or JSON: a file, a folder with its subfolders, or "
+        "- for standard input. Repeatable. Default: the cluster's workloads, and its live pods "
+        "that no workload makes.",
+    )
+    namespace: str = setting(
+        "-n",
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help="With --pods, the namespace of objects without one (default: default). Without "
+        "--pods, the only namespace of the cluster that is read.",
+    )
+    namespaces_file: Path | None = setting(
+        "--namespaces",
+        type=click.Path(exists=True, path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="What `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints. Default: "
+        "the cluster's, if the command reads a cluster.",
+    )
+    nodes: Where | None = setting(
+        "--nodes",
+        type=WhereType(folders=False),
+        metavar="FILE",
+        help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Checks whether any "
+        "of them admits the pods. Default: the cluster's nodes, if the command reads a cluster.",
+    )
+    fail_on: str = setting(
+        "--fail-on",
+        type=click.Choice(["changed", "unplaceable", "rejected", "never"]),
+        default="changed",
+        show_default=True,
+        help="What gives exit code 1. changed: any difference; unplaceable: pods newly rejected or "
+        "newly without a node; rejected: pods newly rejected; never: nothing does.",
+    )
+    history: Sequence[tuple[str, int, timedelta | None]] = setting("--history", **HISTORY)
+    dry_run: str | None = setting("--dry-run", type=click.Choice(["server"]), help=DRY_RUN_HELP)
+
+    @property
+    def asks_cluster(self) -> bool:
+        """Whether part of the input comes from a cluster."""
+        named = self.old.is_cluster or self.new.is_cluster or self.nodes is CLUSTER
+        return named or not self.pods

@@ -1,0 +1,85 @@
+"""--dry-run=server: ask the API server about pods as decided."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from webhook.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.evaluation.dry_run import Answer, Server
+    from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.placement.shapes import JsonObject
+
+DRY_RUN_HELP: Final = (
+    "Ask the API server of the kubeconfig whether it takes each pod as it would be; nothing is "
+    "created. So Pod Security, quotas, ServiceAccounts and other webhooks are known too. Requires "
+    "the right to create pods in their namespaces."
+)
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+# Anything else, such as 429 or 500, is no answer about the pod.
+_REFUSALS: Final = frozenset(
+    {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY}
+)
+
+
+@contextmanager
+def api_server(kubeconfig: Kubeconfig) -> Iterator[Server]:
+    """Yield how to ask that API server about pods. Raises ClusterError if it does not answer."""
+    import asyncio
+
+    from webhook.evaluation.dry_run import Answer
+
+    # Whether the user may create pods, by namespace; why that is unknown.
+    permitted: dict[str, str] = {}
+    with asyncio.Runner() as runner:
+        client = kubeconfig.client()
+        runner.run(client.__aenter__())
+
+        def ask(pod: JsonObject, namespace: str) -> Answer:
+            if namespace not in permitted:
+                permitted[namespace] = runner.run(_obstacle(client, namespace))
+            if why := permitted[namespace]:
+                return Answer(unknown=why)
+            return Answer(*runner.run(_ask(client, pod, namespace)))
+
+        try:
+            runner.run(client.get("/version"))
+            yield ask
+        finally:
+            runner.run(client.__aexit__(None, None, None))
+
+
+async def _obstacle(client: Client, namespace: str) -> str:
+    """Return why the API server cannot be asked about pods of the namespace; else no text."""
+    asked = {"namespace": namespace, "verb": "create", "resource": "pods"}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": asked},
+    }
+    try:
+        found = await client.create(_REVIEWS, review)
+    except ClusterError as error:
+        return str(error)
+    if found["status"].get("allowed"):
+        return ""
+    return f"you may not create pods in namespace {namespace}"
+
+
+async def _ask(client: Client, pod: JsonObject, namespace: str) -> tuple[str, str]:
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    try:
+        await client.create(path, pod, query={"dryRun": "All"})
+    except ClusterError as error:
+        if error.status in _REFUSALS:
+            return error.words or str(error), ""
+        if error.status == HTTPStatus.NOT_FOUND:
+            return "", f"namespace {namespace} does not exist"
+        return "", str(error)
+    return "", ""

@@ -1,0 +1,1 @@
+"""Live objects of a cluster, their pods, and how these differ from what policies say today."""

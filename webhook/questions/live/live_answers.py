@@ -1,0 +1,186 @@
+"""Read live objects and their pod templates from a cluster, and answer a question about them."""
+
+from __future__ import annotations
+
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from webhook.errors import (
+    ClusterError,
+    FairleadError,
+    InvalidPod,
+    InvalidRun,
+    PassOver,
+    UnreadableInput,
+)
+from webhook.evaluation.templates import templates_of
+from webhook.placement import nodes as nodes_of
+from webhook.questions.cluster_surroundings import read_world
+from webhook.questions.decisions import decisions, depends_on_node, misshapen, unknown_facts
+from webhook.questions.live.live_objects import Discovery, ObjectReference, find
+from webhook.questions.live.live_pods import Answer, Answers, LivePod, compare_pod
+from webhook.questions.live.pod_owners import maker_of, pods_of
+from webhook.questions.live.served_policies import not_served
+from webhook.questions.offline import (
+    Offline,
+    read_nodes,
+    read_policies,
+    unknown_labels,
+    unknown_values,
+    with_nodes,
+)
+from webhook.questions.where import CLUSTER, Where, paths_of
+from webhook.workloads.template import PodTemplate
+from webhook.workloads.template_search import unread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from webhook.evaluation.world import World
+    from webhook.kube.client import Client
+    from webhook.placement.nodes import Node
+    from webhook.policy.policy_set import PolicySet
+    from webhook.sources.table import SourceTable
+    from webhook.workloads.object import Object
+
+
+async def ask(
+    client: Client,
+    targets: Sequence[ObjectReference],
+    namespace: str,
+    where: Sequence[Where],
+    nodes_at: Where | None,
+) -> Answers:
+    """Return the answers about objects; without places of policies by the cluster's.
+
+    Raises FairleadError, with the cure, if something cannot be read.
+    """
+    policies = await policy_set(client, where)
+    discovery = Discovery(client)
+    objects = [
+        await find(client, await discovery.by_word(word), namespace, name) for word, name in targets
+    ]
+    nodes = await node_list(client, nodes_at)
+    notes: list[str] = []
+    used = [each.namespace for each in objects]
+    world = await read_world(client, policies, used, nodes, notes)
+    reader = Reader(discovery, world, notes)
+    found = [await reader.answer(each) for each in objects]
+    templates = [one for each in found for one in each.templates]
+    unknown = unknown_labels(policies, templates, world.namespaces, "a right to get namespaces")
+    if not where:
+        stamped = {pod.stamp.set_hash for each in found for pod in each.pods if pod.stamp}
+        notes += await not_served(client, policies, stamped)
+    doubts = [
+        f"{each.source.title} in {live.pod.namespace}: {live.origin.doubt}"
+        for each in found
+        for live in each.pods
+        if live.origin.doubt
+    ]
+    return Answers(
+        world,
+        found,
+        [
+            *notes,
+            *unknown,
+            *unknown_values(policies, templates),
+            *dict.fromkeys(doubts),
+            *unknown_facts([replicas for each in found for replicas in each.replicas]),
+        ],
+    )
+
+
+async def policy_set(client: Client, where: Sequence[Where]) -> PolicySet:
+    """Return the set at these places, by default the cluster's. Raises UsageError for both."""
+    if paths := paths_of(where):
+        return read_policies(paths)
+    from webhook.questions.cluster_surroundings import read_policies as read_cluster
+
+    try:
+        return (await read_cluster(client)).policies
+    except ClusterError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        text = f"{error}; if the webhook serves files, name them: --policies DIR"
+        raise ClusterError(text, status=error.status) from error
+
+
+async def node_list(client: Client, where: Where | None) -> Sequence[Node] | None:
+    """Return the nodes of a file, or of the cluster; None if none are asked for."""
+    if where is None:
+        return None
+    if where is not CLUSTER:
+        return read_nodes(where)
+    return (await client.list("/api/v1/nodes", nodes_of.parse_node)).items
+
+
+class Reader:
+    """Reads objects of one cluster, and evaluates them; notes what may not be read."""
+
+    def __init__(self, discovery: Discovery, world: World, notes: list[str]) -> None:
+        self._discovery = discovery
+        self.world = world
+        self.notes = notes
+
+    async def answer(self, source: Object) -> Answer:
+        """Return the answer for a pod or a workload. Raises FairleadError for another object."""
+        judge = await self._reading(source)
+        answer = judge()
+        today = (*answer.replicas, *(each.today for each in answer.pods))
+        return judge() if any(map(depends_on_node, today)) and await self.read_nodes() else answer
+
+    async def _reading(self, source: Object) -> Callable[[], Answer]:
+        """Read what belongs to an object; return how to judge it in the present world."""
+        sources = self.world.policies.sources
+        if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
+            maker, obstacle = await maker_of(self._discovery, source)
+            self.notes += [obstacle] if obstacle else []
+            return partial(self._of_pod, source, None if obstacle else made_by(maker, sources))
+        templates = templates_of(source, sources=sources)
+        if not templates:
+            what = "; ".join(unread([source], sources)) or f"{source.title} makes no pods"
+            raise FairleadError(
+                f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
+                "template, such as a job, a deployment or a run"
+            )
+        live = await pods_of(self._discovery, source, self.notes)
+        return partial(self._of_workload, source, templates, live)
+
+    def _of_pod(self, pod: Object, templates: Sequence[PodTemplate] | None) -> Answer:
+        live = self._judged(pod, templates)
+        today = live.today
+        return Answer(today.template.source, [today.template], [today], [live], is_pod=True)
+
+    def _of_workload(
+        self, source: Object, templates: Sequence[PodTemplate], live: Sequence[Object]
+    ) -> Answer:
+        replicas = decisions(Offline(self.world, [source], templates))
+        return Answer(source, templates, replicas, [self._judged(pod, templates) for pod in live])
+
+    def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
+        try:
+            return compare_pod(self.world, pod, templates)
+        except InvalidPod as error:
+            raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
+
+    async def read_nodes(self) -> bool:
+        """Read the nodes if they are not known, and return whether they have become known.
+
+        For pods of a DaemonSet, which depend on them. Without the right, they stay unknown.
+        """
+        if self.world.cluster.node is not None:
+            return False
+        with PassOver(HTTPStatus.FORBIDDEN):
+            nodes = await node_list(self._discovery.client, CLUSTER)
+            self.world = with_nodes(self.world, nodes)
+            return True
+        return False
+
+
+def made_by(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]:
+    """Return the templates of the owner of a pod; none if they are unknown now."""
+    try:
+        return templates_of(maker, sources=sources) if maker else []
+    except InvalidRun:
+        return []  # it was edited since

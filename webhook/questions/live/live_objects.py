@@ -1,0 +1,168 @@
+"""The kinds that an API server serves, and objects that are found as kubectl finds them."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.errors import ClusterError, FairleadError, PassOver
+from webhook.installation.object_kinds import Kind
+from webhook.workloads.by_kind import KINDS
+from webhook.workloads.object import Object, from_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from webhook.kube.client import Client
+
+# Asked first: most workloads are in these groups, and a word may mean another kind elsewhere.
+_USUAL: Final = tuple(
+    dict.fromkeys(("", "batch", "apps", names.GROUP, *(group for group, _ in KINDS)))
+)
+
+
+class ObjectReference(NamedTuple):
+    """An object by the word that the user gave for its kind, and its name."""
+
+    kind: str
+    name: str
+
+
+class Discovery:
+    """The kinds that the API server serves; answers are cached."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._resources: dict[str, list[dict[str, Any]]] = {}
+        self._versions: dict[str, list[str]] | None = None
+
+    async def by_word(self, word: str) -> Kind:
+        """Return the kind of a word such as job, jobs or jobs.batch. Raises FairleadError, with
+        similar words.
+        """
+        wanted, _, group = word.lower().partition(".")
+        preferred = {name: versions[0] for name, versions in (await self._groups()).items()}
+        usual = [preferred[each] for each in _USUAL if each in preferred]
+        others = [version for name, version in preferred.items() if name not in _USUAL]
+        known: set[str] = set()
+        for versions in (usual, others):
+            answers = await asyncio.gather(*map(self._of, versions))
+            for version, resources in zip(versions, answers, strict=True):
+                for resource in resources if group in ("", version.rpartition("/")[0]) else ():
+                    short = resource.get("shortNames") or ()
+                    words = {resource["name"], resource["kind"].lower(), *short}
+                    if wanted in words:
+                        return _served(version, resource)
+                    known |= words
+        near = difflib.get_close_matches(wanted, sorted(known), 3)
+        hint = f". Did you mean {' or '.join(near)}?" if near else "; kubectl api-resources"
+        raise FairleadError(f"{word}: the cluster does not have this kind{hint}")
+
+    async def by_kind(self, version: str, kind: str) -> Kind | None:
+        """Return the kind of an object's apiVersion and kind; None if it is not served."""
+        for resource in await self._of(version):
+            if resource["kind"] == kind:
+                return _served(version, resource)
+        return None
+
+    async def by_groups(self, wanted: Collection[tuple[str, str]]) -> list[Kind]:
+        """Return the served ones of these kinds, by group and kind, that can be listed.
+
+        Each is in one version: in the preferred one, if that has it. Raises ClusterError.
+        """
+        found: dict[tuple[str, str], Kind] = {}
+        groups = {group for group, _ in wanted}
+        for group, versions in (await self._groups()).items():
+            for version in versions if group in groups else ():
+                for each in await self._of(version):
+                    key = (group, each["kind"])
+                    if key in wanted and "list" in (each.get("verbs") or ()):
+                        found.setdefault(key, _served(version, each))
+        return list(found.values())
+
+    async def _groups(self) -> dict[str, list[str]]:
+        """Return the versions of each group, the preferred one first; `v1` for the core."""
+        if self._versions is None:
+            self._versions = {"": ["v1"]}
+            for each in (await self.client.get("/apis")).get("groups") or ():
+                every = (each.get("preferredVersion"), *(each.get("versions") or ()))
+                versions = dict.fromkeys(one["groupVersion"] for one in every if one)
+                self._versions[each["name"]] = list(versions)
+        return self._versions
+
+    async def _of(self, version: str) -> list[dict[str, Any]]:
+        if version not in self._resources:
+            path = f"/apis/{version}" if "/" in version else f"/api/{version}"
+            found: list[dict[str, Any]] = []
+            # A definition may be deleted between two requests; an aggregated API may be down.
+            with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
+                found = (await self.client.get(path)).get("resources") or []
+            self._resources[version] = [each for each in found if "/" not in each["name"]]
+        return self._resources[version]
+
+
+def _served(version: str, resource: dict[str, Any]) -> Kind:
+    return Kind(version, resource["kind"], resource["name"], resource.get("namespaced", True))
+
+
+class NoSuchObject(FairleadError):
+    """There is no such object, or it may not be read; the text has the cure."""
+
+
+async def find(
+    client: Client, served: Kind, namespace: str, name: str, *, others: bool = False
+) -> Object:
+    """Return the object. Raises NoSuchObject, also if it may not be read, and ClusterError.
+
+    `others`: whether the error names other objects of the namespace.
+    """
+    try:
+        with PassOver(HTTPStatus.NOT_FOUND):
+            return as_object(served, await client.get(served.path(namespace, name)))
+    except ClusterError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        where = f" -n {namespace}" if namespace and served.namespaced else ""
+        raise NoSuchObject(
+            f"{error.words or error}; check your rights with: kubectl auth can-i get "
+            f"{served.resource}{where}"
+        ) from error
+    raise NoSuchObject(await _absent(client, served, namespace, name, others=others))
+
+
+def as_object(served: Kind, value: dict[str, Any]) -> Object:
+    """Return an object of an answer, without managedFields.
+
+    A pod keeps them: they show whether its author named its node.
+    """
+    if served.name != "Pod":
+        metadata = {key: each for key, each in value["metadata"].items() if key != "managedFields"}
+        value = {**value, "metadata": metadata}
+    return from_answer(served.api_version, served.name, value)
+
+
+async def _absent(client: Client, served: Kind, namespace: str, name: str, *, others: bool) -> str:
+    problem = f"{served.name.lower()} {name}: not found in namespace {namespace}"
+    here = sorted(one for _, one in await _names(client, served, namespace))
+    if near := difflib.get_close_matches(name, here, 3):
+        return f"{problem}. Did you mean {' or '.join(near)}?"
+    elsewhere = [place for place, one in await _names(client, served, "") if one == name]
+    if elsewhere:
+        return f"{problem}, but in {' and '.join(elsewhere[:3])}: try -n {elsewhere[0]}"
+    if others and here:
+        problem += f"; there {'is' if len(here) == 1 else 'are'} {', '.join(here[:5])}"
+    return f"{problem}. kubectl get {served.resource} -A lists all that you may see"
+
+
+async def _names(client: Client, served: Kind, namespace: str) -> list[tuple[str, str]]:
+    try:
+        found = await client.list(
+            served.path(namespace),
+            lambda one: (str(one["metadata"].get("namespace", "")), str(one["metadata"]["name"])),
+        )
+    except ClusterError:
+        return []
+    return found.items

@@ -1,0 +1,304 @@
+"""Live pods and workloads, compared with what today's policies would do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from webhook.comparison.difference import Gap, gaps
+from webhook.errors import WrongUsage
+from webhook.evaluation.replicas import Replicas
+from webhook.evaluation.result import answers
+from webhook.placement import pod as pods
+from webhook.placement.tolerations import within
+from webhook.questions.decisions import NODES_DECIDE, depends_on_node
+from webhook.questions.live import pod_stamp
+from webhook.questions.live.focus import touched
+from webhook.questions.live.pod_stamp import Origin, Stamp, origin_of
+from webhook.questions.offline import Offline
+from webhook.text.value_text import both_texts
+from webhook.workloads.object import Object
+from webhook.workloads.stored_pod import as_admitted, is_bound, without_binding
+from webhook.workloads.template import PodTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.decision.decision import Decision
+    from webhook.evaluation.dry_run import Server
+    from webhook.evaluation.world import World
+    from webhook.placement.shapes import Toleration
+    from webhook.placement.trace import Entry
+    from webhook.policy.policy_set import PolicySet
+
+_GIVEN = ("set", "kept")
+# unknown:  the template or the node of the pod is not known
+# rejected: by a policy; refused: by the API server
+# not sent: the webhook would not be asked
+State: TypeAlias = Literal["unknown", "rejected", "refused", "not sent", "otherwise", "same"]
+
+
+class Difference(NamedTuple):
+    """A field of a live pod that would be different if the pod were created now.
+
+    then: the policies that its stamp credits with the field
+    now:  the policies that would give it what it would have
+    why:  of each policy that gave it then, why it would not now
+    """
+
+    field: str
+    has: Any
+    would: Any
+    then: tuple[str, ...]
+    now: tuple[str, ...]
+    why: tuple[str, ...]
+
+    def __str__(self) -> str:
+        has, would = both_texts(self.field, self.has, self.would)
+        by = "; ".join(self.why) or ", ".join(self.now)
+        return f"{self.field} is {has}, and would be {would}" + (f" ({by})" if by else "")
+
+
+@dataclass(frozen=True, slots=True)
+class LivePod:
+    """One live pod, as admission stored it.
+
+    `today` is the decision on the pod as its author wrote it; `stamp` has what policies did at its
+    creation. `unread`: the owner may not be read, so `today` may be about another text.
+    `doubt`: why `today` may be wrong, because the template or the node of the pod is unknown.
+    """
+
+    pod: Object
+    stamp: Stamp | None
+    origin: Origin
+    today: Replicas
+    differences: Sequence[Difference]
+    unread: bool = False
+    doubt: str = ""
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it belongs to a run, by its labels now."""
+        return self.today.decision.identity is not None
+
+    @property
+    def unstamped(self) -> bool:
+        """Whether it belongs to a run, but has no stamp."""
+        return self.stamp is None and self.is_run
+
+    @property
+    def state(self) -> State:
+        """How it compares with a pod that is created now."""
+        if self.doubt or (self.unread and self.is_run):
+            return "unknown"
+        if not self.today.decision.allowed:
+            return "rejected"
+        if self.today.refusals:
+            return "refused"
+        if self.today.decision.result == "not-sent":
+            return "not sent"
+        return "otherwise" if self.differences else "same"
+
+    @property
+    def same(self) -> bool:
+        """Whether it is known to match today's policies."""
+        return self.state == "same" and not self.unstamped
+
+    @property
+    def reason(self) -> str:
+        """Why a new pod would be rejected, refused or not sent, why that is unknown, or how it
+        would be different; empty if there is no more to say."""
+        match self.state:
+            case "unknown":
+                return self.doubt or "what created it may not be read"
+            case "rejected" | "not sent":
+                return self.today.decision.reason
+            case "refused":
+                return "; ".join(self.today.refusals)
+        return "; ".join(map(str, self.differences))
+
+
+def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
+    """Compare the pod; `templates` are those of its owner, None if it may not be read.
+
+    Raises InvalidPod.
+    """
+    stamp = pod_stamp.read_stamp(pod)
+    admitted = Object(pod.file, as_admitted(pod.value))
+    origin = origin_of(admitted, stamp, templates or (), world.policies)
+    author = origin.pod
+    led = any(each.led for each in templates or ())
+    evaluation = world.evaluate(author.value, author.namespace, led=led)
+    identity = evaluation.decision.identity
+    indexes = [each for each in (identity and identity.replica_index,) if each is not None]
+    today = Replicas(PodTemplate(author, ()), (0,), 0, indexes, evaluation)
+    found = _differences(world, admitted, stamp, today, bound=is_bound(pod.value))
+    doubt = origin.doubt
+    if world.cluster.node is None and depends_on_node(today):
+        doubt = f"{NODES_DECIDE}, and you may not list nodes: kubectl auth can-i list nodes"
+    return LivePod(admitted, stamp, origin, today, found, templates is None, doubt)
+
+
+def _differences(
+    world: World, pod: Object, stamp: Stamp | None, today: Replicas, *, bound: bool
+) -> Sequence[Difference]:
+    if not today.decision.allowed:
+        return ()
+    has = pods.parse_pod(pod.value)
+    would = today.decision.placement or pods.parse_pod(today.arrival.pod)
+    default = world.cluster.default_priority_class
+    if default and not would.priority_class_name:
+        would = would._replace(priority_class_name=default)
+    if bound:
+        would = would._replace(labels=without_binding(would.labels))
+    return [
+        _difference(gap, stamp, today, world.policies)
+        for gap in gaps(has, would)
+        if not _covered(gap, has.tolerations, would.tolerations)
+    ]
+
+
+def _covered(gap: Gap, has: Sequence[Toleration], would: Sequence[Toleration]) -> bool:
+    """Return whether each toleration is covered by a broader one on the other side.
+
+    The PodTolerationRestriction plugin keeps only the broader one.
+    """
+    if not gap.field.startswith("tolerations["):
+        return False
+    return all(any(within(each, broad) for broad in would) for each in gap.has or ()) and all(
+        any(within(each, broad) for broad in has) for each in gap.would or ()
+    )
+
+
+def _difference(gap: Gap, stamp: Stamp | None, today: Replicas, policies: PolicySet) -> Difference:
+    then = [
+        policy
+        for policy, fields in (stamp.policies.items() if stamp else ())
+        if any(touched(field, gap.field, policies) for field in fields)
+    ]
+    now = [
+        entry.policy
+        for entry in today.decision.trace
+        if entry.outcome in _GIVEN and touched(entry.field, gap.field, policies)
+    ]
+    gone = [policy for policy in then if policy not in now]
+    return Difference(
+        *gap,
+        tuple(then),
+        tuple(dict.fromkeys(now)) if gap.would is not None else (),
+        tuple(_why(gone, gap.field, today, policies)),
+    )
+
+
+def _why(gone: Sequence[str], field: str, today: Replicas, policies: PolicySet) -> Iterator[str]:
+    if today.decision.result == "not-sent":
+        yield today.decision.reason
+        return
+    if gone and today.decision.identity is None:
+        yield "the pod is not part of a run any more: no policy applies"
+        return
+    known = {each.name: each for each in answers(today.evaluation)}
+    for name in gone:
+        answer = known.get(name)
+        if answer is None:
+            yield f"{name} is not among today's policies"
+        elif answer.answer == "no":
+            yield f"{name} does not match: {answer.why}"
+        elif answer.answer == "audit":
+            yield f"{name} is under audit here"
+        elif answer.answer == "set aside":
+            yield f"{name}: {answer.why}"
+        else:
+            yield f"{name} {_lost(today.decision, name, field, policies)}"
+
+
+def _lost(decision: Decision, name: str, field: str, policies: PolicySet) -> str:
+    entries: list[Entry] = [
+        entry
+        for entry in decision.trace
+        if entry.policy == name and touched(entry.field, field, policies)
+    ]
+    if not entries:
+        return "does not set it any more"
+    return "; ".join(f"{entry.outcome}: {entry.reason}" for entry in entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An object: the decisions on its new pods, and its live pods, of which a pod is its only one.
+
+    The text of a pod is that of its author.
+    """
+
+    source: Object
+    templates: Sequence[PodTemplate]
+    replicas: Sequence[Replicas]
+    pods: Sequence[LivePod]
+    is_pod: bool = False
+
+    @property
+    def same(self) -> bool:
+        """Whether its live pods match today's policies, and new pods are sent to the webhook."""
+        return all(
+            each.admitted and each.decision.result != "not-sent" for each in self.replicas
+        ) and all(each.same for each in self.pods)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers; `notes` name unknown facts."""
+
+    world: World
+    found: Sequence[Answer]
+    notes: Sequence[str]
+
+    def asking(self, server: Server) -> Answers:
+        """Return the answers, with the API server asked about pods as they would be now."""
+        world = replace(self.world, server=server)
+
+        def ask(each: Replicas) -> Replicas:
+            return replace(each, evaluation=replace(each.evaluation, world=world))
+
+        found = []
+        for each in self.found:
+            pods = [replace(pod, today=ask(pod.today)) for pod in each.pods]
+            own = [pods[0].today] if each.is_pod else list(map(ask, each.replicas))
+            found.append(replace(each, replicas=own, pods=pods))
+        return replace(self, world=world, found=found)
+
+    @property
+    def policies(self) -> PolicySet:
+        return self.world.policies
+
+    @property
+    def pods(self) -> list[LivePod]:
+        return [pod for each in self.found for pod in each.pods]
+
+    @property
+    def replicas(self) -> list[Replicas]:
+        return [replicas for each in self.found for replicas in each.replicas]
+
+    @property
+    def same(self) -> bool:
+        """Whether every pod matches today's policies."""
+        return all(each.same for each in self.found)
+
+
+def recreated(answers: Answers, *, whole: bool) -> Offline:
+    """Return the objects, with pods as their authors wrote them. `whole`: they are printed as
+    objects.
+
+    Raises WrongUsage for a Run that is printed, because it has no pod in its text.
+    """
+    objects: list[Object] = []
+    templates: list[PodTemplate] = []
+    for each in answers.found:
+        if whole and each.source.is_own_run:
+            name, namespace = each.source.name, each.source.namespace
+            raise WrongUsage(
+                f"a Run has no pod in its text: kubectl get run {name} -n {namespace} -o yaml | "
+                "fairlead run preview -f - -o yaml prints its pods"
+            )
+        objects.append(each.source)
+        templates += each.templates
+    return Offline(answers.world, objects, templates)

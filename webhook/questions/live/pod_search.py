@@ -1,0 +1,278 @@
+"""Search live pods for those that need attention: the question, the reading, the findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
+
+import orjson
+
+from webhook import names
+from webhook.decision.prospects import Prospects
+from webhook.errors import ClusterError, InvalidPod, PassOver
+from webhook.evaluation.sending import nothing_sent
+from webhook.evaluation.world import labels_of
+from webhook.identity import identify
+from webhook.placement.node_groups import NodeGroups
+from webhook.questions.cluster_surroundings import read_world
+from webhook.questions.decisions import unlisted_classes
+from webhook.questions.live.live_answers import Reader, made_by, node_list, policy_set
+from webhook.questions.live.live_objects import Discovery, as_object
+from webhook.questions.live.live_pods import Difference, LivePod, State, compare_pod
+from webhook.questions.live.missing_stamp import sending_notes, why_unstamped
+from webhook.questions.live.pod_owners import ListedPod, Owner, Owners
+from webhook.questions.live.pod_stamp import read_stamp
+from webhook.questions.live.served_policies import not_served
+from webhook.questions.offline import unknown_labels
+from webhook.questions.where import CLUSTER, Where
+from webhook.run.observation import controller_of
+from webhook.shortening import harmless
+from webhook.workloads.object import ANSWERED, Object
+from webhook.workloads.stored_pod import is_over
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.comparison.authored import Credit
+    from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.world import World
+    from webhook.kube.client import Client
+    from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
+    from webhook.progress import Progress
+    from webhook.workloads.template import PodTemplate
+
+Kind: TypeAlias = Literal["otherwise", "unplaced", "no-node"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_REASONS: Final[dict[State, str]] = {
+    "rejected": "it would be rejected: ",
+    "refused": "the API server would refuse it: ",
+    "not sent": "",
+}
+
+
+class Search(NamedTuple):
+    """What to look for, and where; an empty namespace is all of them.
+
+    Without `policies`, the cluster's are used.
+    """
+
+    kinds: frozenset[Kind]
+    namespace: str
+    policies: Sequence[Where]
+
+
+class Finding(NamedTuple):
+    """A pod of one kind of findings, with the keys of its JSON.
+
+    It has a `reason`, or the differences. `stamp_set` is the set of its stamp, `author` the source
+    of what its author wrote, and `unsure` has the fields whose value of the policy is unknown. It
+    keeps no part of the pod itself, which may be large.
+    """
+
+    namespace: str
+    name: str
+    finding: Kind
+    reason: str | None
+    owner: Owner
+    stamp_set: str | None
+    author: str
+    differences: Sequence[Difference]
+    unsure: Sequence[Credit]
+
+    @property
+    def text(self) -> str:
+        """The reason, or the differences."""
+        return self.reason or "; ".join(map(str, self.differences))
+
+
+@dataclass(slots=True)
+class Found:
+    """The result. `unknown` names what could not be known, `notes` on what the result rests.
+
+    `read` counts the live pods that the API server returned, `of_runs` those with a run or a stamp,
+    `unjudged` those among these about which something that was asked is unknown.
+    """
+
+    search: Search
+    policies: PolicySet
+    nodes: Sequence[Node] | None = None
+    read: int = 0
+    of_runs: int = 0
+    unjudged: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def count(self, kind: Kind) -> int:
+        return sum(each.finding == kind for each in self.findings)
+
+    @property
+    def judged(self) -> int:
+        """The number of pods of runs about which everything is known."""
+        return self.of_runs - self.unjudged
+
+
+async def search_pods(client: Client, search: Search, progress: Progress) -> Found:
+    """Read the pods and judge them. Raises FairleadError, with the cure if there is one."""
+    with progress.step("Reading policies and nodes"):
+        found = Found(search, await policy_set(client, search.policies))
+        discovery = Discovery(client)
+        if "no-node" in search.kinds:
+            with PassOver(HTTPStatus.FORBIDDEN) as passed:
+                found.nodes = await node_list(client, CLUSTER)
+            if passed.status:
+                found.unknown.append(
+                    "you may not list nodes: which pods no node admits is unknown; kubectl auth "
+                    "can-i list nodes"
+                )
+        unread: list[str] = []
+        only = [search.namespace] if search.namespace else []
+        world = await read_world(client, found.policies, only, found.nodes, unread)
+        reader = Reader(discovery, world, unread)
+    with progress.step("Reading pods"):
+        listed = await _list_pods(discovery, found, world)
+    with progress.step(f"Reading the owners of {len(listed):,} pods"):
+        direct = [each.owner for each in listed if each.owner]
+        owners = await Owners.of(discovery, search.namespace, direct)
+        within = search.namespace
+        where, scope = (f"in {within}", f"-n {within}") if within else ("in all namespaces", "-A")
+        found.unknown += [
+            f"you may not list {kind} objects {where}: whether their pods would be placed "
+            f"otherwise is unknown; kubectl auth can-i list {kind.lower()} {scope}"
+            for _, kind in owners.unread
+        ]
+        # The controller of a DaemonSet has chosen the nodes of its pods.
+        of_daemon_set = any(
+            each.get("kind") == "DaemonSet" and str(each.get("apiVersion")).startswith("apps/")
+            for each in direct
+        )
+        if "otherwise" in search.kinds and of_daemon_set:
+            await reader.read_nodes()
+    nothing = nothing_sent(world.configuration)
+    with progress.step(f"Deciding on {len(listed):,} pods"):
+        hashes, decided = _judge_all(found, reader, owners, listed)
+    sending = sending_notes(world.configuration)
+    if not search.policies:
+        found.notes += await not_served(client, found.policies, hashes)
+    if nothing:
+        cure = f"; {nothing.cure}" if nothing.cure else ""
+        found.notes.append(f"{nothing.reason}{cure}: the result is as if they were sent")
+    found.notes += sending
+    used = [each.template for each in decided]
+    found.unknown += [
+        *(each for each in reader.notes if each not in sending),
+        *unknown_labels(found.policies, used, world.namespaces, "a right to get namespaces"),
+        *unlisted_classes(decided),
+    ]
+    found.unknown = list(dict.fromkeys(found.unknown))
+    return found
+
+
+async def _list_pods(discovery: Discovery, found: Found, world: World) -> list[ListedPod]:
+    """Return the live pods that have a stamp or belong to a run, and count them and all others."""
+    served = await discovery.by_word("pods")
+
+    def keep(value: dict[str, Any]) -> ListedPod | None:
+        pod = as_object(served, value)
+        if is_over(value) or names.MIRROR_POD in (pod.metadata.get("annotations") or {}):
+            return None
+        found.read += 1
+        known = labels_of(pod.namespace, world.namespaces)
+        own, annotations = pod.metadata.get("labels") or {}, pod.metadata.get("annotations") or {}
+        is_run = identify(own, annotations, known, found.policies.sources) is not None
+        if not is_run and read_stamp(pod) is None:
+            return None
+        kept = {key: each for key, each in pod.value.items() if key != "status"}
+        return ListedPod(pod.namespace, orjson.dumps(kept), controller_of(pod.value))
+
+    namespace = found.search.namespace
+    try:
+        items = (await discovery.client.list(served.path(namespace), keep)).items
+    except ClusterError as error:
+        if error.status == HTTPStatus.FORBIDDEN and not namespace:
+            text = f"{error.words or error}; name a namespace whose pods you may list: -n NAME"
+            raise ClusterError(text, status=error.status) from error
+        raise
+    listed = [each for each in items if each is not None]
+    found.of_runs = len(listed)
+    return listed
+
+
+def _judge_all(
+    found: Found, reader: Reader, owners: Owners, listed: Sequence[ListedPod]
+) -> tuple[set[str], list[Replicas]]:
+    """Add the findings, and return the hashes of all stamps, and a decision for each namespace and
+    classes.
+    """
+    search, sources, world = found.search, found.policies.sources, reader.world
+    if nothing_sent(world.configuration):
+        # A disabled webhook is no reason to restart: judged as if pods were sent, with a note.
+        world = replace(world, configuration=None)
+    prospects = Prospects(NodeGroups(found.nodes)) if found.nodes is not None else None
+    hashes: set[str] = set()
+    decided: dict[tuple[object, ...], Replicas] = {}
+    templates_by_maker: dict[str, Sequence[PodTemplate]] = {}
+    for each in listed:
+        pod = Object(ANSWERED, orjson.loads(each.text))
+        maker = owners.maker(each)
+        uid = str(maker.metadata.get("uid")) if maker else ""
+        if uid not in templates_by_maker:
+            templates_by_maker[uid] = made_by(maker, sources)
+        templates = None if owners.is_unread(each) else templates_by_maker[uid]
+        try:
+            live = compare_pod(world, pod, templates)
+        except InvalidPod as error:
+            found.unknown.append(f"{pod.title} in {pod.namespace} cannot be judged: {error}")
+            found.unjudged += 1
+            continue
+        owner = owners.top(each, pod)
+        if "otherwise" in search.kinds:
+            found.unjudged += live.state == "unknown"
+            if live.doubt:
+                found.unknown.append(f"{owner} in {pod.namespace}: {live.doubt}")
+        if live.stamp:
+            hashes.add(live.stamp.set_hash)
+        placement = live.today.evaluation.placement
+        classes = placement and (placement.priority_class_name, placement.runtime_class_name)
+        decided.setdefault((each.namespace, classes), live.today)
+        found.findings += [
+            Finding(
+                live.pod.namespace,
+                live.pod.name,
+                kind,
+                reason,
+                owner,
+                (live.stamp.set_hash if live.stamp else "") or None,
+                live.origin.evidence,
+                () if reason else live.differences,
+                live.origin.unsure,
+            )
+            for kind, reason in _findings(live, pod.value, reader, search, prospects)
+        ]
+    found.findings.sort(key=lambda each: (each.namespace, str(each.owner), each.finding, each.name))
+    return hashes, list(decided.values())
+
+
+def _findings(
+    live: LivePod,
+    stored: JsonObject,
+    reader: Reader,
+    search: Search,
+    prospects: Prospects | None,
+) -> Iterator[tuple[Kind, str | None]]:
+    if "otherwise" in search.kinds:
+        # A pod that would not be sent, and would stay as it is, need not be restarted.
+        if live.state in _REASONS and (live.state != "not sent" or live.differences):
+            yield "otherwise", harmless(f"{_REASONS[live.state]}{live.reason}")
+        elif live.state == "otherwise":
+            yield "otherwise", None
+    unplaced = "unplaced" in search.kinds and live.unstamped
+    if unplaced and (why := why_unstamped(live, reader.world)):
+        yield "unplaced", harmless(f"{why.reason}; cure: {why.cure}")
+    if prospects is not None and live.is_run:
+        text = prospects.unplaceable_as_stored(stored, live.today.decision, reader.world.policies)
+        if text:
+            yield "no-node", harmless(text)

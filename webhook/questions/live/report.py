@@ -1,0 +1,212 @@
+"""Text and JSON output about live objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from webhook.decision.stamp import HASH_LENGTH
+from webhook.questions.live import focus as focusing
+from webhook.questions.live.missing_stamp import Why, why_unstamped
+from webhook.run.observation import controller_of
+from webhook.shortening import shortened
+from webhook.text import explanation
+from webhook.text.layout import section, table
+from webhook.text.value_text import both_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.evaluation.replicas import Replicas
+    from webhook.policy.policy_set import PolicySet
+    from webhook.questions.live.focus import Focus
+    from webhook.questions.live.live_pods import Answer, Answers, Difference, LivePod, State
+    from webhook.text.explanation import Row
+
+_VERDICTS: Final[dict[State, str]] = {
+    "unknown": "whether it matches today's policies is unknown",
+    "rejected": "today it would be rejected",
+    "refused": "today the API server would refuse it",
+    "not sent": "today it would not be sent to the webhook",
+    "otherwise": "differs from today's policies: ",
+    "same": "matches today's policies",
+}
+
+
+def lines(answers: Answers, focus: Focus) -> Iterator[str]:
+    for number, each in enumerate(answers.found):
+        if number:
+            yield ""
+        if each.is_pod:
+            yield from _pod(each.pods[0], answers, focus)
+        else:
+            yield from _workload_lines(each, answers, focus)
+
+
+def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
+    subject = click.style(f"{live.pod.title} in {live.pod.namespace}", bold=True)
+    unstamped = why_unstamped(live, answers.world)
+    if focus:
+        yield f"{subject}, {focus.title}"
+        yield from table(
+            explanation.styled(focusing.of_pod(live, answers.policies, focus, unstamped)), 2
+        )
+        return
+    yield f"{subject}: {_verdict(live)}"
+    yield from table(_head(live), 2)
+    title = "When it was created"
+    if live.stamp:
+        then = live.stamp.set_hash
+        today = answers.policies.hash[:HASH_LENGTH]
+        same = "same as today" if then == today else "today's set differs"
+        title += f" (set {then}, {same})"
+    yield from section(title, _stamp_lines(live, unstamped))
+    for title, rows in explanation.sections(live.today, answers.policies):
+        yield from section(f"Today: {title[0].lower()}{title[1:]}", rows)
+    yield from section("Difference", explanation.styled(_differences(live.differences)))
+    yield from explanation.warning_lines(live.today.warnings)
+
+
+def _verdict(live: LivePod) -> str:
+    if not live.is_run:
+        return "not part of a run: no policy applies"
+    if live.unstamped:
+        return explanation.in_colour("no stamp", "no policy was applied to it: it has no stamp")
+    text = _VERDICTS[live.state]
+    if live.state == "otherwise":
+        count = len(live.differences)
+        text += "1 field differs" if count == 1 else f"{count} fields differ"
+    return explanation.in_colour(live.state, text)
+
+
+def _head(live: LivePod) -> list[list[str]]:
+    metadata = live.pod.metadata
+    made = f"the cluster, created {metadata.get('creationTimestamp', 'some time ago')}"
+    owner = controller_of(live.pod.value)
+    if owner is not None:
+        made += f" for {owner.get('kind')}/{owner.get('name')}"
+    rows = [["from", made], *explanation.head(live.today)[1:], ["author", live.origin.evidence]]
+    for policy, unsure in live.origin.unsure:
+        text = (
+            f"the values that {policy} set in {unsure} are unknown now; they are treated as the "
+            "author's"
+        )
+        rows.append(["unsure", text])
+    return rows
+
+
+def _stamp_lines(live: LivePod, unstamped: Why | None) -> list[list[str]]:
+    stamp = live.stamp
+    if stamp is None:
+        rows = [["no stamp", unstamped.reason], ["cure", unstamped.cure]] if unstamped else []
+        return [row for row in rows if row[1]]
+    if stamp.left_alone:
+        return [["left alone", stamp.left_alone]]
+    rows = [
+        [policy, ", ".join(fields) or "matched, but set no field"]
+        for policy, fields in stamp.policies.items()
+    ]
+    rows += [
+        [", ".join(policies), f"set aside by the exception {name}"]
+        for name, policies in stamp.exceptions.items()
+    ]
+    return rows or [["nothing", "no policy matched"]]
+
+
+def _differences(differences: Sequence[Difference]) -> Iterator[Row]:
+    for each in differences:
+        has, would = both_fields(each.field, each.has, each.would)
+        yield "has", ", ".join(each.then), has
+        yield "would", ", ".join(each.now), would
+        yield from (("why", "", why) for why in each.why)
+
+
+def _workload_lines(found: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
+    for replicas in found.replicas:
+        yield from focused(replicas, answers.policies, focus)
+        yield ""
+    yield from _live(found, answers, focus)
+
+
+def focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[str]:
+    """Yield the explanation, or the part of it that is selected."""
+    if not focus:
+        yield from explanation.lines(replicas, policies)
+        return
+    yield click.style(replicas.subject, bold=True) + f", {focus.title}"
+    yield from table(explanation.styled(focusing.of_replicas(replicas, policies, focus)), 2)
+
+
+def _live(found: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
+    title = click.style(f"Live pods of {found.source.title}", bold=True)
+    if not found.pods:
+        yield f"{title}: none"
+        return
+    same = sum(each.same for each in found.pods)
+    yield f"{title}: {same} of {len(found.pods)} as new ones would be"
+    rows = explanation.styled(
+        (word, str(len(names)), f"{shortened(names)}{detail}")
+        for (word, detail), names in _grouped(found.pods, answers, focus)
+    )
+    yield from table(rows, 2)
+
+
+def _grouped(
+    pods: Sequence[LivePod], answers: Answers, focus: Focus
+) -> list[tuple[tuple[str, str], list[str]]]:
+    """Return a word and a detail for each group of equal pods, and their names; the largest
+    first."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for live in pods:
+        groups.setdefault(_describe_difference(live, answers, focus), []).append(live.pod.name)
+    return sorted(groups.items(), key=lambda each: -len(each[1]))
+
+
+def _describe_difference(live: LivePod, answers: Answers, focus: Focus) -> tuple[str, str]:
+    if live.unstamped and (why := why_unstamped(live, answers.world)):
+        return "no stamp", f": {why.reason}"
+    if live.state != "otherwise":
+        return live.state, live.reason and f": {live.reason}"
+    differences = [str(each) for each in live.differences if not focus or focus.difference(each)]
+    return ("otherwise", f": {'; '.join(differences)}") if differences else ("same", "")
+
+
+def document(answers: Answers, focus: Focus) -> dict[str, Any]:
+    """Return the answers as JSON. With a focus, lists only have entries about it."""
+    return {
+        "set": answers.policies.hash,
+        "same": answers.same,
+        "objects": [
+            _pod_document(each.pods[0], answers, focus)
+            if each.is_pod
+            else _workload_document(each, answers, focus)
+            for each in answers.found
+        ],
+    }
+
+
+def _workload_document(found: Answer, answers: Answers, focus: Focus) -> dict[str, Any]:
+    return {
+        "object": found.source.title,
+        "namespace": found.source.namespace,
+        "same": found.same,
+        "today": [focus.document(each, answers.policies) for each in found.replicas],
+        "pods": [_pod_document(each, answers, focus) for each in found.pods],
+    }
+
+
+def _pod_document(live: LivePod, answers: Answers, focus: Focus) -> dict[str, Any]:
+    unstamped = why_unstamped(live, answers.world) if live.unstamped else None
+    differences = [each for each in live.differences if not focus or focus.difference(each)]
+    return {
+        "object": live.pod.title,
+        "namespace": live.pod.namespace,
+        "same": live.same,
+        "author": live.origin.evidence,
+        "unsure": live.origin.unsure,
+        "stamp": live.stamp.whole if live.stamp else None,
+        "unstamped": unstamped.reason if unstamped else None,
+        "today": focus.document(live.today, answers.policies),
+        "differences": differences,
+    }

@@ -1,0 +1,158 @@
+"""The policy sets that the webhook's replicas serve, compared with the cluster's, and counts."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook import names, validating
+from webhook.cluster_objects.policy_objects import GROUP
+from webhook.cluster_objects.webhook_replicas import read_by_replica
+from webhook.controller.policies.replica_metrics import report_of
+from webhook.decision.stamp import HASH_LENGTH
+from webhook.errors import ClusterError, PassOver
+from webhook.installation.object_kinds import VALIDATING, key_of
+from webhook.questions.live.missing_stamp import read_configuration
+from webhook.questions.policies.policies_in_force import Count, Served
+from webhook.times import to_second
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from webhook.kube.client import Client
+    from webhook.policy.policy_set import PolicySet
+
+
+async def differing(client: Client, policies: PolicySet) -> list[str]:
+    """Return notes as in `not_served`, also if it serves another set: the user named the
+    cluster's."""
+    return await not_served(client, policies, (), named=True)
+
+
+async def not_served(
+    client: Client, policies: PolicySet, stamped: Collection[str], *, named: bool = False
+) -> list[str]:
+    """Return notes on whether the webhook serves this set. That it serves another one is an error,
+    or a note if the user named the cluster's.
+
+    stamped: the hashes in the stamps of pods that were read; the set's own shows that the webhook
+        has served it
+
+    A user who may not ask the replicas has the stamps and the webhook configurations: a webhook
+    that serves files gets no writes of policies. Raises ClusterError.
+    """
+    own = policies.hash[:HASH_LENGTH]
+    answers = await ask_replicas(client)
+    hashes = [each.hash for each in answers.served or ()]
+    if another := await another_set(client, own, answers):
+        if named:
+            return [f"{another}; this is about the policies in the cluster, set {own}"]
+        raise ClusterError(
+            f"{another}, and the policies in the cluster are set {own}: name those that it "
+            "serves with --policies DIR, or give --policies cluster to use those in the cluster"
+        )
+    if behind := sum(each != own for each in hashes):
+        return [f"{behind} of {len(hashes)} replicas of the webhook do not serve set {own} yet"]
+    if hashes:
+        return [answers.note] if answers.note else []
+    if own in stamped:
+        return []
+    return [f"it is unknown whether the webhook uses the cluster's set {own}: {answers.note}"]
+
+
+async def another_set(client: Client, own: str, answers: ReplicaCounts) -> str:
+    """Return what the webhook serves instead of the cluster's set; empty if that is not known."""
+    hashes = {each.hash for each in answers.served or ()}
+    if hashes and own not in hashes:
+        sets = ", ".join(sorted(each or "none" for each in hashes))
+        return f"every replica of the webhook serves another set ({sets})"
+    if not hashes and await _serves_files(client):
+        return "the webhook serves policies from files"
+    return ""
+
+
+async def _serves_files(client: Client) -> bool:
+    if not await read_configuration(client):
+        return False
+    with PassOver(HTTPStatus.FORBIDDEN):
+        path = key_of(VALIDATING, names.WEBHOOK_CONFIGURATION).path
+        entries = (await client.find(path) or {}).get("webhooks") or ()
+        return not any(each.get("name") == validating.POLICIES for each in entries)
+    return False
+
+
+class ReplicaCounts(NamedTuple):
+    """What replicas report; `counts` is None if they could not be asked, and `note` says why.
+
+    `served` is then what the controller has observed last, or None. `since` is the start of the
+    latest replica: a policy without `counts` never matched since then. Counts of replicas that
+    ended are lost. Empty if the start of one is unknown.
+    """
+
+    served: Sequence[Served] | None
+    counts: Mapping[str, Count] | None
+    since: str = ""
+    note: str = ""
+
+    def of(self, policy: str) -> Count | None:
+        """Return the counts of a policy; None if replicas could not be asked."""
+        if self.counts is None:
+            return None
+        return self.counts.get(policy) or Count(0, "", self.since)
+
+
+async def ask_replicas(client: Client) -> ReplicaCounts:
+    """Ask each replica now; where that is not possible, read what the controller has observed.
+
+    Raises ClusterError if the API server does not answer.
+    """
+    reports = {}
+    try:
+        for name, text in (await read_by_replica(client)).items():
+            reports[name] = report_of(text)
+    except ClusterError as error:
+        return await _observed(client, str(error))
+    except ValueError as error:
+        why = f"/metrics of {name} cannot be read ({error}): run fairlead doctor"
+        return await _observed(client, why)
+    served = [Served(name, report.hash) for name, report in sorted(reports.items())]
+    since = ""
+    with suppress(ValueError):
+        began = (datetime.fromtimestamp(float(each.process), UTC) for each in reports.values())
+        since = max(map(to_second, began), default="")
+    counts: dict[str, Count] = {}
+    for report in reports.values():
+        for policy, count in report.counts.items():
+            had = counts.get(policy, Count(0, "", since))
+            last = max(had.last_match, count.last_match)
+            counts[policy] = Count(had.decided + count.decided, last, since)
+    return ReplicaCounts(served, counts, since)
+
+
+async def _observed(client: Client, why: str) -> ReplicaCounts:
+    """Return the sets that policies' statuses say replicas serve; `why` they were not asked."""
+    path = f"{GROUP}/{names.PLACEMENT_POLICIES}"
+    found: dict[str, str] = {}
+    with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+        for status in (await client.list(path, lambda one: one.get("status") or {})).items:
+            for each in status.get("servedHashes") or ():
+                found[str(each["replica"])] = str(each["hash"])
+    if not found:
+        return ReplicaCounts(None, None, note=why)
+    served = [Served(*each) for each in sorted(found.items())]
+    return ReplicaCounts(
+        served, None, note=f"what replicas serve is what the controller observed last; {why}"
+    )
+
+
+def count_of(status: Mapping[str, Any]) -> Count | None:
+    """Return what a policy's status has counted; None if nothing is counted there."""
+    if not status.get("since"):
+        return None
+    return Count(
+        int(status.get("podsDecided") or 0),
+        str(status.get("lastMatch") or ""),
+        str(status["since"]),
+    )

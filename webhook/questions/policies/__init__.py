@@ -1,0 +1,1 @@
+"""The policies in force, and the pods that they match."""

@@ -1,0 +1,193 @@
+"""Read everything about a cluster's policies."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.decision.stamp import HASH_LENGTH
+from webhook.errors import InvalidDocuments, InvalidPod, PassOver
+from webhook.evaluation.result import answers
+from webhook.evaluation.sending import nothing_sent
+from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
+from webhook.judgement.set_judgement import Objects
+from webhook.policy import policy_documents
+from webhook.policy.load import compiled
+from webhook.policy.model import PlacementPolicy
+from webhook.questions.cluster_surroundings import read_world
+from webhook.questions.diff.comparison_input import is_live, owner_of, read_pods
+from webhook.questions.live import pod_stamp
+from webhook.questions.live.served_policies import (
+    ReplicaCounts,
+    another_set,
+    ask_replicas,
+    count_of,
+)
+from webhook.questions.offline import policy_files, unknown_values
+from webhook.questions.policies.policies_in_force import LivePod, PoliciesInForce, Template
+from webhook.questions.where import Where, paths_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.evaluation.world import Evaluation, World
+    from webhook.kube.client import Client
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_documents import PolicyDocument
+    from webhook.policy.policy_set import PolicySet
+    from webhook.policy.reader import Documents
+    from webhook.workloads.object import Object
+    from webhook.workloads.template import PodTemplate
+
+_DEPLOYMENT: Final = f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments/{names.WEBHOOK}"
+_ACCEPTED: Final = "Accepted"
+
+
+async def gather(
+    client: Client, where: Sequence[Where], namespace: str, *, pods: bool, served: bool = True
+) -> PoliciesInForce:
+    """Read everything; `pods`: also live pods and templates, of one namespace or all.
+
+    `served`: also what the webhook's replicas serve and count. Raises ClusterError,
+    UnreadableInput, and UsageError for the cluster and paths at once.
+    """
+    paths = paths_of(where)
+    documents, statuses = (
+        (policy_documents.parse(policy_files(paths)), {}) if paths else await _cluster(client)
+    )
+    wrong: list[str] = []
+    policies: PolicySet | None = None
+    try:
+        policies = compiled(documents).policies
+    except InvalidDocuments as error:
+        wrong = [str(each) for each in error.findings if getattr(each, "severity", "") == "error"]
+    answers = await ask_replicas(client) if served else ReplicaCounts(None, None)
+    notes = [answers.note] if answers.note else []
+    if not paths and policies is not None and answers.served is None:
+        # If replicas answer, the result names the set of each.
+        own = policies.hash[:HASH_LENGTH]
+        if another := await another_set(client, own, answers):
+            notes.append(f"{another}; this is about the policies in the cluster, set {own}")
+    models = {
+        each.model.name: each.model
+        for each in documents.documents
+        if isinstance(each.model, PlacementPolicy)
+    }
+    live: Sequence[LivePod] = ()
+    templates: Sequence[Template] = ()
+    if pods and policies is not None:
+        live, templates, left_out = await _touched(client, namespace, policies)
+        notes += left_out
+    return PoliciesInForce(
+        ", ".join(map(str, paths)) or "the cluster",
+        policies,
+        wrong,
+        models,
+        {
+            name: "" if each["status"] == "True" else str(each.get("message") or each.get("reason"))
+            for name, status in statuses.items()
+            for each in status.get("conditions") or ()
+            if each.get("type") == _ACCEPTED
+        },
+        {
+            # A policy's status goes back further than the replicas.
+            name: count
+            for name in models
+            if (count := count_of(statuses.get(name, {})) or answers.of(name))
+        },
+        answers.served,
+        True if paths else await _comparable(client),
+        live,
+        templates,
+        notes,
+    )
+
+
+async def _cluster(
+    client: Client,
+) -> tuple[Documents[PolicyDocument], Mapping[str, Mapping[str, Any]]]:
+    from webhook.cluster_objects.policy_objects import GROUP, read_objects
+
+    objects = await read_objects(client)
+    listed = await client.list(
+        f"{GROUP}/{names.PLACEMENT_POLICIES}",
+        lambda one: (str(one["metadata"]["name"]), one.get("status") or {}),
+    )
+    return Objects().documents(objects), dict(listed.items)
+
+
+async def _comparable(client: Client) -> bool:
+    with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+        deployment = await client.get(_DEPLOYMENT)
+        return takes_policies_from_cluster({names.WEBHOOK: deployment}, None)
+    return True
+
+
+async def _touched(
+    client: Client, namespace: str, policies: PolicySet
+) -> tuple[Sequence[LivePod], Sequence[Template], Sequence[str]]:
+    notes: list[str] = []
+    world = await read_world(client, policies, [namespace] if namespace else [], None, notes)
+    found = await read_pods(client, namespace, world.namespaces, policies.sources)
+    matcher = PolicyMatcher(world, found.makers)
+    live = [pod for each in found.live if (pod := matcher.pod(each))]
+    makers = [each for each in found.makers if not is_live(each)]
+    templates = [matcher.template(each) for each in makers]
+    notes += [*found.notes, *unknown_values(policies, makers)]
+    if nothing := nothing_sent(world.configuration):
+        notes.append(f"{nothing.reason}, so no policy is asked; {nothing.cure}")
+    return live, templates, notes
+
+
+class PolicyMatcher:
+    """Finds the policies that apply to pods; `templates` are those of the objects beside them."""
+
+    def __init__(self, world: World, templates: Iterable[PodTemplate] = ()) -> None:
+        self._world = world
+        self._led = {each.source.metadata.get("uid") for each in templates if each.led}
+
+    def pod(self, pod: Object) -> LivePod | None:
+        """Return a live pod; None if it has no run and no policy was applied to it."""
+        stamp = pod_stamp.read_stamp(pod)
+        taken = tuple(stamp.policies) if stamp else ()
+        found = self._evaluate(pod.value, pod.namespace, led=owner_of(pod) in self._led)
+        if found is None:
+            return LivePod(pod.namespace, pod.name, taken, frozenset(), {}) if taken else None
+        if found.decision.result == "not-sent":
+            failed = dict.fromkeys(taken, found.decision.reason)
+            return LivePod(pod.namespace, pod.name, taken, frozenset(), failed)
+        exceptions = found.decision.set_aside.by
+        excepted = {name: by.exception.name for by in exceptions for name in by.policies}
+        applying = _applying(found)
+        gone = [name for name in taken if name not in applying]
+        why = {each.name: each.why for each in answers(found)} if gone else {}
+        failed = {
+            name: f"set aside by the exception {excepted[name]}"
+            if name in excepted
+            else why.get(name, "")
+            for name in gone
+        }
+        return LivePod(pod.namespace, pod.name, taken, applying, failed, excepted)
+
+    def template(self, template: PodTemplate) -> Template:
+        namespace = template.source.namespace
+        every = (
+            self._evaluate(template.pod(index), namespace, led=template.led)
+            for index, _ in template.sample()
+        )
+        matching = frozenset(name for found in every if found for name in _applying(found))
+        return Template(namespace, template.source.title, matching)
+
+    def _evaluate(self, pod: JsonObject, namespace: str, *, led: bool) -> Evaluation | None:
+        """Return what happens to a pod; None if it has no run, or the API server rejects it."""
+        try:
+            found = self._world.evaluate(pod, namespace, led=led)
+        except InvalidPod:
+            return None
+        return found if found.decision.identity else None
+
+
+def _applying(found: Evaluation) -> frozenset[str]:
+    audited = found.decision.audited
+    return frozenset((*found.decision.policies, *(audited.policies if audited else ())))

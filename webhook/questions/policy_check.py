@@ -1,0 +1,202 @@
+"""Check policies, also against nodes, and report the findings as text and JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from webhook import names
+from webhook.decision.stamp import HASH_LENGTH
+from webhook.errors import UnreadableInput
+from webhook.judgement.set_judgement import Objects, judge_set
+from webhook.placement.split import needs_replicas
+from webhook.policy import policy_documents
+from webhook.policy.findings import condensed
+from webhook.policy.refused_pods import named_classes
+from webhook.questions.objects import read_files
+from webhook.questions.offline import read_nodes
+from webhook.questions.where import CLUSTER, Where
+from webhook.shortening import count_text, first_few
+from webhook.text.layout import finding_text, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.judgement.set_judgement import SetJudgement
+    from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.placement.nodes import Node
+    from webhook.policy.feasibility import MatchedNodes
+    from webhook.policy.policy_documents import PolicyDocument
+    from webhook.policy.reader import Documents
+
+# Maximum number of objects that a note names.
+_NAMED: Final = 3
+_WORDS: Final = {"PlacementPolicy": "policy", "CapacityClass": "class"}
+
+
+class CheckInput(NamedTuple):
+    """The input of a check: documents, their places, and the nodes, if they are known.
+
+    `there`: the existing objects that policies may name, by kind, as far as a cluster was asked.
+    """
+
+    places: Sequence[str]
+    documents: Documents[PolicyDocument]
+    nodes: Sequence[Node] | None
+    there: Mapping[str, Mapping[str, Any]]
+
+
+def read_input(paths: Sequence[Where], nodes: Where | None, kubeconfig: Kubeconfig) -> CheckInput:
+    """Return the documents at the paths; the word `cluster` asks the cluster.
+
+    Raises UnreadableInput, and ClusterError.
+    """
+    if CLUSTER in paths and len(paths) > 1:
+        raise UnreadableInput(["give cluster or paths, not both"])
+    files, known, there = (
+        kubeconfig.ask(lambda client: _read_cluster(client, paths, nodes))
+        if CLUSTER in (*paths, nodes)
+        else ({}, None, {})
+    )
+    if CLUSTER in paths:
+        documents = Objects().documents(files)
+    else:
+        files = read_files(path for path in paths if path is not CLUSTER)
+        documents = policy_documents.parse(files)
+    if nodes is not None and nodes is not CLUSTER:
+        known = read_nodes(nodes)
+    return CheckInput(sorted(files), documents, known, there)
+
+
+async def _read_cluster(
+    client: Client, paths: Sequence[Where], nodes: Where | None
+) -> tuple[Mapping[str, bytes], Sequence[Node] | None, Mapping[str, Mapping[str, Any]]]:
+    from webhook.cluster_objects.policy_objects import read_objects
+    from webhook.questions.cluster_surroundings import read_classes
+    from webhook.questions.live.live_answers import node_list
+
+    objects = await read_objects(client) if CLUSTER in paths else {}
+    known = await node_list(client, CLUSTER) if nodes is CLUSTER else None
+    return objects, known, await read_classes(client)
+
+
+def check(given: CheckInput, now: datetime) -> SetJudgement | None:
+    """Judge the policies, equal findings together; None if there are no documents."""
+    found = judge_set(given.documents, now=now, nodes=given.nodes, classes=given.there)
+    if not (given.documents.documents or found.findings):
+        return None
+    return found._replace(findings=tuple(condensed(found.findings)))
+
+
+def notes(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
+    """Yield lines about what is not known, and about what splits and fallbacks do not do."""
+    for kind, named in named_classes(given.documents.documents).items():
+        if kind not in given.there:
+            yield (
+                f"it is unknown whether the cluster has the {kind} {first_few(named, _NAMED)}; "
+                "without it pods are rejected: give `--nodes cluster`, as a user who may list "
+                f"each {kind}"
+            )
+    for each in checked.feasibility.reaches if checked.feasibility else ():
+        if each.unread and each.is_whole:
+            yield (
+                f"policy {each.name}: which nodes admit its pods is unknown: the nodeSelector, "
+                f"tolerations and overhead of RuntimeClass {each.unread} are not read"
+            )
+    yield from _limits(checked)
+
+
+def _limits(checked: SetJudgement) -> Iterator[str]:
+    """Yield a line for each policy with a split or a fallback: what it does not do."""
+    for policy in checked.policies.policies if checked.policies else ():
+        if len(policy.shares) > 1:
+            text = "a run with restartScope: Run does not live longer by its other shares"
+            if needs_replicas(policy.shares):
+                text += (
+                    f"; percentages need the label {names.REPLICAS}, which Runs on Fairlead's own "
+                    "controller have, or JobSet's: other pods are in the last share"
+                )
+            yield f"policy {policy.name}: split: {text}"
+        if policy.has_fallback:
+            yield (
+                f"policy {policy.name}: fallback: it has no effect on pods that Fairlead's own "
+                "controller does not create, because they have no history"
+            )
+
+
+def lines(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
+    """Yield the findings, then how many nodes each class and policy leaves, then a summary."""
+    for finding in checked.findings:
+        yield finding_text(finding)
+    if checked.findings:
+        yield ""
+    if checked.feasibility is not None:
+        head = ["", f"of {checked.feasibility.total} nodes", "chosen", "tolerated", ""]
+        # -o json also has the parts of a policy.
+        rows = [_row(reach) for reach in checked.feasibility.reaches if reach.is_whole]
+        yield from table([head, *rows], 0)
+        yield ""
+    yield _summary(given, checked)
+
+
+def _row(reach: MatchedNodes) -> list[str]:
+    chosen = "all" if reach.chosen is None else str(reach.chosen)
+    tolerated = f"{'?' if reach.tolerated is None else reach.tolerated:>9}"
+    if reach.tolerated == 0 and not reach.on_demand:
+        tolerated = click.style(tolerated, fg="red")
+    remark = f"class {', '.join(reach.on_demand)} creates them on demand" if reach.on_demand else ""
+    if reach.unread:
+        remark = f"unknown: RuntimeClass {reach.unread} is not read"
+    name = f"{reach.name} {reach.part}".rstrip()
+    return [_WORDS[reach.kind], name, f"{chosen:>6}", tolerated, remark]
+
+
+def _summary(given: CheckInput, checked: SetJudgement) -> str:
+    errors, warnings = _severities(checked)
+    found = click.style(
+        _counts(error=errors, warning=warnings),
+        fg="red" if errors else "yellow" if warnings else "green",
+    )
+    if checked.policies is None:
+        return f"{_counts(file=len(given.places))}: {found}"
+    known = checked.policies
+    counts = {"policy": len(known.policies), "class": len(known.classes)}
+    if exceptions := len(known.exceptions):
+        counts["exception"] = exceptions
+    what = _counts(**counts)
+    return f"{what}, hash {known.hash[:HASH_LENGTH]}: {found}"
+
+
+def _severities(checked: SetJudgement) -> tuple[int, int]:
+    """Return the numbers of errors and of warnings."""
+    errors = sum(each.severity == "error" for each in checked.findings)
+    return errors, len(checked.findings) - errors
+
+
+def _counts(**counts: int) -> str:
+    return ", ".join(count_text(count, noun, "no") for noun, count in counts.items())
+
+
+def document(given: CheckInput, checked: SetJudgement) -> dict[str, Any]:
+    """Return the result as JSON."""
+    policies, (errors, warnings) = checked.policies, _severities(checked)
+    result: dict[str, Any] = {
+        "files": list(given.places),
+        "errors": errors,
+        "warnings": warnings,
+        "findings": [asdict(finding) for finding in checked.findings],
+        "policies": [policy.name for policy in policies.policies] if policies else None,
+        "classes": sorted(policies.classes) if policies else None,
+        "exceptions": [each.name for each in policies.exceptions] if policies else None,
+        "hash": policies.hash if policies else None,
+    }
+    if checked.feasibility is not None:
+        result["nodes"] = {
+            "total": checked.feasibility.total,
+            "reach": [reach._asdict() for reach in checked.feasibility.reaches],
+        }
+    return result

@@ -1,0 +1,60 @@
+"""Where policies and nodes are read from: paths, or the cluster."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import click
+
+from webhook.errors import WrongUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Cluster(enum.Enum):
+    """The word `cluster` instead of a path; a file of that name is ./cluster."""
+
+    CLUSTER = "cluster"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+CLUSTER: Final = Cluster.CLUSTER
+Where: TypeAlias = Path | Cluster
+
+
+def paths_of(policies: Sequence[Where]) -> list[Path]:
+    """Return the paths of --policies; none for the word `cluster`. Raises WrongUsage for both."""
+    paths = [each for each in policies if each is not CLUSTER]
+    if paths and len(paths) < len(policies):
+        raise WrongUsage("--policies: give cluster or paths, not both")
+    return paths
+
+
+class WhereType(click.ParamType[Where]):
+    """Converts to a path that exists, or to CLUSTER.
+
+    `cure`: what to do instead, of a command that reads no cluster.
+    """
+
+    def __init__(self, *, folders: bool, cure: str = "") -> None:
+        self.name = "path"
+        self._path = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=folders)
+        self._cure = cure
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Where:
+        """Parse a path as click.Path does, or the word `cluster`."""
+        if isinstance(value, Cluster):
+            return value
+        if str(value) == CLUSTER.value and not self._cure:
+            return CLUSTER
+        if str(value) == CLUSTER.value and not Path(CLUSTER.value).exists():
+            self.fail(f"this command reads no cluster; {self._cure}", param, ctx)
+        found: Path = self._path.convert(str(value), param, ctx)
+        return found

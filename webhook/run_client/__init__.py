@@ -1,0 +1,1 @@
+"""Runs of a cluster as a client sees them: find, submit, follow, log, account."""

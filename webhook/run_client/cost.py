@@ -1,0 +1,159 @@
+"""What Runs used, by the class of their nodes, and an estimated price."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook import names
+from webhook.errors import InvalidRun, PassOver
+from webhook.run_client.find_runs import Targets, find_runs, pods_path
+from webhook.shortening import count_text
+from webhook.times import format_span
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.controller.observed_state import ObservedState
+    from webhook.kube.cache import Cache
+    from webhook.kube.client import Client
+    from webhook.run.model.status import Usage
+
+
+class RunCost(NamedTuple):
+    """What a Run used until now, with its pods that live.
+
+    cost: seconds on demand that the seconds on its nodes cost; None if a price is not known.
+    useful: the seconds on nodes that were not repeated.
+    """
+
+    namespace: str
+    name: str
+    phase: str
+    usage: Sequence[Usage]
+    unseen: int
+    cost: float | None
+    useful: int
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        rows = [each.model_dump(mode="json", by_alias=True) for each in self.usage]
+        return {**self._asdict(), "usage": rows}
+
+
+def estimate_of(cost: RunCost) -> str:
+    """Return what it cost, as far as prices are known; empty if they are not."""
+    if cost.cost is None or not cost.useful:
+        return ""
+    share = round(100 * cost.cost / cost.useful)
+    return (
+        f"estimate: {format_span(cost.useful)} of useful time cost as much as "
+        f"{format_span(cost.cost)} of a replica on demand: {share} %"
+    )
+
+
+async def fetch_costs(client: Client, namespace: str, name: str) -> tuple[list[RunCost], list[str]]:
+    """Return what a Run used, or each Run of a namespace or of all, and what is not known.
+
+    Raises ClusterError, and NoSuchObject if there is none of that name.
+    """
+    runs = await find_runs(client, Targets(namespace, (name,) if name else (), ""))
+    return await costs_of(client, namespace, runs)
+
+
+async def costs_of(
+    client: Client, namespace: str, runs: Sequence[dict[str, Any]]
+) -> tuple[list[RunCost], list[str]]:
+    """Return what these raw Runs used, of a namespace or of all, and what is not known.
+
+    Raises ClusterError.
+    """
+    notes: list[str] = []
+    if not runs:
+        notes.append(f"there are no Runs{f' in namespace {namespace}' if namespace else ''}")
+    known = await read_state(client, namespace, notes)
+    prices = {
+        of: each.spec.relative_price
+        for of, each in known.nodes.classes.items().items()
+        if each.spec.relative_price is not None
+    }
+    costs = [_cost(raw, known, prices, notes) for raw in runs]
+    return costs, notes
+
+
+async def read_state(client: Client, namespace: str, notes: list[str]) -> ObservedState:
+    """Return the pods of Runs of a namespace, or of all, and the nodes with their classes.
+
+    What may not be read is added to `notes`. Raises ClusterError.
+    """
+    from webhook.controller.observed_state import ObservedState
+
+    known = ObservedState()
+    classes = f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}"
+    pods = pods_path(namespace) if namespace else "/api/v1/pods"
+    await _fill(client, known.pods, pods, {"labelSelector": names.RUN_UID})
+    for cache, path, what in (
+        (known.nodes.cache, "/api/v1/nodes", "nodes"),
+        (known.nodes.classes, classes, "capacity classes"),
+    ):
+        cache.replace({}, "0")
+        with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
+            await _fill(client, cache, path, {})
+        if passed.status == HTTPStatus.FORBIDDEN:
+            notes.append(f"you may not list {what}: the class of live pods is not known")
+    return known
+
+
+async def _fill(client: Client, cache: Cache[Any], path: str, query: dict[str, str]) -> None:
+    def keep(raw: dict[str, Any]) -> tuple[str, Any]:
+        metadata = raw["metadata"]
+        place = filter(None, (metadata.get("namespace"), metadata["name"]))
+        return "/".join(place), cache.keep(raw)
+
+    listed = await client.list(path, keep, query=query)
+    cache.replace({key: value for key, value in listed.items if value is not None}, "0")
+
+
+def _cost(
+    raw: dict[str, Any], known: ObservedState, prices: Mapping[str, float], notes: list[str]
+) -> RunCost:
+    from webhook.run.facts import collect_facts
+    from webhook.run.model import RunStatus
+    from webhook.run.run_documents import typed
+    from webhook.run.usage import REPLICAS, live_usage, sum_usage
+
+    metadata = raw["metadata"]
+    name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
+    status = RunStatus.model_validate(raw.get("status") or {})
+    rows = list(status.usage)
+    try:
+        run = typed(raw)
+    except InvalidRun:
+        notes.append(f"run {name}: this version cannot read its spec; pods that live do not count")
+    else:
+        if run.spec.delegated or run.spec.serving:
+            notes.append(f"run {name}: the time of pods that others create is not recorded")
+        else:
+            observed = known.observed(namespace, uid)
+            rows += live_usage(status, collect_facts(run, observed), observed, datetime.now(UTC))
+    if status.unseen:
+        pods = count_text(status.unseen, "pod")
+        notes.append(f"run {name}: {pods} vanished, and their time is not known")
+    usage = sum_usage(rows)
+    replicas = [each for each in usage if each.resource == REPLICAS and each.seconds]
+    unpriced = [each.capacity_class for each in replicas if each.capacity_class not in prices]
+    if prices and unpriced:
+        text = ", ".join(f"class {of}" if of else "nodes without a class" for of in unpriced)
+        notes.append(f"run {name}: no estimate, as there is no relativePrice of {text}")
+    return RunCost(
+        namespace,
+        name,
+        status.phase,
+        usage,
+        status.unseen,
+        None
+        if unpriced or not prices
+        else sum(each.seconds * prices[each.capacity_class] for each in replicas),
+        sum(each.seconds - each.repeated_seconds for each in replicas),
+    )

@@ -1,0 +1,156 @@
+"""The logs of a Run: those of the selected replicas, and why others have none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from webhook.errors import FairleadError
+from webhook.run.model import SERVING
+from webhook.run.model.status import format_intervals, parse_intervals
+from webhook.run_client.find_runs import fetch_run, list_pods
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from webhook.kube.client import Client
+    from webhook.run.backends.engine_pods import PodReader
+    from webhook.run.model import RunStatus
+
+
+@dataclass(frozen=True, slots=True)
+class LogSelection:
+    """The selected logs; None and empty: all."""
+
+    role: str | None = None
+    index: int | None = None
+    container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The log of one container.
+
+    name: the name of the replica within its run: worker-3.
+    started: whether the container has started, so that there can be a log.
+    why: what prevents its start, if known.
+    """
+
+    name: str
+    pod: str
+    uid: str
+    container: str
+    started: bool
+    node: str = ""
+    why: str = ""
+
+    @property
+    def waiting(self) -> str:
+        """What is said of a container that has not started."""
+        return f"has not started yet{f' ({self.why})' if self.why else ''}"
+
+
+def check_selection(run: Mapping[str, Any], status: RunStatus, wanted: LogSelection) -> None:
+    """Raise FairleadError, with the existing roles or indexes, if the run has no such one."""
+    name, kind = run["metadata"]["name"], run["spec"].get("kind")
+    if kind in SERVING and (wanted.role is not None or wanted.index is not None):
+        raise FairleadError(f"run {name} is of kind {kind}: its pod has no role and no index")
+    counts = {role: one.desired for role, one in status.replicas.items()}
+    if not counts:
+        replicas = run["spec"].get("replicas") or {"master": {}}
+        counts = {role: (one or {}).get("count") or 1 for role, one in replicas.items()}
+    if wanted.role is not None and wanted.role not in counts:
+        raise FairleadError(f"run {name} has no role {wanted.role}; it has {', '.join(counts)}")
+    most = max(counts[role] for role in counts if wanted.role in (None, role))
+    if wanted.index is not None and wanted.index >= most:
+        role = wanted.role or "any role"
+        raise FairleadError(
+            f"run {name} has no index {wanted.index} of {role}; the last one is {most - 1}"
+        )
+
+
+def sources_of(
+    reader: PodReader, pods: Sequence[Mapping[str, Any]], wanted: LogSelection
+) -> list[Source]:
+    """Return the selected logs, by role and index; of a Deployment's pods, by name."""
+    found = reader.read(pods)
+    found.sort(key=lambda pair: (pair[0].role, pair[0].index, pair[0].name))
+    return [
+        Source(
+            name=f"{pod.role}-{pod.index}" if pod.role else pod.name.removeprefix(f"{reader.run}-"),
+            pod=pod.name,
+            uid=pod.uid,
+            container=container,
+            started=_started(raw, container),
+            node=pod.node,
+            why=pod.unscheduled.partition(". ")[0] or (pod.waiting[0] if pod.waiting else ""),
+        )
+        for pod, raw in found
+        if _is_selected(pod.role, pod.index, wanted)
+        for container in [wanted.container or reader.main_container(raw)]
+    ]
+
+
+def without_pods(
+    status: RunStatus, there: Sequence[Source], wanted: LogSelection
+) -> Iterator[tuple[str, str]]:
+    """Yield the selected replicas without a pod: role and indexes, and the reason."""
+    have = {source.name for source in there}
+    for role, counts in status.replicas.items():
+        succeeded = parse_intervals(counts.succeeded_indexes)
+        missing = [
+            index
+            for index in range(counts.desired)
+            if _is_selected(role, index, wanted) and f"{role}-{index}" not in have
+        ]
+        over = [index for index in missing if index in succeeded]
+        rest = [index for index in missing if index not in succeeded]
+        if over:
+            yield f"{role} {format_intervals(over)}", "succeeded, and the pod is gone"
+        if rest:
+            yield f"{role} {format_intervals(rest)}", "there is no pod"
+
+
+def _is_selected(role: str, index: int, wanted: LogSelection) -> bool:
+    if not role:
+        return wanted.role is None and wanted.index is None
+    return wanted.role in (None, role) and wanted.index in (None, index)
+
+
+def _started(raw: Mapping[str, Any], container: str) -> bool:
+    status = raw.get("status") or {}
+    kinds = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+    for each in (each for kind in kinds for each in status.get(kind) or ()):
+        if each["name"] == container:
+            state = each.get("state") or {}
+            return "running" in state or "terminated" in state or bool(each.get("restartCount"))
+    # kwok has no status of containers that it does not simulate.
+    return status.get("phase") not in (None, "Pending")
+
+
+async def find_sources(
+    client: Client, namespace: str, run: Mapping[str, Any], wanted: LogSelection
+) -> list[Source]:
+    """Return the selected logs that there are now."""
+    from webhook.run.backends.engine_pods import pod_reader
+
+    pods = await list_pods(client, namespace, run, lambda pod: pod)
+    return sources_of(pod_reader(run, run["spec"].get("replicas") or {}), pods, wanted)
+
+
+async def find_sources_now(
+    client: Client, namespace: str, run: Mapping[str, Any], wanted: LogSelection
+) -> tuple[list[Source], bool]:
+    """Return the logs there are now, and whether no more will come: the run has ended, or is
+    gone."""
+    from webhook.questions.live.live_objects import NoSuchObject
+
+    try:
+        # First the run: a pod that ended before it is in the list then.
+        current = await fetch_run(client, namespace, run["metadata"]["name"])
+    except NoSuchObject:
+        return [], True
+    gone = current["metadata"]["uid"] != run["metadata"]["uid"]
+    phase = (current.get("status") or {}).get("phase")
+    found = await find_sources(client, namespace, run, wanted)
+    return found, gone or phase in ("Succeeded", "Failed")

@@ -1,0 +1,322 @@
+"""The state of a Run and of its replicas: their pods, nodes, and why one has no pod."""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.errors import InvalidRun, PassOver
+from webhook.frameworks.table import ROLES
+from webhook.run.backends.engine_pods import PodReader, pod_reader
+from webhook.run.effective_settings import EffectiveSetting, effective_settings, settings_document
+from webhook.run.model import RunStatus
+from webhook.run.model.run_checks import SERVING
+from webhook.run.model.status import RoleStatus, parse_intervals
+from webhook.run.progress import SHOULD_BE_TRUE
+from webhook.run.run_documents import typed
+from webhook.run_client.find_runs import fetch_run, list_pods
+from webhook.shortening import count_text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from webhook.crd.conditions import Condition
+    from webhook.kube.client import Client
+    from webhook.run.observed import OwnedPod
+
+# The parts of a pod that the report needs; a large run has many pods.
+_KEPT: Final = ("metadata", "status")
+# Labels whose value is the name of the pool.
+_POOLS: Final = (
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "karpenter.sh/nodepool",
+    "kubernetes.azure.com/agentpool",
+    "alpha.eksctl.io/nodegroup-name",
+)
+# Labels whose value is the kind of capacity; then labels that mean one kind by the value `true`.
+_CAPACITY: Final = (
+    "karpenter.sh/capacity-type",
+    "eks.amazonaws.com/capacityType",
+    "kubernetes.azure.com/scalesetpriority",
+    "app.iguazio.com/lifecycle",
+)
+_FLAGS: Final = {
+    "cloud.google.com/gke-spot": "spot",
+    "cloud.google.com/gke-preemptible": "preemptible",
+}
+# Up to this number, nodes are read one by one; beyond it, in one list.
+_ONE_BY_ONE: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica, or a pod of a run that serves: then `role` is empty.
+
+    state: a pod's phase, `Running, not ready`, or `Terminating`; of a replica without a pod
+        Succeeded, Waiting, or Missing.
+    note: why it is so; empty if there is nothing to say.
+    downs, since: how many times in a row it has gone down, and when it last did (RFC 3339); 0 and
+        empty for one that is stable.
+    """
+
+    role: str
+    index: int
+    pod: str
+    state: str
+    node: str = ""
+    pool: str = ""
+    capacity: str = ""
+    note: str = ""
+    downs: int = 0
+    since: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called within its run."""
+        return f"{self.role}-{self.index}" if self.role else self.pod
+
+    @property
+    def fine(self) -> bool:
+        """Whether it needs no attention."""
+        return self.state in ("Running", "Succeeded") and not self.note and not self.downs
+
+
+def replicas(
+    reader: PodReader,
+    status: RunStatus,
+    raw_pods: Sequence[Mapping[str, Any]],
+    nodes: Mapping[str, NodeSummary],
+) -> list[Replica]:
+    """Return every replica of the run by role, in the status's order, and by index; then other
+    pods.
+
+    Of several pods of one replica the latest that lives counts. Some engines keep failed pods.
+    """
+    pods: dict[tuple[str, int], list[OwnedPod]] = {}
+    in_order = sorted(raw_pods, key=lambda raw: raw["metadata"].get("creationTimestamp") or "")
+    for pod, _ in reader.read(in_order):
+        pods.setdefault((pod.role, pod.index), []).append(pod)
+    # Containers restart in place, as those of a Deployment do.
+    restarts = {
+        raw["metadata"]["name"]: sum(
+            each.get("restartCount") or 0
+            for each in (raw.get("status") or {}).get("containerStatuses") or ()
+        )
+        for raw in raw_pods
+    }
+    found = []
+    for role, counts in status.replicas.items():
+        succeeded = parse_intervals(counts.succeeded_indexes)
+        for index in range(counts.desired):
+            if there := pods.pop((role, index), None):
+                pod = next((pod for pod in reversed(there) if not pod.ended), there[-1])
+                one = _with_pod(pod, nodes, _notes(pod))
+            elif index in succeeded:
+                one = Replica(role, index, "", "Succeeded")
+            else:
+                one = Replica(role, index, "", "Missing")
+            found.append(_with_history(one, counts))
+    for pod in (pod for others in pods.values() for pod in others):
+        times = restarts[pod.name]
+        notes = [*_notes(pod), *([f"restarted {times} times"] if times else [])]
+        found.append(_with_pod(pod, nodes, notes))
+    return found
+
+
+def _with_pod(pod: OwnedPod, nodes: Mapping[str, NodeSummary], notes: Iterable[str]) -> Replica:
+    summary = nodes.get(pod.node, _UNKNOWN)
+    unready = ", not ready" if pod.phase == "Running" and not pod.ready else ""
+    return Replica(
+        role=pod.role,
+        index=pod.index,
+        pod=pod.name,
+        state="Terminating" if pod.deleted_at else f"{pod.phase}{unready}",
+        node=pod.node,
+        pool=summary.pool,
+        capacity=summary.capacity,
+        note="; ".join(notes),
+    )
+
+
+def _with_history(replica: Replica, counts: RoleStatus) -> Replica:
+    """Return the replica with its recent failures, if it is not stable yet."""
+    for each in counts.recovering:
+        if replica.index in parse_intervals(each.indexes):
+            state = "Waiting" if replica.state == "Missing" else replica.state
+            return replace(
+                replica, state=state, downs=each.failures + each.disruptions, since=each.since
+            )
+    return replica
+
+
+def _notes(pod: OwnedPod) -> Iterator[str]:
+    """Yield why a pod is as it is, the reasons that people can do something about first."""
+    if pod.unscheduled:
+        # The scheduler's further sentences are about preemption.
+        yield pod.unscheduled.partition(". ")[0]
+    if pod.gates:
+        yield f"held back by {count_text(pod.gates, 'scheduling gate')}"
+    if pod.waiting:
+        reason, message = pod.waiting
+        yield f"{reason}: {message}" if message else reason
+    if pod.disruption:
+        reason, message, _ = pod.disruption
+        yield f"disrupted ({reason})" + (f": {message}" if message else "")
+    if pod.restarts:
+        yield f"restarted {count_text(pod.restarts, 'time')}"
+    if pod.phase == "Failed":
+        if pod.exit:
+            why = f" ({pod.exit.reason})" if pod.exit.reason else ""
+            yield f"{pod.exit.container} exited with {pod.exit.code}{why}"
+        elif pod.reason:
+            yield f"{pod.reason}: {pod.message}" if pod.message else pod.reason
+
+
+class NodeSummary(NamedTuple):
+    """Pool and capacity of a node; empty if no label has them."""
+
+    pool: str
+    capacity: str
+
+
+_UNKNOWN: Final = NodeSummary("", "")
+
+
+def summarize_labels(labels: Mapping[str, str]) -> NodeSummary:
+    """Return the summary by a node's labels. On-demand nodes rarely have a label for their
+    capacity.
+    """
+    pool = next((labels[key] for key in _POOLS if key in labels), "")
+    flagged = [word for key, word in _FLAGS.items() if labels.get(key) == "true"]
+    capacities = [labels[key].lower().replace("_", "-") for key in _CAPACITY if key in labels]
+    return NodeSummary(pool, next(iter([*flagged, *capacities]), ""))
+
+
+async def fetch_summaries(client: Client, nodes: Collection[str]) -> dict[str, NodeSummary]:
+    """Return the facts of these nodes, without deleted ones; empty if nodes may not be read."""
+    with PassOver(HTTPStatus.FORBIDDEN):
+        if len(nodes) > _ONE_BY_ONE:
+            listed = await client.list("/api/v1/nodes", _summarize)
+            return {name: summary for name, summary in listed.items if name in nodes}
+        found = [await client.find(f"/api/v1/nodes/{name}") for name in sorted(nodes)]
+        return dict(_summarize(node) for node in found if node)
+    return {}
+
+
+def _summarize(node: Mapping[str, Any]) -> tuple[str, NodeSummary]:
+    return str(node["metadata"]["name"]), summarize_labels(node["metadata"].get("labels") or {})
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run, its status, and its replicas."""
+
+    namespace: str
+    name: str
+    kind: str
+    framework: str
+    created: str
+    behind: bool
+    """Whether the controller has not reconciled the current generation."""
+    deleted: bool
+    status: RunStatus
+    replicas: tuple[Replica, ...]
+    settings: tuple[EffectiveSetting, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended."""
+        return self.status.ended
+
+    @property
+    def telling_conditions(self) -> tuple[Condition, ...]:
+        """Conditions that report a problem, or the end of the run."""
+        return tuple(
+            each
+            for each in self.status.conditions
+            if (each.status == "True") != (each.type in SHOULD_BE_TRUE)
+            and not (self.ended and each.type in SHOULD_BE_TRUE)
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return the same as JSON."""
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "kind": self.kind,
+            "framework": self.framework or None,
+            "creationTimestamp": self.created,
+            "settings": settings_document(self.settings),
+            "status": self.status.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "replicas": [{"name": each.name, **dataclasses.asdict(each)} for each in self.replicas],
+        }
+
+
+async def fetch(client: Client, namespace: str, name: str) -> Report:
+    """Ask the API server for the run, its pods and their nodes.
+
+    Raises ClusterError, and NoSuchObject if there is none of that name.
+    """
+    run = await fetch_run(client, namespace, name)
+    pods = await list_pods(client, namespace, run, _relevant_pod)
+    nodes = {node for pod in pods if (node := pod["spec"]["nodeName"])}
+    status = _in_order(
+        RunStatus.model_validate(run.get("status") or {}), run["spec"].get("framework")
+    )
+    reader = pod_reader(run, status.replicas)
+    rows = replicas(reader, status, pods, await fetch_summaries(client, nodes))
+    if run["spec"].get("kind") in SERVING and pods:
+        # A Deployment makes its pod, which has no role.
+        rows = [each for each in rows if each.pod]
+    spec, metadata = run["spec"], run["metadata"]
+    return Report(
+        namespace=namespace,
+        name=name,
+        kind=spec.get("kind") or names.DEFAULT_KIND,
+        framework=spec.get("framework") or "",
+        created=metadata.get("creationTimestamp") or "",
+        behind=status.observed_generation < (metadata.get("generation") or 0),
+        deleted=bool(metadata.get("deletionTimestamp")),
+        status=status,
+        replicas=tuple(rows),
+        settings=_settings(run),
+    )
+
+
+def _settings(run: Mapping[str, Any]) -> tuple[EffectiveSetting, ...]:
+    """Return the settings that hold; none if this version cannot read the Run's spec."""
+    with suppress(InvalidRun):
+        return tuple(effective_settings(typed({**run, "status": {}})))
+    return ()
+
+
+def _in_order(status: RunStatus, framework: str | None) -> RunStatus:
+    """Return the roles in the framework's own order; the API server sorts them by name."""
+    known = ROLES[framework].known if framework in ROLES else ()
+    order = {role: number for number, role in enumerate(known)}
+    roles = sorted(status.replicas.items(), key=lambda item: order.get(item[0], len(order)))
+    return status.model_copy(update={"replicas": dict(roles)})
+
+
+def _relevant_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
+    spec = pod.get("spec") or {}
+    containers = {
+        key: [{"name": each["name"], "restartPolicy": each.get("restartPolicy")} for each in listed]
+        for key in ("initContainers", "containers")
+        if (listed := spec.get(key))
+    }
+    kept = {key: pod[key] for key in _KEPT if key in pod}
+    gates = spec.get("schedulingGates")
+    return {
+        **kept,
+        "spec": {
+            "nodeName": spec.get("nodeName") or "",
+            "schedulingGates": gates,
+            **containers,
+        },
+    }

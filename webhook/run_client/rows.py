@@ -1,0 +1,63 @@
+"""Runs of a cluster as rows of a list."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.shortening import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from webhook.controller.node_health import Nodes
+
+_MOST_TEXT: Final = 300
+
+
+class Row(NamedTuple):
+    """A Run in a list, as its status says."""
+
+    namespace: str
+    name: str
+    kind: str
+    phase: str
+    ready: str
+    restarts: int
+    disruptions: int
+    message: str
+    created: str
+
+
+def row_of(raw: Mapping[str, Any]) -> Row:
+    """Return the row of a raw Run."""
+    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    kind = str(spec.get("kind") or names.DEFAULT_KIND)
+    framework = spec.get("framework")
+    return Row(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        kind=f"{kind}, {framework}" if framework else kind,
+        phase=str(status.get("phase") or "Pending"),
+        ready=str(status.get("replicasReady") or ""),
+        restarts=int(status.get("restarts") or 0),
+        disruptions=int(status.get("disruptions") or 0),
+        message=cut(str(status.get("message") or ""), _MOST_TEXT),
+        created=str(metadata.get("creationTimestamp") or ""),
+    )
+
+
+def on_classes(known: Nodes, nodes: Iterable[str]) -> str:
+    """Return how many of these are of which capacity class, as far as they have one: `spot 3`.
+
+    nodes: the node of each pod; empty for one without.
+    """
+    found = (known.get(each) for each in nodes if each)
+    counts = Counter(each.capacity_class for each in found if each and each.capacity_class)
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
+
+
+def reference(raw: Mapping[str, Any]) -> str:
+    """Return the Run as kubectl names it: run.fairlead.dev/mnist."""
+    return f"{names.RUN_KIND.lower()}.{names.GROUP}/{raw['metadata']['name']}"

@@ -1,0 +1,171 @@
+"""Read Runs from files with their plans, and report every error at its line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from webhook import names
+from webhook.errors import InvalidDocuments, InvalidRun, UnreadableInput
+from webhook.evaluation.templates import planned_templates
+from webhook.policy.findings import parse_path
+from webhook.questions.objects import count_kinds, read_files
+from webhook.run import run_documents
+from webhook.run.backends.backend import Backend, notes
+from webhook.run.backends.engine_object import delegated_object
+from webhook.run.backends.table import render_run
+from webhook.run.plan import Plan, plan
+from webhook.run.template_faults import delegated_faults, faults
+from webhook.workloads.object import Object
+from webhook.workloads.template_search import pod_templates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from webhook.placement.shapes import JsonObject
+    from webhook.pod_schema.field_checks import Fault
+    from webhook.policy.findings import Finding
+    from webhook.run.model import Run
+    from webhook.run.run_documents import Document
+    from webhook.sources.table import SourceTable
+    from webhook.workloads.template import PodTemplate
+
+# The API server gives each Run a uid, by which its pods are selected; a Run in a file has none.
+_NO_UID: Final = "00000000-0000-0000-0000-000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A Run of a file; `place` is file:line:column.
+
+    plan: None if another engine creates the pods, from `made`.
+    """
+
+    place: str
+    run: Run
+    plan: Plan | None
+    made: Object | None = None
+    warnings: tuple[Finding, ...] = ()
+
+    def templates(self, sources: SourceTable) -> list[PodTemplate]:
+        """Return the templates of its pods."""
+        if self.plan is None:
+            return pod_templates(self.made, sources=sources) if self.made else []
+        metadata = {"name": self.run.name, "namespace": self.run.namespace}
+        source = Object(self.place, {"kind": names.RUN_KIND, "metadata": metadata})
+        return planned_templates(source, self.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A Run as objects of an engine, with warnings about what differs there."""
+
+    manifests: tuple[JsonObject, ...]
+    warnings: tuple[Finding, ...] = ()
+
+
+T = TypeVar("T", bound="Planned | Rendered")
+
+
+def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> list[Planned]:
+    """Return the Runs in files, folders and standard input (`-`), in order.
+
+    `namespace` is for Runs without one. Raises UnreadableInput, also if there is no Run, and
+    InvalidDocuments with every finding.
+    """
+
+    def make(document: Document) -> tuple[Planned, Iterable[Fault], Iterable[Finding]]:
+        line, column = document.locate(())
+        place = f"{document.file}:{line}:{column}"
+        run = _placed(document.model, namespace)
+        if run.spec.delegated:
+            made = Planned(place, run, None, Object(place, delegated_object(run)))
+            return made, delegated_faults(run), _placeholders(document)
+        planned = plan(run, cluster_domain=cluster_domain)
+        return Planned(place, run, planned), faults(planned), _placeholders(document)
+
+    return _read(_documents(paths, placeholders=True), make)
+
+
+def read_rendered(paths: Sequence[Path], backend: Backend, namespace: str) -> list[Rendered]:
+    """Return the Runs in files, folders and standard input, as objects of an engine.
+
+    `namespace` is for Runs without one; "" leaves it out. Raises as `read_plans`.
+    """
+
+    def make(document: Document) -> tuple[Rendered, Iterable[Fault], Iterable[Finding]]:
+        run: Run = document.model
+        if namespace and "namespace" not in run.metadata.model_fields_set:
+            metadata = run.metadata.model_copy(update={"namespace": namespace})
+            run = run.model_copy(update={"metadata": metadata})
+        manifests = tuple(render_run(run, backend))
+        kind = backend.kind(run)
+        differing = notes(run, kind) if kind else ()
+        more = (document.finding(path, note, "warning") for path, note in differing)
+        return Rendered(manifests), delegated_faults(run), more
+
+    return _read(_documents(paths), make)
+
+
+def _read(
+    documents: Iterable[Document],
+    make: Callable[[Document], tuple[T, Iterable[Fault], Iterable[Finding]]],
+) -> list[T]:
+    """Return what is made of the Runs, with its warnings. Raises InvalidDocuments."""
+    found: list[T] = []
+    findings: list[Finding] = []
+    for document in documents:
+        try:
+            made, checked, more = make(document)
+        except InvalidRun as error:
+            parts = [problem.partition(": ") for problem in error.problems]
+            wrong = [document.finding(parse_path(path), what) for path, _, what in parts]
+            known = {each.path for each in wrong}
+            others = _faults(document, delegated_faults(document.model))
+            findings += wrong + [each for each in others if each.path not in known]
+        else:
+            own = [*_faults(document, checked)]
+            findings += [each for each in own if each.severity == "error"]
+            warnings = [*(each for each in own if each.severity == "warning"), *more]
+            found.append(replace(made, warnings=tuple(sorted(warnings))))
+    if any(each.severity == "error" for each in findings):
+        raise InvalidDocuments(sorted(findings))
+    return found
+
+
+def _placeholders(document: Document) -> Iterator[Finding]:
+    name, prefix = document.model.name, document.model.metadata.generate_name
+    if isinstance(prefix, str) and name == run_documents.placeholder_name(prefix):
+        yield document.finding(
+            ("metadata", "generateName"),
+            f"{name} is a placeholder for the name that the API server generates; "
+            "`kubectl create` accepts this Run, `kubectl apply` does not",
+            "warning",
+        )
+
+
+def _documents(paths: Sequence[Path], *, placeholders: bool = False) -> Sequence[Document]:
+    runs = run_documents.read_runs(read_files(paths), placeholders=placeholders)
+    documents = runs.sound()
+    if not documents:
+        where = ", ".join(map(str, paths))
+        there = count_kinds(each.kind for each in runs.foreign)
+        instead = f"only {there}" if there else "nothing"
+        raise UnreadableInput([f"{where}: it has no Run, {instead}"])
+    return documents
+
+
+def _placed(run: Run, namespace: str) -> Run:
+    """Return the run as the API server returns it: with a namespace and a uid."""
+    meta = run.metadata
+    added = {
+        "namespace": meta.namespace if "namespace" in meta.model_fields_set else namespace,
+        "uid": meta.uid or _NO_UID,
+    }
+    return run.model_copy(update={"metadata": meta.model_copy(update=added)})
+
+
+def _faults(document: Document, found: Iterable[Fault]) -> Iterator[Finding]:
+    for each in found:
+        yield document.finding(each.path, each.message, each.severity, at_key=each.at_key)

@@ -1,0 +1,220 @@
+"""Text output of `fairlead run status`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from webhook import times
+from webhook.run.effective_settings import setting_rows
+from webhook.run.model.status import format_intervals
+from webhook.shortening import harmless, shortened
+from webhook.text.layout import section, table, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from webhook.run.model.status import Incident
+    from webhook.run_client.report import Replica, Report
+
+_COLOURS: Final = {
+    "Running": "green",
+    "Succeeded": "green",
+    "Starting": "yellow",
+    "Pending": "yellow",
+    "Restarting": "yellow",
+    "Waiting": "yellow",
+    "Missing": "yellow",
+    "Terminating": "yellow",
+    "Running, not ready": "yellow",
+    "Suspended": "cyan",
+    "Failed": "red",
+}
+# So many replicas have a line each; of a larger run those are put together that are alike.
+_FEW: Final = 24
+# The last lines of a failure, and no more than these.
+_LAST_LINES: Final = 20
+_ROLE_HEAD: Final = (
+    "role",
+    "desired",
+    "active",
+    "ready",
+    "succeeded",
+    "failed",
+    "restarts",
+    "disruptions",
+)
+_INCIDENTS: Final = 3
+_CAUSES: Final = {
+    "Disruption": "disruption",
+    "Failure": "failure",
+    "Unknown": "not charged yet",
+}
+_REPLICA_HEAD: Final = ("replica", "state", "node", "pool", "capacity", "note")
+
+
+def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterator[str]:
+    """Yield the report, line by line. With `everything` each replica has a line."""
+    status = report.status
+    phase = click.style(status.phase, fg=_COLOURS[status.phase], bold=True)
+    title = click.style(report.name, bold=True) + f": {phase}"
+    first, *more = wrapped(message_of(report), 2)
+    if len(click.unstyle(title)) + len(first) + 3 > 100 or more:
+        yield title
+        yield from (f"  {line}" for line in (first, *more) if line)
+    else:
+        yield f"{title}, {first}" if first else title
+    yield from table(_head(report, now), 2)
+    sections = (
+        ("Conditions", _conditions(report, now)),
+        ("Roles", _roles(report)),
+        ("Replicas", _replicas(report.replicas, now, everything=everything)),
+    )
+    for name, rows in sections:
+        yield from section(name, rows)
+    yield from _incidents(report, now)
+    yield from _last_failure(report, now)
+
+
+def message_of(report: Report) -> str:
+    """Return why the run is in its phase, or that nobody reconciles it."""
+    if report.deleted:
+        return "is being deleted"
+    if not report.status.observed_generation:
+        return (
+            "no controller has reconciled it yet. Is `fairlead controller` running? This shows the "
+            "leader: kubectl get lease -A | grep fairlead"
+        )
+    behind = " (its last change has not been reconciled yet)" if report.behind else ""
+    return harmless(report.status.message) + behind
+
+
+def _head(report: Report, now: datetime) -> list[list[str]]:
+    status = report.status
+    rows = [
+        ["namespace", report.namespace],
+        ["kind", ", ".join(filter(None, (report.kind, report.framework)))],
+        *setting_rows(report.settings),
+        ["created", _ago(report.created, now)],
+    ]
+    if status.duration:
+        rows.append(["took", status.duration])
+    elif status.start_time:
+        rows.append(["begun", _ago(status.start_time, now)])
+    if status.completion_time:
+        rows.append(["ended", _ago(status.completion_time, now)])
+    found = [(word, getattr(status, word)) for word in ("restarts", "disruptions", "address")]
+    return [*rows, *([word, str(value)] for word, value in found if value)]
+
+
+def _conditions(report: Report, now: datetime) -> list[list[str]]:
+    return [
+        [each.type, each.status, each.reason, f"{_ago(each.last_transition_time, now)}: {text}"]
+        for each in report.telling_conditions
+        for text in [harmless(each.message or each.reason)]
+    ]
+
+
+def _roles(report: Report) -> list[list[str]]:
+    rows = [
+        [role, *(str(getattr(counts, word)) for word in _ROLE_HEAD[1:])]
+        for role, counts in report.status.replicas.items()
+    ]
+    return [_headings(_ROLE_HEAD), *rows] if rows else []
+
+
+def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -> list[list[str]]:
+    alone = everything or len(replicas) <= _FEW
+    rows = [
+        [
+            _names(group),
+            click.style(one.state, fg=_COLOURS.get(one.state)),
+            nodes.pop() if len(nodes) == 1 else f"{len(nodes)} nodes" if nodes else "",
+            one.pool,
+            one.capacity,
+            note_of(one, now),
+        ]
+        for group in ([[one] for one in replicas] if alone else _grouped(replicas, now))
+        for one in group[:1]
+        for nodes in [{each.node for each in group if each.node}]
+    ]
+    if not rows:
+        return []
+    # An empty column would only take room.
+    kept = [n for n in range(len(_REPLICA_HEAD)) if n < 2 or any(row[n] for row in rows)]
+    return [[row[n] for n in kept] for row in (_headings(_REPLICA_HEAD), *rows)]
+
+
+def _grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[list[Replica]]:
+    """Replicas that differ in nothing but index and node, those that are not fine first."""
+    groups: dict[tuple[str, ...], list[Replica]] = {}
+    for one in replicas:
+        alike = (note_of(one, now), one.role, one.state, one.pool, one.capacity)
+        groups.setdefault(alike, []).append(one)
+    yield from sorted(groups.values(), key=lambda group: group[0].fine)
+
+
+def note_of(replica: Replica, now: datetime) -> str:
+    """Return why the replica needs attention, or is as it is; empty for nothing."""
+    note = harmless(replica.note)
+    if not replica.downs:
+        return note
+    times_in_a_row = "once" if replica.downs == 1 else f"{replica.downs} times in a row"
+    history = f"went down {times_in_a_row}, last {_ago(replica.since, now)}"
+    return "; ".join(filter(None, (note, history)))
+
+
+def _names(group: Sequence[Replica]) -> str:
+    first = group[0]
+    if len(group) == 1:
+        return first.name
+    if first.role:
+        return f"{first.role} {format_intervals(one.index for one in group)}"
+    return shortened([one.pod for one in group])
+
+
+def _incidents(report: Report, now: datetime) -> Iterator[str]:
+    """Yield the last times that replicas went down, the latest at the end."""
+    incidents = report.status.incidents[-_INCIDENTS:]
+    if incidents:
+        yield ""
+        yield "  " + click.style("Incidents", bold=True)
+    for each in incidents:
+        facts = [f"{where_of(each)}, {_ago(each.began, now)}: {harmless(each.reason)}"]
+        if each.collateral:
+            facts.append(f"other failures charged to it: {each.collateral}")
+        if each.seconds_lost is not None:
+            facts.append(f"all ran again after {times.format_span(each.seconds_lost)}")
+        yield f"    {_CAUSES[each.cause]}: {'; '.join(facts)}"
+
+
+def where_of(incident: Incident) -> str:
+    """Return which replica went down, on which node, and of which class; all if a queue evicts."""
+    kind = f" of class {incident.capacity_class}" if incident.capacity_class else ""
+    where = f" on {incident.node}{kind}" if incident.node else ""
+    return (incident.replica or "all replicas") + where
+
+
+def _last_failure(report: Report, now: datetime) -> Iterator[str]:
+    failure = report.status.last_failure
+    if failure is None:
+        return
+    what = "disrupted" if failure.disruption else "went down"
+    code = "" if failure.exit_code is None else f", exit code {failure.exit_code}"
+    node = f" on {failure.node}" if failure.node else ""
+    yield ""
+    yield "  " + click.style("Last failure", bold=True)
+    why = harmless(failure.reason)
+    yield f"    {failure.replica} {what}{node}, {_ago(failure.time, now)}: {why}{code}"
+    for line in harmless(failure.message).rstrip().splitlines()[-_LAST_LINES:]:
+        yield f"    | {line}".rstrip()
+
+
+def _headings(names: Iterable[str]) -> list[str]:
+    return [click.style(name, dim=True) for name in names]
+
+
+def _ago(since: str, now: datetime) -> str:
+    return f"{times.format_span(times.elapsed(since, now))} ago" if since else "-"

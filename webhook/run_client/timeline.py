@@ -1,0 +1,135 @@
+"""A Run's life as a picture: when it was active, when replicas were down, and why."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.run.progress import READY
+from webhook.run_client.status_text import where_of
+from webhook.shortening import harmless
+from webhook.times import elapsed, format_span, parse_time, to_second
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from webhook.run_client.report import Report
+
+# Both readable on white and on black.
+_COLOURS: Final = {
+    "waiting": "#9aa3ab",
+    "active": "#3a9d5d",
+    "down": "#c98a1b",
+    "Disruption": "#c98a1b",
+    "Failure": "#cf3b3b",
+    "Unknown": "#7a6fb0",
+    "text": "#808080",
+}
+_WIDTH: Final = 900
+_BAND: Final = 22
+_TOP: Final = 18
+_HEIGHT: Final = 74
+
+
+class Segment(NamedTuple):
+    """A part of the band: what the run was then, from and to in seconds since its creation."""
+
+    what: str
+    begin: float
+    end: float
+
+
+class Mark(NamedTuple):
+    """An incident. cause: as in the status; seconds: since the run's creation."""
+
+    cause: str
+    seconds: float
+    text: str
+
+
+class Timeline(NamedTuple):
+    """seconds: from the run's creation to its end, or to now."""
+
+    seconds: float
+    segments: Sequence[Segment]
+    marks: Sequence[Mark]
+
+
+def timeline_of(report: Report, now: datetime) -> Timeline:
+    """Return what the status still knows: it keeps the last incidents."""
+    status = report.status
+    begin = report.created or to_second(now)
+
+    ended = parse_time(status.completion_time) if status.completion_time else now
+    end = max(0.0, elapsed(begin, ended))
+
+    def since(moment: str) -> float:
+        # The clocks that wrote the moments may differ.
+        return min(end, max(0.0, elapsed(begin, parse_time(moment))))
+
+    started = since(status.start_time) if status.start_time else end
+    whole = end
+    for one in () if status.ended else status.conditions:
+        if one.type == READY and one.status == "False":
+            whole = since(one.last_transition_time)
+    # A run that was never whole waits, whatever it has lost meanwhile.
+    segments = [Segment("waiting", 0.0, started if whole > started else end)]
+    if whole > started:
+        segments += [Segment("active", started, whole), Segment("down", whole, end)]
+    marks = []
+    for each in status.incidents:
+        at = since(each.began)
+        lost = whole - at if each.seconds_lost is None else float(each.seconds_lost)
+        if whole > started:
+            segments.append(Segment("down", at, min(whole, at + lost)))
+        after = "" if each.seconds_lost is None else f", all ran again after {format_span(lost)}"
+        text = f"{each.cause}: {where_of(each)}: {each.reason}{after}"
+        marks.append(Mark(each.cause, at, harmless(text)))
+    return Timeline(max(end, 1.0), [each for each in segments if each.end > each.begin], marks)
+
+
+def svg(report: Report, now: datetime) -> str:
+    """Return the picture as one SVG, which loads nothing."""
+    timeline = timeline_of(report, now)
+    title = f"Run {report.name} in {report.namespace}: {report.status.phase}"
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
+            f"<title>{escape(harmless(title))}</title>",
+            *_parts(timeline),
+            "</svg>",
+        )
+    )
+
+
+def _parts(timeline: Timeline) -> Iterator[str]:
+    scale = _WIDTH / timeline.seconds
+    for each in timeline.segments:
+        what = f"{each.what}: {format_span(each.end - each.begin)}"
+        width = max(1.0, (each.end - each.begin) * scale)
+        yield (
+            f'<rect x="{each.begin * scale:.1f}" y="{_TOP}" width="{width:.1f}" height="{_BAND}" '
+            f'fill="{_COLOURS[each.what]}"><title>{escape(what)}</title></rect>'
+        )
+    for mark in timeline.marks:
+        x = min(_WIDTH - 5, max(5.0, mark.seconds * scale))
+        # A shape for each cause, for those who see no colours.
+        shape = {
+            "Failure": f"M{x - 5:.1f} 4l10 10m0 -10l-10 10",
+            "Disruption": f"M{x - 5:.1f} 4h10l-5 10z",
+        }.get(mark.cause, f"M{x - 4:.1f} 5h8v8h-8z")
+        colour = _COLOURS[mark.cause]
+        yield (
+            f'<path d="{shape}" fill="{colour}" stroke="{colour}" stroke-width="2">'
+            f"<title>{escape(mark.text)}</title></path>"
+        )
+    y = _TOP + _BAND + 16
+    text = f'y="{y}" font-family="sans-serif" font-size="12" fill="{_COLOURS["text"]}"'
+    yield f'<text x="0" {text}>created</text>'
+    yield f'<text x="{_WIDTH}" text-anchor="end" {text}>{format_span(timeline.seconds)}</text>'
+    counts = {each.what: 0.0 for each in timeline.segments}
+    for each in timeline.segments:
+        counts[each.what] += each.end - each.begin
+    known = ", ".join(f"{what} {format_span(seconds)}" for what, seconds in counts.items())
+    yield f'<text x="{_WIDTH // 2}" text-anchor="middle" {text}>{escape(known)}</text>'

@@ -1,0 +1,1 @@
+"""How answers read: lines, columns, YAML."""
