@@ -46,7 +46,7 @@ GROUPS: Final = {
     "Installation: fairlead doctor and install": ("wording/installation/**/*.yaml",),
     "Certificates": (
         "wording/certs/*.yaml",
-        "wording/cli/certs/*.yaml",
+        "wording/questions/certificates/*.yaml",
         "wording/controller/certificates/*.yaml",
     ),
     "Connections": (

@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 
 from tests.fast_yaml import load_all_yaml
-from webhook.cli.policy_test_report import run
 from webhook.errors import InvalidDocuments
 from webhook.policy.load import load
+from webhook.questions.policy_test_report import run
 from webhook.server.folder import is_test_file, read_folder
 
 ROOT = Path(__file__).parents[1]

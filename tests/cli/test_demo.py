@@ -21,11 +21,11 @@ import webhook
 from tests.wording import Wording, line_with, mentions
 from webhook.cli.demo import command
 from webhook.cli.demo.show import DATA, NAMESPACE, loopback
-from webhook.cli.policy_test_report import run
 from webhook.errors import FairleadError, ServingError
 from webhook.evaluation.replicas import Replicas
 from webhook.questions.decisions import decisions
 from webhook.questions.offline import read_offline
+from webhook.questions.policy_test_report import run
 
 ROOT = Path(__file__).parents[2]
 Json = dict[str, Any]

@@ -11,9 +11,9 @@ import pytest
 from tests.kube.fake_api import Answer, Request, answer_of, client_of, fake_api
 from tests.wording import line_with
 from webhook import names
-from webhook.cli.exceptions_report import describe_match, of_cluster
 from webhook.errors import ClusterError
 from webhook.policy.match_model import Match
+from webhook.questions.policies.exceptions_report import describe_match, of_cluster
 
 
 def pod_that_passed(phase: str, stamp: str) -> dict[str, Any]:

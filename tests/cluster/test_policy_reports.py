@@ -24,12 +24,12 @@ from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
 from webhook.audited import Record
-from webhook.cli.audit import records_of_cluster
 from webhook.cli.install import reports_notes
 from webhook.controller.policies.report_documents import OWNER, collection
 from webhook.installation.manifests import render
 from webhook.kube.client import connect
 from webhook.policy.crd.definitions import custom_resource_definitions
+from webhook.questions.policies.audit_records import records_of_cluster
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.binaries import Module

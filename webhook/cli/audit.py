@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.audited import Record, Row
-    from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
 
 _FILE = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
@@ -64,6 +63,7 @@ def command(
          cluster did not answer, or its policies cannot be read
     """
     from webhook.audited import tally
+    from webhook.questions.policies.audit_records import gather_records
 
     if twice := next((each for each in metrics if metrics.count(each) > 1), None):
         raise click.UsageError(f"{twice}: given twice; its pods would be counted twice")
@@ -74,7 +74,7 @@ def command(
         if metrics:
             counted = list(_from_metrics(metrics))
         else:
-            counted, now = kubeconfig.ask(lambda client: _from_cluster(client, notes))
+            counted, now = kubeconfig.ask(lambda client: gather_records(client, notes))
     rows = tally([*(counted or ()), *(now or ())])
     print_notes(notes)
     known = counted is not None
@@ -95,51 +95,6 @@ def _from_metrics(paths: Sequence[Path]) -> Iterator[Record]:
                 yield from records_of_metrics(file.read())
             except NoMetrics as error:
                 raise NoMetrics(f"{path}: {error}") from None
-
-
-async def _from_cluster(
-    client: Client, notes: list[str]
-) -> tuple[list[Record] | None, list[Record] | None]:
-    """Return what was counted, and what is evaluated now; None, with a note, if it is not known."""
-    from webhook.audited import records_of_metrics
-    from webhook.cluster_objects.webhook_replicas import NoReplica, read_by_replica
-
-    counted: list[Record] | None = None
-    try:
-        texts = (await read_by_replica(client)).values()
-        counted = [record for text in texts for record in records_of_metrics(text)]
-    except NoReplica as error:
-        notes.append(f"what the webhook has decided so far is unknown: {error}")
-    return counted, await records_of_cluster(client, notes)
-
-
-async def records_of_cluster(client: Client, notes: list[str]) -> list[Record] | None:
-    """Return what the cluster's policies would do to the pods of its workloads, and to others.
-
-    None, with a note, if the policies cannot be read. Raises ClusterError.
-    """
-    from webhook.audited import records_of_pods
-    from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
-    from webhook.evaluation.replicas import evaluate_template
-    from webhook.questions.cluster_surroundings import read_policies, read_world
-    from webhook.questions.diff.comparison_input import read_pods
-
-    try:
-        policies = (await read_policies(client)).policies
-    except (ClusterError, InvalidDocuments) as error:
-        notes.append(f"pods in the cluster are not evaluated: {error}")
-        return None
-    world = await read_world(client, policies, [], None, notes)
-    found = await read_pods(client, "", world.namespaces, policies.sources)
-    notes += found.notes
-    records: list[Record] = []
-    for each in found.makers:
-        try:
-            groups = evaluate_template(world, each, each.source.namespace)
-        except InvalidPod:
-            continue  # no controller can create it
-        records += [record for group in groups for record in records_of_pods(group)]
-    return records
 
 
 def lines(rows: Sequence[Row], *, counted: bool) -> Iterator[str]:

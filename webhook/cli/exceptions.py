@@ -50,7 +50,7 @@ def command(
     """
     from datetime import UTC, datetime
 
-    from webhook.cli.exceptions_report import document, lines, of_cluster, of_files
+    from webhook.questions.policies.exceptions_report import document, lines, of_cluster, of_files
 
     paths = paths_of(policies)
     with errors_exit(UNKNOWN):

@@ -10,8 +10,9 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_error, print_notes, print_result
-from webhook.cli.selection import Selection, answers_or_exit, fails, read_files
+from webhook.cli.selection import answers_or_exit, asked_server, fails, read_files
 from webhook.errors import UnreadableInput
+from webhook.questions.selection import Selection
 from webhook.settings import settings_options
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _live(selection: Selection, focus: Focus, output: str) -> bool:
     from webhook.questions.live import report
 
     answers = answers_or_exit(selection, focus)
-    if server := selection.server():
+    if server := asked_server(selection):
         answers = answers.asking(server)
     decided = answers.replicas
     unasked = not_asked(each.evaluation for each in decided)

@@ -16,8 +16,8 @@ class LazyGroup(click.Group):
     """Subcommands by name, each the attribute `command` of a module of its name in `package`.
 
     The module has `_` for `-`; `elsewhere` names other modules, and after a colon another
-    attribute. A subcommand that is added to the group needs no module. `table` has each one's short help, so that the group's own
-    --help imports no subcommand.
+    attribute. A subcommand that is added to the group needs no module. `table` has each one's short
+    help, so that the group's own --help imports no subcommand.
     """
 
     def __init__(

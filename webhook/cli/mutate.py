@@ -10,8 +10,9 @@ import click
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_error, print_notes
-from webhook.cli.selection import Selection, answers_or_exit, fails, read_files
+from webhook.cli.selection import answers_or_exit, asked_server, fails, read_files
 from webhook.errors import UnreadableInput
+from webhook.questions.selection import Selection
 from webhook.settings import settings_options
 
 
@@ -65,7 +66,7 @@ def command(selection: Selection, output: str) -> None:
 
         answers = answers_or_exit(selection)
         offline = recreated(answers, whole=output in ("yaml", "json"))
-        offline = replace(offline, world=replace(offline.world, server=selection.server()))
+        offline = replace(offline, world=replace(offline.world, server=asked_server(selection)))
         notes = answers.notes
     else:
         offline = read_files(selection)

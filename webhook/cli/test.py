@@ -78,7 +78,7 @@ def command(
       1  a test failed, or a file cannot be read; with --all-reached, a policy was not reached
       2  wrong usage, or no test file there
     """
-    from webhook.cli.policy_test_report import document, lines, run
+    from webhook.questions.policy_test_report import document, lines, run
 
     report = run(path, instead)
     if not report.files:

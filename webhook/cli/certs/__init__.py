@@ -96,7 +96,7 @@ def rotate(
       1  no such Secret, no right to change it, not done in time, or the cluster did not answer
       2  wrong usage
     """
-    from webhook.cli.certs.request import ask, progress
+    from webhook.questions.certificates.request import ask, progress
 
     installation = installation_of(namespace, webhook_configuration)
     what = "authority" if authority else "leaf"
@@ -148,7 +148,7 @@ def status(
       1  something is wrong
       2  wrong usage, or the cluster did not answer
     """
-    from webhook.cli.certs.report import document, lines, read_state
+    from webhook.questions.certificates.report import document, lines, read_state
 
     installation = installation_of(namespace, webhook_configuration)
     with errors_exit(UNKNOWN):

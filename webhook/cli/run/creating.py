@@ -51,13 +51,13 @@ async def show_preview(client: Client, run: Run, place: str, *, err: bool) -> bo
     err: standard output is for the Run. Raises UnreadableInput if the webhook has its policies from
     files, which cannot be read here.
     """
-    from webhook.cli.run.preview_report import groups, lines
     from webhook.decision.stamp import HASH_LENGTH
     from webhook.questions.cluster_surroundings import read_policies, read_world
     from webhook.questions.live.live_answers import node_list
     from webhook.questions.live.served_policies import another_set, ask_replicas, not_served
     from webhook.questions.where import CLUSTER
     from webhook.run.plan import plan
+    from webhook.run_client.preview_report import groups, lines
     from webhook.run_client.run_files import Planned
 
     notes: list[str] = []

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from pathlib import Path
 
-    from webhook.cli.run.preview_report import Group
     from webhook.evaluation.world import World
     from webhook.kube.kubeconfig import Kubeconfig
     from webhook.placement.nodes import Node
+    from webhook.run_client.preview_report import Group
     from webhook.run_client.run_files import Planned
 
 _POLICIES = WhereType(
@@ -111,9 +111,9 @@ def command(
       1  a pod would be rejected, or a file cannot be read, or a Run is wrong
       2  wrong usage
     """
-    from webhook.cli.run.preview_report import explanation, groups, lines, manifests
     from webhook.questions.decisions import unknown_facts
     from webhook.questions.offline import read_nodes
+    from webhook.run_client.preview_report import explanation, groups, lines, manifests
     from webhook.run_client.run_files import read_plans
 
     plans = read_plans(filenames, namespace, cluster_domain)
@@ -171,7 +171,7 @@ def world_of(
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:
     """Return whether pods would be rejected; prints each with its reason on stderr."""
-    from webhook.cli.run.preview_report import subject
+    from webhook.run_client.preview_report import subject
 
     found = False
     for planned, groups in shown:

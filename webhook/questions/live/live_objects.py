@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.errors import ClusterError, FairleadError, PassOver
+from webhook.dns_names import is_subdomain
+from webhook.errors import ClusterError, FairleadError, PassOver, WrongUsage
 from webhook.installation.object_kinds import Kind
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.object import Object, from_answer
@@ -24,11 +26,36 @@ _USUAL: Final = tuple(
 )
 
 
+_TYPE: Final = re.compile(r"[A-Za-z][-A-Za-z0-9.]*")
+
+
 class ObjectReference(NamedTuple):
     """An object by the word that the user gave for its kind, and its name."""
 
     kind: str
     name: str
+
+
+def parse_references(words: tuple[str, ...]) -> list[ObjectReference]:
+    """Return the objects that these words name. Raises WrongUsage."""
+    if all("/" in word for word in words):
+        found = [ObjectReference(*word.split("/", 1)) for word in words]
+    elif "/" in "".join(words):
+        raise WrongUsage("give TYPE NAME..., or TYPE/NAME for each; not both")
+    elif len(words) == 1:
+        raise WrongUsage(
+            f"{words[0]}: want a kind and a name, as in `pod train-0`, `job/train` or `job train`"
+        )
+    else:
+        found = [ObjectReference(words[0], name) for name in words[1:]]
+    for each in found:
+        # Nothing else may become part of a path or a query.
+        if not _TYPE.fullmatch(each.kind) or not is_subdomain(each.name):
+            raise WrongUsage(
+                f"{each.kind}/{each.name}: want a kind, such as pod, job or jobset, and a name of "
+                "lower case letters, digits, '-', '.'"
+            )
+    return list(dict.fromkeys(found))
 
 
 class Discovery:

@@ -13,7 +13,7 @@ import pytest
 from certs.authority import new_authority
 from certs.kept import Authority
 from certs.life import renewal_time
-from tests.cli.certs.certificate_states import (
+from tests.questions.certificates.certificate_states import (
     ABSENT,
     HIDDEN,
     LEAF,
@@ -30,14 +30,14 @@ from tests.cli.certs.certificate_states import (
 )
 from tests.wording import Wording
 from webhook import names
-from webhook.cli.certs.report import (
+from webhook.installation.doctor.program_checks import OVERDUE
+from webhook.questions.certificates.report import (
     CertificateState,
     ReadObject,
     document,
     lines,
     problems,
 )
-from webhook.installation.doctor.program_checks import OVERDUE
 from webhook.times import to_second
 
 OTHER = Authority(new_authority("fairlead", NOW)).bundle

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from certs.bundle import same
 from certs.rotation import phase
 from webhook import names
-from webhook.cli.certs.report import CertificateState, read_state
 from webhook.errors import ClusterError, FairleadError
+from webhook.questions.certificates.report import CertificateState, read_state
 from webhook.times import to_second
 
 if TYPE_CHECKING:

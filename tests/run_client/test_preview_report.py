@@ -6,12 +6,12 @@ from typing import Any
 
 from tests.policy_tests.writing import CLASS, policy
 from tests.run.runs import a_run, containers, spec_of
-from webhook.cli.run.preview_report import Group, groups
 from webhook.decision.arrival import Cluster
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.policy.load import load
 from webhook.run.plan import plan
+from webhook.run_client.preview_report import Group, groups
 from webhook.run_client.run_files import Planned
 
 

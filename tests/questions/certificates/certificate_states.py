@@ -11,8 +11,8 @@ from typing import Any
 from certs.authority import new_authority
 from certs.issue import issue_server, service_names
 from certs.kept import Authority, Serving
-from webhook.cli.certs.report import CertificateState, ReadObject
 from webhook.controller.certificates.certificate_objects import Installation
+from webhook.questions.certificates.report import CertificateState, ReadObject
 
 INSTALLATION = Installation()
 CONFIGURATION = "MutatingWebhookConfiguration fairlead"

@@ -1,0 +1,51 @@
+"""What policies under Audit have done by the replicas' metrics, and would do to live pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.audited import Record, records_of_metrics, records_of_pods
+from webhook.cluster_objects.webhook_replicas import NoReplica, read_by_replica
+from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
+from webhook.evaluation.replicas import evaluate_template
+from webhook.questions.cluster_surroundings import read_policies, read_world
+from webhook.questions.diff.comparison_input import read_pods
+
+if TYPE_CHECKING:
+    from webhook.kube.client import Client
+
+
+async def gather_records(
+    client: Client, notes: list[str]
+) -> tuple[list[Record] | None, list[Record] | None]:
+    """Return what was counted, and what is evaluated now; None, with a note, if it is not known."""
+    counted: list[Record] | None = None
+    try:
+        texts = (await read_by_replica(client)).values()
+        counted = [record for text in texts for record in records_of_metrics(text)]
+    except NoReplica as error:
+        notes.append(f"what the webhook has decided so far is unknown: {error}")
+    return counted, await records_of_cluster(client, notes)
+
+
+async def records_of_cluster(client: Client, notes: list[str]) -> list[Record] | None:
+    """Return what the cluster's policies would do to the pods of its workloads, and to others.
+
+    None, with a note, if the policies cannot be read. Raises ClusterError.
+    """
+    try:
+        policies = (await read_policies(client)).policies
+    except (ClusterError, InvalidDocuments) as error:
+        notes.append(f"pods in the cluster are not evaluated: {error}")
+        return None
+    world = await read_world(client, policies, [], None, notes)
+    found = await read_pods(client, "", world.namespaces, policies.sources)
+    notes += found.notes
+    records: list[Record] = []
+    for each in found.makers:
+        try:
+            groups = evaluate_template(world, each, each.source.namespace)
+        except InvalidPod:
+            continue  # no controller can create it
+        records += [record for group in groups for record in records_of_pods(group)]
+    return records

@@ -1,0 +1,153 @@
+"""Which pods are asked about, under which policies: the settings, and the files that they name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import click
+
+from webhook.errors import WrongUsage
+from webhook.questions.class_history import HISTORY, history_of
+from webhook.questions.dry_run import DRY_RUN_HELP
+from webhook.questions.where import CLUSTER, Where, WhereType, paths_of
+from webhook.settings import setting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from webhook.evaluation.dry_run import Server
+    from webhook.evaluation.world import World
+    from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.placement.nodes import Node
+    from webhook.questions.offline import Offline
+
+FailOn: TypeAlias = Literal["rejected", "no-node", "warning", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which pods, under which policies: the options of `explain` and `mutate`."""
+
+    words: tuple[str, ...]
+    kubeconfig: Kubeconfig
+    filenames: tuple[Path, ...] = setting(
+        "-f",
+        "--filename",
+        multiple=True,
+        type=click.Path(exists=True, path_type=Path, allow_dash=True),
+        metavar="PATH",
+        help="Objects that create pods, YAML or JSON: a file, a folder with its subfolders, "
+        "or - for standard input. Repeatable. Instead of objects of a cluster.",
+    )
+    policies: tuple[Where, ...] = setting(
+        "--policies",
+        multiple=True,
+        type=WhereType(folders=True),
+        metavar="PATH",
+        help="A folder of policies, or a file (repeatable: all of them are one set), or "
+        "`cluster`: the policies in the cluster, which is the default for live objects.",
+    )
+    namespace: str = setting(
+        "-n",
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help="The namespace of live objects (default: that of the kubeconfig's context), or "
+        "with -f of objects without one (default: default).",
+    )
+    namespaces_file: Path | None = setting(
+        "--namespaces",
+        type=click.Path(exists=True, path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="With -f, what `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints: "
+        "labels that policies use, the default PriorityClass, and the RuntimeClasses and "
+        "LimitRanges by which the API server changes pods before policies apply. Such objects "
+        "may also be among those of -f.",
+    )
+    nodes: Where | None = setting(
+        "--nodes",
+        type=WhereType(folders=False),
+        metavar="FILE",
+        help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Shows on "
+        "which of these nodes the pods may run.",
+    )
+    dry_run: str | None = setting("--dry-run", type=click.Choice(["server"]), help=DRY_RUN_HELP)
+    history: tuple[tuple[str, int, timedelta | None], ...] = setting("--history", **HISTORY)
+    fail_on: tuple[FailOn, ...] = setting(
+        "--fail-on",
+        multiple=True,
+        type=click.Choice(get_args(FailOn)),
+        help="What gives exit code 1, in addition to a rejected pod. no-node: no node "
+        "admits a pod (requires --nodes). warning: a pod gets a warning. unknown: a value "
+        "that policies need is unknown. Repeatable.",
+    )
+
+    @property
+    def live(self) -> bool:
+        """Whether it selects objects of a cluster. Raises WrongUsage for options that exclude or
+        require each other."""
+        if "no-node" in self.fail_on and self.nodes is None:
+            raise WrongUsage("--fail-on no-node wants --nodes FILE, or --nodes cluster")
+        if self.words and self.filenames:
+            raise WrongUsage("give objects of the cluster, or files with -f; not both")
+        if not self.words and not self.filenames:
+            raise WrongUsage(
+                "which pods? Name an object of the cluster, as in `pod train-0` or `job/train`, or "
+                "give files with -f"
+            )
+        if self.filenames and not self.policies:
+            raise WrongUsage("-f requires --policies PATH, or --policies cluster")
+        if self.words and self.namespaces_file:
+            raise WrongUsage("--namespaces is for -f: the cluster knows its namespaces")
+        if self.words and self.history:
+            raise WrongUsage("--history is for -f: a live pod has its own history")
+        return bool(self.words)
+
+
+def read_selected_files(selection: Selection, server: Server | None) -> Offline:
+    """Read the files, and the cluster where the word `cluster` is given.
+
+    With the cluster's policies, everything else that evaluations depend on is read too. `server` is
+    asked about pods as decided. Raises ClusterError, other FairleadErrors and WrongUsage.
+    """
+    from webhook.questions.offline import read_nodes, read_offline, with_nodes
+
+    known: World | None = None
+    nodes: Sequence[Node] | None = None
+    notes: list[str] = []
+    if CLUSTER in (*selection.policies, selection.nodes):
+        known, nodes = selection.kubeconfig.ask(lambda client: _read(client, selection, notes))
+    offline = read_offline(
+        selection.filenames,
+        known or paths_of(selection.policies),
+        selection.namespace or "default",
+        selection.namespaces_file,
+    )
+    if selection.nodes is not None and selection.nodes is not CLUSTER:
+        nodes = read_nodes(selection.nodes)
+    world = replace(
+        with_nodes(offline.world, nodes),
+        server=server,
+        history=history_of(selection.history, offline.world.policies),
+    )
+    return replace(offline, world=world, notes=notes)
+
+
+async def _read(
+    client: Client, selection: Selection, notes: list[str]
+) -> tuple[World | None, Sequence[Node] | None]:
+    """Return the cluster's world, if its policies are asked for, and its nodes, if they are."""
+    from webhook.questions.cluster_surroundings import read_world
+    from webhook.questions.live.live_answers import node_list, policy_set
+    from webhook.questions.live.served_policies import differing
+
+    nodes = await node_list(client, CLUSTER) if selection.nodes is CLUSTER else None
+    if CLUSTER not in selection.policies:
+        return None, nodes
+    policies = await policy_set(client, ())
+    notes += await differing(client, policies)
+    return await read_world(client, policies, [], nodes, notes), nodes
