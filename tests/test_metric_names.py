@@ -16,9 +16,10 @@ from webhook import metric_names
 from webhook.controller.certificates.certificate_metrics import CertificateMetrics
 from webhook.controller.controller_metrics import ControllerMetrics
 from webhook.controller.controller_process import watch_parts
-from webhook.controller.informers import Informers
 from webhook.controller.observed_state import ObservedState
+from webhook.kube.watches import Watches
 from webhook.server.health import Exposition
+from webhook.server.watch_metrics import WatchMetrics
 from webhook.server.webhook_metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,6 +39,7 @@ def webhooks() -> CollectorRegistry:
     """All that a webhook exposes once it has shaken hands with itself."""
     metrics = Metrics()
     metrics.handshake_made(verified=True)
+    WatchMetrics(metrics.registry, Watches(Api().client))
     return metrics.registry
 
 
@@ -46,10 +48,10 @@ def controllers() -> CollectorRegistry:
     exposition = Exposition()
     metrics = ControllerMetrics(exposition.registry)
     CertificateMetrics(exposition.registry)
+    WatchMetrics(exposition.registry, Watches(Api().client))
     known = ObservedState(clock=lambda: 0.0)
     parts: dict[str, Any] = {
         "known": known,
-        "informers": Informers(Api().client, known),
         "queue_depth": lambda: 0.0,
         "queue_age": lambda: 0.0,
         "announcer": SimpleNamespace(dropped=0),

@@ -90,6 +90,7 @@ class ClusterError(FairleadError):
     the server sent nothing for too long, or "".
     `retry_after` is the number of seconds to wait, as the server requested, or None.
     `words` is the Status object's own message, without where it came from; or "".
+    `position` is where a list that expired may continue, from the Status object's metadata; or "".
     """
 
     def __init__(
@@ -100,8 +101,10 @@ class ClusterError(FairleadError):
         reason: str = "",
         retry_after: float | None = None,
         words: str = "",
+        position: str = "",
     ) -> None:
         self.words = words
+        self.position = position
         self.status = status
         self.reason = reason
         self.retry_after = retry_after

@@ -10,6 +10,13 @@ from typing import Final
 # Of both programs.
 READY: Final = "fairlead_ready"
 CACHE_AGE: Final = "fairlead_cache_age_seconds"
+WATCH_FAILING: Final = "fairlead_watch_failing_seconds"
+WATCH_ERRORS: Final = "fairlead_watch_errors_total"
+WATCH_RESTARTS: Final = "fairlead_watch_restarts_total"
+LISTS: Final = "fairlead_lists_total"
+WATCHES: Final = "fairlead_watches_total"
+OBJECTS_LEFT_OUT: Final = "fairlead_objects_left_out"
+OBJECTS_UNREADABLE: Final = "fairlead_objects_unreadable_total"
 CERTIFICATE_EXPIRY: Final = "fairlead_certificate_expiry_timestamp_seconds"
 
 # Of the webhook.
@@ -49,9 +56,6 @@ API_REQUESTS: Final = "fairlead_api_requests_total"
 API_THROTTLED: Final = "fairlead_api_throttled_total"
 API_RATE: Final = "fairlead_api_rate"
 LEADER: Final = "fairlead_leader"
-LISTS: Final = "fairlead_lists_total"
-WATCHES: Final = "fairlead_watches_total"
-OBJECTS_UNREADABLE: Final = "fairlead_objects_unreadable_total"
 QUEUE_DEPTH: Final = "fairlead_queue_depth"
 QUEUE_OLDEST: Final = "fairlead_queue_oldest_seconds"
 EVENTS_DROPPED: Final = "fairlead_events_dropped_total"

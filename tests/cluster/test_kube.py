@@ -218,7 +218,7 @@ async def test_a_config_map_comes_without_data_whatever_its_managed_fields(
         cache: Cache[frozenset[str]] = Cache(frozenset)
         reflector = Reflector(client, path, cache, metadata_only=True)
         await asyncio.to_thread(create, "listed")
-        async with running(reflector.run):
+        async with running(reflector.keep_current):
             await cache.wait_synced()
             await asyncio.to_thread(create, "watched")
             await until(lambda: cache.get(f"{namespace}/watched") is not None)
@@ -260,7 +260,7 @@ async def test_bookmarks_move_a_watch_that_sees_no_events(
         cache = Cache(labels_of)
         nothing = {"labelSelector": "no=such"}
         reflector = Reflector(client, PATH, cache, query=nothing, random=FiveSeconds())
-        async with running(reflector.run):
+        async with running(reflector.keep_current):
             await until(lambda: len(client.versions) == 1)
             seen = await client.create(PATH, {"metadata": {"generateName": "unseen-"}})
             last = int(seen["metadata"]["resourceVersion"])

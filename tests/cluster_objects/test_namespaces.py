@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.kube.fake_api import Answer, FakeApi, Request, answer_of, client_of, 
 from tests.wording import Wording, mentions
 from webhook.cluster_objects.namespaces import PATH, Namespaces, read_namespace
 from webhook.errors import ClusterError, NotSynced
+from webhook.kube.watches import Watches
 
 
 def namespace(name: str, **labels: str) -> dict[str, Any]:
@@ -48,17 +49,12 @@ async def watched(
             await answer.json({"metadata": {"resourceVersion": "9"}, "items": items})
 
     async with fake_api(handle) as api, client_of(api, folder) as client:
-        namespaces = Namespaces(client, timeout=patience, clock=clock)
-        running = asyncio.create_task(namespaces.run()) if watch else None
-        try:
-            if running:
+        watches = Watches(client)
+        namespaces = Namespaces(watches, timeout=patience, clock=clock)
+        async with watches if watch else nullcontext():
+            if watch:
                 await namespaces.cache.wait_synced()
             yield api, namespaces
-        finally:
-            if running:
-                running.cancel()
-                with suppress(asyncio.CancelledError):
-                    await running
 
 
 async def nobody_asks(request: Request, _: Answer) -> None:

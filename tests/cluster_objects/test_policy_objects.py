@@ -16,6 +16,7 @@ from tests.objects import an_object
 from tests.wording import mentions
 from webhook.cluster_objects.policy_objects import GROUP, PolicyObjects, read_objects, text_of
 from webhook.errors import ClusterError, InvalidDocuments
+from webhook.kube.watches import Watches
 from webhook.policy.load import load
 from webhook.questions.cluster_surroundings import read_policies
 
@@ -44,14 +45,12 @@ def page(*items: dict[str, Any], version: int = 1) -> dict[str, Any]:
 async def watching(
     folder: Path, answer: Callable[[Request, Answer], Awaitable[None]]
 ) -> AsyncIterator[tuple[PolicyObjects[bytes], FakeApi]]:
-    async with fake_api(answer) as api, client_of(api, folder) as client:
-        watched = PolicyObjects(client, text_of)
-        task = asyncio.create_task(watched.run())
-        try:
-            yield watched, api
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
+    async with (
+        fake_api(answer) as api,
+        client_of(api, folder) as client,
+        Watches(client) as watches,
+    ):
+        yield PolicyObjects(watches, text_of), api
 
 
 async def _for_ever() -> None:
@@ -174,7 +173,7 @@ async def test_a_definition_being_deleted_is_distinguished_from_one_without_obje
             await to.json({"kind": "APIResourceList", "resources": found})
 
     async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-        result = await PolicyObjects(client, text_of).undefined()
+        result = await PolicyObjects(Watches(client), text_of).undefined()
     assert result == gone
 
 
@@ -188,7 +187,7 @@ async def test_an_api_server_that_does_not_answer_says_nothing_of_definitions(
 
     async with fake_api(answer) as api, client_of(api, tmp_path) as client:
         with pytest.raises(ClusterError, match="starting"):
-            await PolicyObjects(client, text_of).undefined()
+            await PolicyObjects(Watches(client), text_of).undefined()
 
 
 async def without_exceptions(request: Request, to: Answer, code: int) -> None:

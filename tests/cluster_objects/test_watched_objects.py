@@ -22,6 +22,7 @@ from webhook.cluster_objects.watched_objects import (
     value_of_default,
 )
 from webhook.errors import NotSynced
+from webhook.kube.watches import Watches
 
 
 def names(view: NodeView) -> list[str]:
@@ -128,7 +129,7 @@ async def test_a_node_that_cannot_be_read_breaks_nothing(
 
         view.subscribe(note)
         await until(lambda: names(view) == ["a", "b"] and view.trouble() == "")
-        assert any(each.startswith(f"node a is left out: {path}") for each in seen)
+        assert any(each.startswith(f"a is left out: {path}") for each in seen)
 
 
 async def test_a_watch_error_is_reported(tmp_path: Path) -> None:
@@ -170,14 +171,14 @@ async def test_an_object_is_followed_by_its_name_alone(tmp_path: Path) -> None:
         await asyncio.Event().wait()
 
     async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-        named = NamedObject(client, secrets("ns"), "tls", data_of)
+        watches = Watches(client)
+        named = NamedObject(watches, secrets("ns"), "tls", data_of)
         named.subscribe(told.append)
         assert named.value is None
-        running = asyncio.create_task(named.run())
-        await until(lambda: named.value == {"a": b"one"})
-        go_on.set()
-        await until(lambda: named.cache.synced and named.value is None)
-        running.cancel()
+        async with watches:
+            await until(lambda: named.value == {"a": b"one"})
+            go_on.set()
+            await until(lambda: named.cache.synced and named.value is None)
     assert told == [{"a": b"one"}, None]
 
 
@@ -196,7 +197,7 @@ def default_of(folder: Path, *lists: dict[str, int]) -> str | None:
 
     async def run() -> str | None:
         async with fake_api(nothing) as api, client_of(api, folder) as client:
-            classes = PriorityClasses(client)
+            classes = PriorityClasses(Watches(client))
             for values in lists:
                 classes.cache.replace(values)
             return classes.default

@@ -17,6 +17,7 @@ from webhook.controller.owned_objects import Objects
 from webhook.controller.queues import Queues
 from webhook.controller.refusals import Refusals
 from webhook.errors import NotLeading
+from webhook.kube.watches import Watches
 from webhook.run.actions import (
     Action,
     CreateConfigMap,
@@ -67,7 +68,7 @@ class Stage:
             objects,
             self.refusals,
             self.counted,
-            Queues(self.api.client, self.api.writer, self.known, objects),
+            Queues(Watches(self.api.client), self.api.writer, self.known, objects),
             others_wait=lambda namespace: bool(self.others - {namespace}),
         )
 

@@ -17,6 +17,7 @@ from tests.wording import Wording, mentions
 from webhook.controller.controller import Controller
 from webhook.controller.controller_metrics import ControllerMetrics
 from webhook.errors import NotLeading
+from webhook.kube.watches import Watches
 from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
 
@@ -31,7 +32,7 @@ class Stage:
         self.api.answers["list", "runs"] = {"items": listed}
         self.registry = CollectorRegistry()
         metrics = ControllerMetrics(self.registry)
-        self.controller = Controller(self.api.client, self.api.writer, plan, metrics)
+        self.controller = Controller(Watches(self.api.client), self.api.writer, plan, metrics)
         for informer in self.controller.informers.all:
             informer.cache.replace({}, "1")
 

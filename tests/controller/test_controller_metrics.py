@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from tests.controller.runs import Api, raw_node, raw_pod, stored_run
+from tests.controller.runs import raw_node, raw_pod, stored_run
 from tests.controller.test_node_health import SPOT, raw_class
 from webhook.controller.controller_metrics import RESULTS, ControllerMetrics
-from webhook.controller.informers import Informers
 from webhook.controller.observed_state import ObservedState
 from webhook.run.model import RunStatus
 from webhook.run.model.status import Usage
@@ -74,7 +73,7 @@ def test_what_pods_use_has_its_series_before_it_is_counted() -> None:
     """Or the first attempt that is over would be hidden from rate(), with all its time."""
     registry, counted = metrics()
     known = ObservedState(clock=lambda: 100.0)
-    counted.watch(known, Informers(Api().client, known), ())
+    counted.watch(known, ())
     started = {"name": "main", "state": {"running": {"startedAt": "2026-11-21T20:00:00Z"}}}
     for index, (node, statuses) in enumerate([("", []), ("a", []), ("a", [started])]):
         gpu = {"name": "main", "resources": {"requests": {f"made.up/{index}": "1"}}}
@@ -95,30 +94,24 @@ def test_what_pods_use_has_its_series_before_it_is_counted() -> None:
     } == {("", "replicas", 0), ("spot", "replicas", 0), ("spot", "made.up/2", 0)}
 
 
-def test_runs_caches_and_numbers_are_read_at_each_scrape() -> None:
-    """Runs by phase, a run of no phase yet among the pending; caches by resource."""
+def test_runs_and_numbers_are_read_at_each_scrape() -> None:
+    """Runs by phase, a run of no phase yet among the pending."""
     registry, counted = metrics()
     known = ObservedState(clock=lambda: 100.0)
-    informers = Informers(Api().client, known)
     depth = [3.0]
     numbers = (
         ("fairlead_queue_depth", "Waiting.", lambda: depth[0]),
         ("fairlead_api_throttled_total", "Told to wait.", lambda: 7.0),
     )
-    counted.watch(known, informers, numbers)
+    counted.watch(known, numbers)
     known.runs.put("lab/a", stored_run(name="a"))
     known.runs.put("lab/b", stored_run(name="b", status={"phase": "Running"}))
-    known.pods.touch()
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"fairlead_{name}", labels)
 
     assert value("runs", phase="Pending") == value("runs", phase="Running") == 1
     assert value("runs", phase="Failed") == 0
-    assert value("cache_age_seconds", resource="pods") == 0
-    assert value("cache_age_seconds", resource="runs") == float("inf")
-    assert value("watches_total", resource="pods") == 0
-    assert value("lists_total", resource="pods") == 0
     assert (value("queue_depth"), value("api_throttled_total")) == (3, 7)
     depth[0] = 5.0
     assert value("queue_depth") == 5

@@ -17,6 +17,7 @@ from webhook.cluster_objects.watched_objects import data_of
 from webhook.controller.certificates.certificate_objects import mutating, validating
 from webhook.controller.controller_process import certificate_condition, make_keeper
 from webhook.controller.settings import ControllerSettings
+from webhook.kube.watches import Watches
 from webhook.kube.writer import Writer
 
 SECRET = "/api/v1/namespaces/mine/secrets/fairlead-webhook-tls"
@@ -33,7 +34,7 @@ def test_given_names_are_in_the_leaf_with_the_services_names() -> None:
     settings = ControllerSettings(**command.make_context("controller", given).params)
     registry = CollectorRegistry()
     writer = cast("Writer", memory)
-    keeper = make_keeper(settings, memory.client, writer, registry)
+    keeper = make_keeper(settings, Watches(memory.client), writer, registry)
     # No endpoint is there: nobody is asked.
     asyncio.run(until_waiting(keeper))
     serving = Serving.read(data_of(memory.objects[SECRET]))

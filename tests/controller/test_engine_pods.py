@@ -9,6 +9,7 @@ import pytest
 
 from tests.controller.runs import Api, Json
 from webhook.controller.engine_pods import EnginePods, Link, find_root, is_withdrawn
+from webhook.kube.watches import Watches
 from webhook.run.backends.engines import ENGINES, PodSource
 from webhook.run.observed import OwnedPod
 
@@ -34,7 +35,7 @@ class Stage:
 
     def __init__(self, source: PodSource = JOBSET) -> None:
         self.notified: list[str] = []
-        self.pods = EnginePods(Api().client, source, "", self.notified.append)
+        self.pods = EnginePods(Watches(Api().client), source, "", self.notified.append)
 
     def put(self, resource: str, whole: Json) -> Stage:
         """An object is created or changed."""

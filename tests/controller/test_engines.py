@@ -20,6 +20,7 @@ from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import StoredRun, store
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
+from webhook.kube.watches import Watches
 from webhook.run.actions import SuspendEngineObject
 from webhook.run.backends.engines import ENGINES
 from webhook.run.failure import Failure, classify_end
@@ -73,7 +74,7 @@ class Stage:
     def __init__(self) -> None:
         self.runs: Cache[StoredRun] = Cache(store)
         self.told: list[str] = []
-        self.engines = Engines(Api().client, self.runs, "", self.told.append)
+        self.engines = Engines(Watches(Api().client), self.runs, "", self.told.append)
 
     def put(self, raw: Json | None, key: str = "lab/mnist") -> None:
         """A Run is there, or gone."""
@@ -135,7 +136,7 @@ async def watched_kind(stage: Stage) -> Watched:
 
 async def watched_with_pod(stage: Stage) -> Watched:
     watched = await watched_kind(stage)
-    watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(engine_object())}, "7")  # type: ignore[dict-item]
+    watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(engine_object())}, "7")
     put_pod(watched, engine_pod("mnist-worker-1"))
     return watched
 
@@ -255,7 +256,7 @@ async def test_events_are_read_while_pods_are_missing_and_not_with_each_change()
         raw = engine_object()
         raw["metadata"]["creationTimestamp"] = to_second(NOW)
         raw["spec"] = {}
-        watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(raw)}, "7")  # type: ignore[dict-item]
+        watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(raw)}, "7")
         watched.pods.cache.replace({}, "7")
         event = {"type": "Warning", "reason": "FailedCreatePod", "message": "exceeded quota: q"}
         api = Api()
@@ -285,7 +286,7 @@ async def test_a_suspension_is_known_before_the_watch_delivers_it() -> None:
     async with staged() as stage:
         watched = await watched_kind(stage)
         raw = {**engine_object(), "spec": {}}
-        watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(raw)}, "7")  # type: ignore[dict-item]
+        watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(raw)}, "7")
         api = Api()
         answer = engine_object()
         answer["metadata"]["resourceVersion"] = "8"
@@ -358,7 +359,7 @@ async def test_the_version_of_mpijob_is_the_one_that_the_cluster_serves(
     api = serving(*versions)
     now = [1.0]
     runs: Cache[StoredRun] = Cache(store)
-    engines = Engines(api.client, runs, "", lambda _: None, clock=lambda: now[0])
+    engines = Engines(Watches(api.client), runs, "", lambda _: None, clock=lambda: now[0])
     task = asyncio.create_task(engines.run())
     await asyncio.sleep(0)
     raw = raw_run(name="mnist", backend="kubeflow", framework="mpi")
@@ -384,6 +385,6 @@ async def test_an_api_server_that_does_not_say_what_it_serves_is_asked_again() -
     """No version is guessed."""
     api = Api()
     api.answers["get", "v2beta1"] = refused(503)
-    engines = Engines(api.client, Cache(store), "", lambda _: None)
+    engines = Engines(Watches(api.client), Cache(store), "", lambda _: None)
     with pytest.raises(ClusterError):
         await engines.choose(MPI)

@@ -12,6 +12,7 @@ from webhook.controller import informers as module
 from webhook.controller.informers import Informers, collection
 from webhook.controller.observed_state import ObservedState
 from webhook.kube.client import METADATA_LIST
+from webhook.kube.watches import Watches
 
 LISTS = ("runs", "pods", "services", "configmaps", "deployments")
 
@@ -30,7 +31,7 @@ def synced() -> ObservedState:
 
 def test_runs_are_watched_whole_and_else_only_what_is_marked_as_ours() -> None:
     """Never all pods of the cluster."""
-    informers = Informers(Api().client, ObservedState())
+    informers = Informers(Watches(Api().client), ObservedState())
     queries = {each.resource: dict(each.query) for each in informers.all}
     ours = {"labelSelector": "app.kubernetes.io/managed-by=fairlead"}
     assert queries == {resource: {} if resource == "runs" else ours for resource in LISTS}
@@ -38,16 +39,16 @@ def test_runs_are_watched_whole_and_else_only_what_is_marked_as_ours() -> None:
 
 def test_nodes_and_classes_are_watched_if_permitted() -> None:
     """In a namespace alone nobody has the right to; nothing waits for them."""
-    beside = Informers(Api().client, ObservedState()).beside
+    beside = Informers(Watches(Api().client), ObservedState()).beside
     assert [each.resource for each in beside] == ["nodes", "capacityclasses"]
-    assert Informers(Api().client, ObservedState(), "lab", nodes=False).beside == ()
-    of_all = Informers(Api().client, ObservedState(), "lab").beside
+    assert Informers(Watches(Api().client), ObservedState(), "lab", nodes=False).beside == ()
+    of_all = Informers(Watches(Api().client), ObservedState(), "lab").beside
     assert not any("/namespaces/" in each.path for each in of_all)
 
 
 def test_one_namespace_is_watched_by_its_own_paths() -> None:
     """For that a Role is enough."""
-    informers = Informers(Api().client, ObservedState(), "lab")
+    informers = Informers(Watches(Api().client), ObservedState(), "lab")
     assert all("/namespaces/lab/" in each.path for each in informers.all)
     assert collection("/api/v1", "pods") == "/api/v1/pods"
 
@@ -56,7 +57,7 @@ def test_runs_are_caught_up_with_before_what_they_own() -> None:
     """A newer status beside older pods would count a failure twice."""
     api = Api()
     empty_lists(api)
-    asyncio.run(Informers(api.client, synced()).catch_up())
+    asyncio.run(Informers(Watches(api.client), synced()).catch_up())
     assert api.named("list") == list(LISTS)
 
 
@@ -66,7 +67,7 @@ def test_what_others_wrote_large_is_read_in_small_pages_and_config_maps_without_
     """A page is in memory as a whole, and a ConfigMap's data may be a megabyte."""
     api = Api()
     empty_lists(api)
-    asyncio.run(Informers(api.client, synced()).catch_up())
+    asyncio.run(Informers(Watches(api.client), synced()).catch_up())
     assert {size for size, _ in api.pages.values()} == {module.A_PAGE}
     assert [name for name, (_, form) in api.pages.items() if form == METADATA_LIST] == [
         "configmaps"
@@ -83,7 +84,7 @@ def test_catching_up_takes_what_is_newer_and_forgets_what_is_gone() -> None:
     newer = {**raw_pod(0, version=60), "status": {"phase": "Running"}}
     api.answers["list", "pods"] = {"items": [newer]}
     api.answers["list", "runs"] = {"items": [raw_run(version=61, status={"phase": "Running"})]}
-    asyncio.run(Informers(api.client, known).catch_up())
+    asyncio.run(Informers(Watches(api.client), known).catch_up())
     stored = known.runs.get("lab/mnist")
     assert stored is not None
     assert stored.phase == "Running"
@@ -101,7 +102,7 @@ async def test_a_list_that_fails_is_asked_for_again(monkeypatch: pytest.MonkeyPa
     empty_lists(api)
     api.answers["list", "pods"] = refused(503)
     monkeypatch.setattr(module, "RETRY", 0.0)
-    catching = asyncio.create_task(Informers(api.client, synced()).catch_up())
+    catching = asyncio.create_task(Informers(Watches(api.client), synced()).catch_up())
     await until(lambda: len(api.named("list")) >= 5)
     assert set(api.named("list")[1:]) == {"pods"}
     empty_lists(api)
@@ -113,7 +114,7 @@ async def test_before_every_cache_is_filled_no_process_leads() -> None:
     """A run without its pods would look as if they had vanished."""
     api, known = Api(), ObservedState()
     empty_lists(api)
-    catching = asyncio.create_task(Informers(api.client, known).catch_up())
+    catching = asyncio.create_task(Informers(Watches(api.client), known).catch_up())
     for cache in (known.runs, known.services, known.config_maps, known.deployments):
         cache.replace({}, "50")
     for _ in range(20):

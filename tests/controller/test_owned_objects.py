@@ -177,7 +177,7 @@ def test_a_service_that_was_opened_is_known_to_be_open_at_once() -> None:
     }
     closed = {**raw, "spec": {"selector": {names.RUN_UID: UID, names.CLOSED: "true"}}}
     services = stage.known.services
-    services.replace({"lab/mnist": services.keep(closed)}, "1")  # type: ignore[dict-item]
+    services.replace({"lab/mnist": services.keep(closed)}, "1")
     assert stage.known.observed("lab", UID).service_closed
     stage.api.answers["patch", "mnist"] = raw
     asyncio.run(stage.objects.open_service(run(), "uid-0"))

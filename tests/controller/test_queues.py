@@ -15,6 +15,7 @@ from webhook.controller.owned_objects import Objects
 from webhook.controller.queues import Queues
 from webhook.controller.stored_run import parse_run, store
 from webhook.errors import ClusterError
+from webhook.kube.watches import Watches
 from webhook.run.actions import CreateWorkload, WriteWorkload
 from webhook.run.observed import Refusal
 from webhook.run.plan import plan
@@ -55,7 +56,7 @@ class Stage:
         self.known.runs.replace({"lab/mnist": self.stored}, "1")
         objects = Objects(self.api.client, self.api.writer, self.known)
         self.queues = Queues(
-            self.api.client, self.api.writer, self.known, objects, clock=lambda: self.now
+            Watches(self.api.client), self.api.writer, self.known, objects, clock=lambda: self.now
         )
 
     def observe(self) -> Queueing:

@@ -24,6 +24,7 @@ from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import RunCache
 from webhook.controller.waiting_pods import WaitingPods
 from webhook.errors import ClusterError, InvalidRun, NotLeading
+from webhook.kube.watches import Watches
 from webhook.run.actions import Outcome
 from webhook.run.model import RunStatus
 from webhook.run.plan import plan
@@ -48,7 +49,7 @@ class Stage:
         self.refusals = Refusals(clock=lambda: self.now, random=Random(1))
         self.said: list[str] = []
         objects = Objects(self.api.client, self.api.writer, self.known)
-        queues = Queues(self.api.client, self.api.writer, self.known, objects)
+        queues = Queues(Watches(self.api.client), self.api.writer, self.known, objects)
         self.reconciler = Reconciler(
             self.known,
             objects,
@@ -62,7 +63,7 @@ class Stage:
             Delegation(
                 self.api.client,
                 self.api.writer,
-                Engines(self.api.client, self.known.runs, "", lambda _: None),
+                Engines(Watches(self.api.client), self.known.runs, "", lambda _: None),
                 self.known.nodes,
                 objects,
                 self.refusals,
@@ -265,7 +266,7 @@ def test_a_node_that_is_reported_as_shut_down_is_read_live_before_its_pod_is_del
     pods, nodes = stage.known.pods, stage.known.nodes.cache
     pods.put("lab/mnist-worker-0", pods.keep(bound), "300")
     off = raw_node("spot-0", ready="Unknown", shut_down=True)
-    nodes.replace({"spot-0": nodes.keep(off)}, "1")  # type: ignore[dict-item]
+    nodes.replace({"spot-0": nodes.keep(off)}, "1")
     stage.api.answers["get", "spot-0"] = raw_node("spot-0", ready="Unknown", version=400)
     stage.look()
     assert stage.api.named("get") == ["spot-0"]

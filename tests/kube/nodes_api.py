@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
 from webhook.cluster_objects.watched_objects import PATH, NodeView
+from webhook.kube.watches import Watches
 
 Json = dict[str, Any]
 
@@ -59,12 +60,9 @@ async def viewed(
             await answer.begin()
             await asyncio.sleep(1000)
 
-    async with fake_api(handle) as api, client_of(api, folder) as client:
-        view = NodeView(client)
-        running = asyncio.create_task(view.run())
-        try:
-            yield api, view
-        finally:
-            running.cancel()
-            with suppress(asyncio.CancelledError):
-                await running
+    async with (
+        fake_api(handle) as api,
+        client_of(api, folder) as client,
+        Watches(client) as supervisor,
+    ):
+        yield api, NodeView(supervisor)

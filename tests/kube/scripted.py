@@ -85,6 +85,7 @@ async def stage(
     delays: Delays = WATCH_DELAYS,
     pauses: int = 100,
     metadata_only: bool = False,
+    keep: Callable[[dict[str, Any]], str] = lambda seen: str(seen["value"]),
 ) -> AsyncIterator[Stage]:
     """Run a reflector against the script; after `pauses` pauses it sleeps for good."""
     first, *_ = lists
@@ -99,7 +100,7 @@ async def stage(
             await first(answer)
 
     async with fake_api(handle) as api, client_of(api, folder) as client:
-        cache: Cache[str] = Cache(lambda seen: str(seen["value"]), clock=lambda: played.now)
+        cache: Cache[str] = Cache(keep, clock=lambda: played.now)
 
         async def sleep(seconds: float) -> None:
             played.pauses.append(seconds)
@@ -117,7 +118,7 @@ async def stage(
             random=Random(1),
         )
         played = Stage(api, cache, reflector)
-        played.running = asyncio.create_task(reflector.run())
+        played.running = asyncio.create_task(reflector.keep_current())
         try:
             yield played
         finally:

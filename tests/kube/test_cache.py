@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -181,5 +183,80 @@ def test_an_object_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixt
     metadata = {"namespace": "lab", "name": "odd"}
     assert cache.keep({"metadata": metadata, "value": "x"}) is None
     assert cache.keep({"metadata": 7}) is None
-    assert (cache.unreadable, cache.keep({"value": 3})) == (2, 3)
+    assert (cache.unreadable, cache.keep({"metadata": {"name": "a"}, "value": 3})) == (2, 3)
     assert caplog.records[0].__dict__["object"] == "lab/odd"
+
+
+def test_an_object_that_cannot_be_read_has_no_value_though_it_had_one() -> None:
+    """What is cached depends on the cluster, and not on what this process saw before."""
+    cache, changes = make()
+    odd = {"metadata": {"name": "a"}, "value": "x"}
+    cache.put("a", 1)
+    cache.put(*cache.entry(odd))
+    assert changes[-1] == Change("a", 1, None)
+    assert cache.faults == {"a": "ValueError, see the log"}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda cache: cache.put(*cache.entry({"metadata": {"name": "a"}, "value": 2})),
+        lambda cache: cache.remove("a"),
+        lambda cache: cache.replace({"b": 1}),
+    ],
+    ids=["read again", "deleted", "not in the next list"],
+)
+def test_a_fault_is_named_until_its_object_can_be_read_or_is_gone(
+    end: Callable[[Cache[int]], None],
+) -> None:
+    """Also after other objects have changed."""
+    cache, _ = make()
+    cache.put(*cache.entry({"metadata": {"name": "a"}, "value": "x"}))
+    cache.put("b", 2)
+    assert list(cache.faults) == ["a"]
+    end(cache)
+    assert cache.faults == {}
+
+
+@pytest.mark.parametrize(
+    ("raw", "key"),
+    [
+        ({"metadata": {"namespace": "lab"}, "value": 1}, "lab/?"),
+        ({"metadata": {"name": ["a"], "namespace": {}}, "value": 1}, "?"),
+        ({"metadata": 7, "value": 1}, "?"),
+        ({"value": 1}, "?"),
+        (None, "?"),
+    ],
+)
+def test_an_object_without_a_name_is_reported_with_what_is_known_of_it(raw: Any, key: str) -> None:
+    """It has no value, because no key is its own."""
+    cache, _ = make()
+    assert cache.entry(raw) == (key, None)
+    assert cache.faults == {key: "it has no name"}
+
+
+def test_a_change_that_a_listener_does_not_take_is_a_fault_of_the_object() -> None:
+    """The value is cached, and the next change is offered again."""
+    cache, _ = make()
+    broken = [True]
+
+    def listener(_: Change[int]) -> None:
+        if broken[0]:
+            raise ZeroDivisionError
+
+    cache.subscribe(listener)
+    cache.put("a", 1)
+    assert cache.get("a") == 1
+    assert list(cache.faults) == ["a"]
+    broken[0] = False
+    cache.put("a", 2)
+    assert cache.faults == {}
+
+
+def test_the_same_fault_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """An object that its controller writes each second would fill the log."""
+    cache, _ = make()
+    for version in range(5):
+        cache.keep({"metadata": {"name": "a", "resourceVersion": str(version)}, "value": "x"})
+    assert len(caplog.records) == 1
+    assert cache.unreadable == 5

@@ -201,20 +201,63 @@ def test_all_pages_make_one_list(tmp_path: Path) -> None:
     assert {x.query["a"] for x in requests} == {"b"}
 
 
-def test_a_list_that_expired_is_read_again_in_one_piece(tmp_path: Path) -> None:
-    """Nothing of the pages before remains; without a limit nothing can expire."""
+GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+
+
+def test_a_list_that_expired_continues_where_it_was(tmp_path: Path) -> None:
+    """From the position that the 410 has; a watch from the first page's version misses nothing."""
 
     async def expire(request: Request, answer: Answer) -> None:
-        if "continue" in request.query:
-            await answer.status(410, "Expired", "the continue parameter is too old")
-        elif "limit" in request.query:
-            await answer.json(page(["old"], "3", "50"))
-        else:
-            await answer.json(page(NAMES))
+        position = request.query.get("continue", "")
+        if position.startswith("old-"):
+            at = position.removeprefix("old-")
+            await answer.json({**GONE, "metadata": {"continue": f"new-{at}"}}, 410)
+            return
+        first = int(position.removeprefix("new-") or "0")
+        rest = first + int(request.query["limit"])
+        more = f"old-{rest}" if rest < len(NAMES) else ""
+        await answer.json(page(NAMES[first:rest], more, str(100 + first)))
 
     listing, requests = read(expire, tmp_path)
     assert listing == Listing(NAMES, "100")
-    assert len(requests) == 3
+    positions = [None, "old-3", "new-3", "old-6", "new-6"]
+    assert [request.query.get("continue") for request in requests] == positions
+    assert {request.query["limit"] for request in requests} == {"3"}
+
+
+def test_a_list_that_expired_without_a_position_is_read_again_in_pages(tmp_path: Path) -> None:
+    """Nothing of the pages before remains."""
+    expired = []
+
+    async def expire(request: Request, answer: Answer) -> None:
+        if "continue" in request.query and len(expired) < 2:
+            expired.append(request)
+            await answer.json(GONE, 410)
+        else:
+            await paged(request, answer)
+
+    listing, requests = read(expire, tmp_path)
+    assert listing == Listing(NAMES, "100")
+    assert {request.query["limit"] for request in requests} == {"3"}
+
+
+@pytest.mark.parametrize("metadata", [None, {"continue": "again"}, {"continue": 7}, []])
+def test_a_list_that_expires_each_time_is_an_error(tmp_path: Path, metadata: object) -> None:
+    """After some attempts in pages, and never by one answer with the whole collection."""
+    seen = []
+
+    async def expire(request: Request, answer: Answer) -> None:
+        seen.append(request.query)
+        if "continue" in request.query:
+            await answer.json({**GONE, "metadata": metadata}, 410)
+        else:
+            await answer.json(page(["a"], "3"))
+
+    with pytest.raises(ClusterError) as caught:
+        read(expire, tmp_path)
+    assert caught.value.status == 410
+    assert {query["limit"] for query in seen} == {"3"}
+    assert len(seen) < 20
 
 
 def test_another_failure_on_the_way_is_an_error(tmp_path: Path) -> None:

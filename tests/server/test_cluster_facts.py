@@ -7,12 +7,11 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
 from tests.admission.reviews import POOL, pod, policy_set
+from tests.controller.runs import Api
 from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
 from tests.kube.nodes_api import listing, node
 from tests.kube.scripted import events
@@ -22,7 +21,7 @@ from webhook.decision.arrival import Arrival, Cluster
 from webhook.decision.engine import decide
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
-from webhook.kube.reflector import Reflector
+from webhook.kube.watches import Watches
 from webhook.server import cluster_facts
 from webhook.server.cluster_facts import ServedNodes, nodes_of, synced
 from webhook.server.readiness import Condition, Parts
@@ -33,14 +32,14 @@ def test_a_cache_without_updates_stays_ready_and_reports_out_of_date() -> None:
     """Nobody else would know more; whoever looks sees since when, and why."""
     now = 0.0
     cache: Cache[int] = Cache(lambda _: 1, clock=lambda: now)
-    error = ClusterError("GET /things: no")
-    reflector = cast(Reflector[Any], SimpleNamespace(cache=cache, last_error=error))
-    assert not synced(reflector).ready
+    watch = Watches(Api().client).add("/things", cache)
+    assert not synced(watch).ready
+    watch.last_error = ClusterError("GET /things: no")
     cache.touch()
     cache.replace({})
-    fresh = synced(reflector)
+    fresh = synced(watch)
     now = names.SILENT + 1
-    late = synced(reflector)
+    late = synced(watch)
     assert fresh.ready
     assert late.ready
     assert "out of date" not in fresh.reason
@@ -59,16 +58,13 @@ async def watching(
     handle: Callable[[Request, Answer], Awaitable[None]], folder: Path
 ) -> AsyncIterator[tuple[ServedNodes, Callable[[], Condition]]]:
     """Nodes as serve has them, and their condition, while their watch of this API runs."""
-    async with fake_api(handle) as api, client_of(api, folder) as client:
+    async with (
+        fake_api(handle) as api,
+        client_of(api, folder) as client,
+        Watches(client) as watches,
+    ):
         parts = Parts(Metrics())
-        nodes = nodes_of(client, parts)
-        (work,) = parts.background
-        running = asyncio.ensure_future(work())
-        try:
-            yield nodes, parts.conditions["nodes"]
-        finally:
-            running.cancel()
-            await asyncio.wait([running])
+        yield nodes_of(watches, parts), parts.conditions["nodes"]
 
 
 async def test_unknown_or_stale_nodes_produce_no_warning(

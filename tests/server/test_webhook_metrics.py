@@ -102,17 +102,15 @@ def test_counters_are_there_before_the_first_event() -> None:
 
 
 def test_gauges_are_read_at_the_scrape() -> None:
-    """Requests in flight and a cache's age come from their callbacks, as they are then."""
+    """Requests in flight come from their callback, as they are then."""
     metrics = Metrics()
-    age = 1.5
-    metrics.read_gauge(metric_names.ADMISSION_IN_FLIGHT, lambda: 7)
-    metrics.watch_cache("namespaces", lambda: age)
+    in_flight = 7
+    metrics.read_gauge(metric_names.ADMISSION_IN_FLIGHT, lambda: in_flight)
     metrics.certificate_served(NOW)
-    assert _samples(metrics)['fairlead_cache_age_seconds{resource="namespaces"}'] == 1.5
-    age = 2.5
+    assert _samples(metrics)["fairlead_admission_in_flight"] == 7
+    in_flight = 8
     samples = _samples(metrics)
-    assert samples['fairlead_cache_age_seconds{resource="namespaces"}'] == 2.5
-    assert samples["fairlead_admission_in_flight"] == 7
+    assert samples["fairlead_admission_in_flight"] == 8
     assert samples["fairlead_certificate_expiry_timestamp_seconds"] == NOW.timestamp()
 
 
@@ -120,11 +118,11 @@ def test_rendering_leaves_the_event_loop_alone() -> None:
     metrics = Metrics()
     threads: list[int] = []
 
-    def age() -> float:
+    def connections() -> float:
         threads.append(threading.get_ident())
         return 0.0
 
-    metrics.watch_cache("namespaces", age)
+    metrics.read_gauge(metric_names.CONNECTIONS, connections)
     _samples(metrics)
     assert threads
     assert threading.get_ident() not in threads

@@ -11,17 +11,18 @@ from webhook.dns_names import is_label
 from webhook.errors import ClusterError, NotSynced
 from webhook.kube.cache import Cache
 from webhook.kube.rate_limit import Pace
-from webhook.kube.reflector import SILENCE, Reflector
+from webhook.kube.watches import LONGEST_SILENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.kube.client import Client
+    from webhook.kube.watches import Watches
 
 PATH: Final = "/api/v1/namespaces"
 # Seconds without a message from the API server after which the cache is not used. A silent watch
-# ends after SILENCE, and the list that follows refreshes the cache if the server answers.
-_BELIEVED: Final = SILENCE + 15.0
+# ends, and the list that follows refreshes the cache if the server answers.
+_BELIEVED: Final = LONGEST_SILENCE + 15.0
 # Seconds for which a live answer is shared by all callers for the same namespace.
 _FRESH: Final = 1.0
 # Minimum seconds between two reads of one namespace for callers that need a fresh one.
@@ -37,16 +38,23 @@ def labels_of(namespace: Mapping[str, Any]) -> Mapping[str, str]:
     return labels
 
 
-class Namespaces(Reflector["Mapping[str, str]"]):
-    """Labels by namespace. `run()` keeps them current and must run while they are used.
+class Namespaces:
+    """Labels by namespace, from a watch.
 
     `timeout` limits a live read, in seconds; it is short, because a pod's creation waits for it.
     """
 
     def __init__(
-        self, client: Client, *, timeout: float = 2.0, clock: Callable[[], float] = time.monotonic
+        self,
+        watches: Watches,
+        *,
+        timeout: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(client, PATH, Cache(labels_of, clock=clock), clock=clock)
+        self.cache = Cache(labels_of, clock=clock)
+        self.watch = watches.add(PATH, self.cache)
+        self._client = watches.client
+        self._clock = clock
         self._timeout = timeout
         # Reads in progress, or answered less than _FRESH seconds ago; each with its start time.
         self._reads: dict[str, tuple[float, asyncio.Task[Mapping[str, str]]]] = {}
@@ -79,7 +87,7 @@ class Namespaces(Reflector["Mapping[str, str]"]):
         # Only a valid name may become part of a path.
         if not is_label(name):
             raise NotSynced(f"namespace {name!r}: no namespace can have that name")
-        called_at = self.clock()
+        called_at = self._clock()
         known = self._reads.get(name)
         if known and fresh:
             await asyncio.sleep(max(0.0, known[0] + _APART - called_at))
@@ -92,7 +100,7 @@ class Namespaces(Reflector["Mapping[str, str]"]):
         return await asyncio.shield(known[1])
 
     def _begin(self, name: str) -> tuple[float, asyncio.Task[Mapping[str, str]]]:
-        now = self.clock()
+        now = self._clock()
         if not self._pace.passes(now):
             raise NotSynced(f"namespace {name}: too many namespaces are asked for at once")
         read = asyncio.create_task(self._read(name))
@@ -116,11 +124,11 @@ class Namespaces(Reflector["Mapping[str, str]"]):
     async def _get(self, path: str) -> dict[str, Any]:
         # If a watch has stalled, the pooled connection is probably dead too, so try twice.
         try:
-            return await self.client.get(path, timeout=self._timeout / 2)
+            return await self._client.get(path, timeout=self._timeout / 2)
         except ClusterError as error:
             if error.status is not None:
                 raise
-            return await self.client.get(path, timeout=self._timeout / 2)
+            return await self._client.get(path, timeout=self._timeout / 2)
 
     def _done(self, name: str, read: tuple[float, asyncio.Task[Mapping[str, str]]]) -> None:
         # Retrieve the exception, or asyncio reports it if all callers were cancelled.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from functools import partial
 from http import HTTPStatus
@@ -13,14 +12,13 @@ import orjson
 from webhook import names
 from webhook.backoff import POLICY_WATCH_DELAYS
 from webhook.errors import ClusterError
-from webhook.kube.cache import Cache, Change
-from webhook.kube.reflector import Reflector, key_of
+from webhook.kube.cache import Cache, Change, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import NoReturn
 
     from webhook.kube.client import Client
+    from webhook.kube.watches import Watches
 
 T = TypeVar("T")
 
@@ -28,12 +26,10 @@ GROUP: Final = f"/apis/{names.API_VERSION}"
 KINDS: Final = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}
 # Clusters with an older installation do not define them.
 OPTIONAL: Final = frozenset({names.PLACEMENT_EXCEPTIONS, names.RUN_SOURCES})
-# Seconds between two checks for a definition: before the first list, and after it.
-_LOOK: Final = (0.5, 30.0)
 
 
 class PolicyObjects(Generic[T]):
-    """All policy collections. `run()` keeps them current and must run all the time.
+    """All policy collections, each watched.
 
     `keep` converts a resource and a raw object to the cached value. With `text_of`, this is the
     JSON text that a policy set reads, so other changes of the object are ignored. A collection in
@@ -42,57 +38,26 @@ class PolicyObjects(Generic[T]):
 
     def __init__(
         self,
-        client: Client,
+        watches: Watches,
         keep: Callable[[str, dict[str, Any]], T],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client = client
-        self._absent: frozenset[str] = frozenset()
+        self._client = watches.client
         # By resource.
         self.caches: Mapping[str, Cache[T]] = {
             resource: Cache(partial(keep, resource), clock=clock) for resource in KINDS
         }
-        self._reflectors = {
-            resource: Reflector(
-                client, f"{GROUP}/{resource}", cache, delays=POLICY_WATCH_DELAYS, clock=clock
+        self._watches = {
+            resource: watches.add(
+                f"{GROUP}/{resource}",
+                cache,
+                required=resource not in OPTIONAL,
+                empty_if_undefined=True,
+                delays=POLICY_WATCH_DELAYS,
             )
             for resource, cache in self.caches.items()
         }
-
-    async def run(self) -> NoReturn:
-        async with asyncio.TaskGroup() as group:
-            for reflector in self._reflectors.values():
-                group.create_task(reflector.run())
-            for resource in OPTIONAL:
-                group.create_task(self._do_without(resource))
-        raise AssertionError("reflectors run until they are cancelled")
-
-    async def _do_without(self, resource: str) -> NoReturn:
-        """Use an empty list if the cluster does not define the collection.
-
-        The error of the list does not show this: without the right to list, a missing resource is
-        forbidden too.
-        """
-        while True:
-            if self._reflectors[resource].last_error is None:
-                self._absent -= {resource}
-            else:
-                await self._find_resource(resource)
-            await asyncio.sleep(_LOOK[self.caches[resource].synced])
-
-    async def _find_resource(self, resource: str) -> None:
-        try:
-            there = resource in await self._verbs()
-        except ClusterError:
-            return
-        if there:
-            self._absent -= {resource}
-            return
-        self._absent |= {resource}
-        self.caches[resource].touch()
-        if not self.caches[resource].synced:
-            self.caches[resource].replace({})
 
     @property
     def synced(self) -> bool:
@@ -129,10 +94,10 @@ class PolicyObjects(Generic[T]):
         """Return why a collection cannot be read, with the cure; "" if all can be read."""
         found = (
             _undefined(resource, ", so there are none; to have them")
-            if resource in self._absent
-            else with_cure(resource, reflector.last_error)
-            for resource, reflector in self._reflectors.items()
-            if reflector.last_error
+            if watch.undefined
+            else with_cure(resource, watch.last_error)
+            for resource, watch in self._watches.items()
+            if watch.last_error
         )
         return "; ".join(dict.fromkeys(found))
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import logging
-import time
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from webhook.cluster_objects.sharing import Sharing
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache, Change
-from webhook.kube.reflector import Reflector
 from webhook.placement import nodes
-from webhook.placement.nodes import InvalidNode, Node
 from webhook.policy.refused_pods import PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watch, Watches
+    from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
 
 T = TypeVar("T")
-
-_logger = logging.getLogger(__name__)
 
 CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
@@ -43,7 +37,7 @@ def data_of(secret: Mapping[str, Any] | None) -> dict[str, bytes]:
     return {key: _decoded(value) for key, value in data.items()}
 
 
-class NamedObject(Reflector[T]):
+class NamedObject(Generic[T]):
     """The object `name` of the collection at `path`, or its absence.
 
     `keep` converts it to the cached value. The object is listed and watched with
@@ -52,16 +46,10 @@ class NamedObject(Reflector[T]):
     """
 
     def __init__(
-        self,
-        client: Client,
-        path: str,
-        name: str,
-        keep: Callable[[dict[str, Any]], T],
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, watches: Watches, path: str, name: str, keep: Callable[[dict[str, Any]], T]
     ) -> None:
-        query = {"fieldSelector": f"metadata.name={name}"}
-        super().__init__(client, path, Cache(keep, clock=clock), query=query, clock=clock)
+        self.cache = Cache(keep)
+        self.watch = watches.add(path, self.cache, query={"fieldSelector": f"metadata.name={name}"})
 
     @property
     def value(self) -> T | None:
@@ -90,16 +78,13 @@ def _keep(raw: Mapping[str, Any]) -> JsonObject:
 
 
 class ClusterClasses:
-    """A cluster's PriorityClasses and RuntimeClasses. `run()` keeps them current."""
+    """A cluster's PriorityClasses and RuntimeClasses, each kind watched."""
 
-    def __init__(self, client: Client) -> None:
-        self._reflectors: Mapping[str, Reflector[JsonObject]] = {
-            kind: Reflector(client, path, Cache(_keep), metadata_only=kind != _RUNTIME)
+    def __init__(self, watches: Watches) -> None:
+        self._watches: Mapping[str, Watch[JsonObject]] = {
+            kind: watches.add(path, Cache(_keep), required=False, metadata_only=kind != _RUNTIME)
             for kind, path in PATHS.items()
         }
-
-    async def run(self) -> None:
-        await asyncio.gather(*(each.run() for each in self._reflectors.values()))
 
     def by_kind(self) -> Mapping[str, Mapping[str, JsonObject]]:
         """Return by kind and name what is kept of each: of a RuntimeClass its overhead and
@@ -109,13 +94,13 @@ class ClusterClasses:
         """
         return {
             kind: each.cache.items()
-            for kind, each in self._reflectors.items()
+            for kind, each in self._watches.items()
             if each.cache.synced and not each.last_error
         }
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call `listener` after each change."""
-        for each in self._reflectors.values():
+        for each in self._watches.values():
             each.cache.subscribe(lambda _change: listener())
 
 
@@ -127,14 +112,14 @@ def value_of_default(priority_class: Mapping[str, Any]) -> int | None:
     return value
 
 
-class PriorityClasses(Reflector[int]):
-    """The default PriorityClass. `run()` keeps it current and must run all the time."""
+class PriorityClasses:
+    """The default PriorityClass, from a watch."""
 
-    def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, watches: Watches) -> None:
         self._default: str | None = None
-        cache = Cache(value_of_default, clock=clock)
-        cache.subscribe(self._choose)
-        super().__init__(client, PATHS["PriorityClass"], cache, clock=clock)
+        self.cache = Cache(value_of_default)
+        self.cache.subscribe(self._choose)
+        self.watch = watches.add(PATHS["PriorityClass"], self.cache)
 
     @property
     def default(self) -> str | None:
@@ -156,24 +141,22 @@ PATH: Final = "/api/v1/nodes"
 # The size of a list page. A node has about 20 KB of JSON, most of it its list of images. A page of
 # 500 would take more memory than the cache of 5,000 nodes.
 _PAGE: Final = 50
-_MOST_TOLD: Final = 3
 
 
-class NodeView(Reflector[Node]):
-    """The nodes' labels, taints, cordons and allocatable resources. `run()` keeps them current.
+class NodeView:
+    """The nodes' labels, taints, cordons and allocatable resources, from a watch.
 
     `version` rises with each change of a cached field; heartbeats do not count. Callers must not
     keep a node for long, because outdated nodes do not share memory.
     """
 
-    def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, watches: Watches) -> None:
         self._sharing = Sharing()
         self.version = 0
         self._tuple: tuple[Node, ...] | None = None
-        self._unreadable: dict[str, str] = {}
-        cache = Cache(self._keep, clock=clock)
-        cache.subscribe(self._changed)
-        super().__init__(client, PATH, cache, page_size=_PAGE, clock=clock)
+        self.cache = Cache(self._keep)
+        self.cache.subscribe(self._changed)
+        self.watch = watches.add(PATH, self.cache, required=False, page_size=_PAGE)
 
     def nodes(self) -> Sequence[Node] | None:
         """Return all nodes, by name; None before the first list. The same object until a change.
@@ -193,24 +176,10 @@ class NodeView(Reflector[Node]):
 
     def trouble(self) -> str:
         """Return why the view may differ from the cluster; "" if it does not."""
-        found = [str(self.last_error)] if self.last_error else []
-        found += [f"node {name} is left out: {why}" for name, why in self._unreadable.items()]
-        return "; ".join(found[:_MOST_TOLD])
+        return self.watch.trouble()
 
-    def _keep(self, raw: dict[str, Any]) -> Node | None:
-        name = str((raw.get("metadata") or {}).get("name"))
-        try:
-            node = self._sharing.shared(nodes.parse_node(raw))
-        except InvalidNode as error:
-            # One invalid node must not hide all others.
-            if self._unreadable.get(name) != str(error):
-                if len(self._unreadable) >= _MOST_TOLD:
-                    self._unreadable.clear()
-                _logger.warning("node left out", extra={"node": name, "reason": str(error)})
-                self._unreadable[name] = str(error)
-            return None
-        self._unreadable.pop(name, None)
-        return node
+    def _keep(self, raw: dict[str, Any]) -> Node:
+        return self._sharing.shared(nodes.parse_node(raw))
 
     def _changed(self, _: Change[Node]) -> None:
         self.version += 1

@@ -1,4 +1,4 @@
-"""The controller: informers that always run, and workers while it leads.
+"""The controller: watches that always run, and workers while it leads.
 
 Changes in the caches become keys of a queue, from which the workers take them.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.controller.observed_state import RunsDeployment, RunsService
     from webhook.controller.stored_run import StoredRun
     from webhook.kube.cache import Change
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watches
     from webhook.kube.writer import Writer
     from webhook.run.model import Run
     from webhook.run.observed import OwnedPod
@@ -135,14 +135,14 @@ class EventRouter:
 class Controller:
     """Reconciles the Runs of one namespace, or of all namespaces if it is empty.
 
-    `run()` always runs, so that a new leader has current caches; `lead()` runs while this process
-    leads. `plan` computes a run's plan. `nodes`: watch nodes and capacity classes, which needs
-    cluster-wide rights.
+    `run()` always runs, as the watches do, so that a new leader has current caches; `lead()` runs
+    while this process leads. `plan` computes a run's plan. `nodes`: watch nodes and capacity
+    classes, which needs cluster-wide rights.
     """
 
     def __init__(
         self,
-        client: Client,
+        watches: Watches,
         writer: Writer,
         plan: Callable[[Run], Plan],
         metrics: ControllerMetrics,
@@ -152,18 +152,19 @@ class Controller:
         nodes: bool = True,
         terms: RestartTerms = DEFAULT_TERMS,
     ) -> None:
+        client = watches.client
         self._workers = workers
         self._metrics = metrics
         self.known = ObservedState()
-        self.informers = Informers(client, self.known, namespace, nodes=nodes)
+        self.informers = Informers(watches, self.known, namespace, nodes=nodes)
         self.announcer = Announcer(writer)
         self._router = EventRouter(self.known)
         self.refusals = Refusals()
         self.known.runs.subscribe(self._forget)
         objects = Objects(client, writer, self.known)
-        self.engines = Engines(client, self.known.runs, namespace, self._router.add)
+        self.engines = Engines(watches, self.known.runs, namespace, self._router.add)
         self.known.nodes.cache.subscribe(lambda change: self.engines.node_changed(change.key))
-        self.queues = Queues(client, writer, self.known, objects, namespace)
+        self.queues = Queues(watches, writer, self.known, objects, namespace)
         self._reconciler = Reconciler(
             self.known,
             objects,
@@ -193,11 +194,9 @@ class Controller:
         return self._queue.oldest_age() if self._queue else 0.0
 
     async def run(self) -> None:
-        """Watch the cluster and write Events until cancelled."""
+        """Watch the kinds of engines that Runs use, and write Events, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.informers.run())
             group.create_task(self.engines.run())
-            group.create_task(self.queues.run())
             group.create_task(self.announcer.run())
 
     async def lead(self) -> None:

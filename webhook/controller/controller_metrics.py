@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
 
-    from webhook.controller.informers import Informers
     from webhook.controller.observed_state import ObservedState
     from webhook.run.model import RunStatus
 
@@ -135,11 +134,9 @@ class ControllerMetrics:
         """Record whether this process leads."""
         self._leader.set(leads)
 
-    def watch(
-        self, known: ObservedState, informers: Informers, numbers: Iterable[tuple[str, str, Number]]
-    ) -> None:
+    def watch(self, known: ObservedState, numbers: Iterable[tuple[str, str, Number]]) -> None:
         """Read these at each scrape. `numbers`: name, help and function; counters end in _total."""
-        self._registry.register(_AtScrape(known, informers, tuple(numbers), self._usage))
+        self._registry.register(_AtScrape(known, tuple(numbers), self._usage))
 
 
 class _AtScrape(Collector):
@@ -148,12 +145,10 @@ class _AtScrape(Collector):
     def __init__(
         self,
         known: ObservedState,
-        informers: Informers,
         numbers: tuple[tuple[str, str, Number], ...],
         usage: Counter,
     ) -> None:
         self._known = known
-        self._informers = informers
         self._numbers = numbers
         self._usage = usage
 
@@ -169,7 +164,6 @@ class _AtScrape(Collector):
             for state in STATES:
                 self._usage.labels(capacity_class, resource, state)
         yield self._runs()
-        yield from self._caches()
         for name, text, number in self._numbers:
             family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             yield family(name.removesuffix("_total"), text, number())
@@ -181,28 +175,3 @@ class _AtScrape(Collector):
         for phase in PHASES:
             family.add_metric([phase], tally[phase])
         return family
-
-    def _caches(self) -> Iterator[Metric]:
-        age = GaugeMetricFamily(
-            metric_names.CACHE_AGE,
-            "Seconds since the last message from the API server to a cache.",
-            labels=["resource"],
-        )
-        lists = CounterMetricFamily(
-            metric_names.LISTS, "Full lists read from the API server.", labels=["resource"]
-        )
-        watches = CounterMetricFamily(
-            metric_names.WATCHES, "Watches opened at the API server.", labels=["resource"]
-        )
-        unreadable = CounterMetricFamily(
-            metric_names.OBJECTS_UNREADABLE,
-            "Objects skipped because they cannot be read; the log names each of them.",
-            labels=["resource"],
-        )
-        for informer in (*self._informers.all, *self._informers.beside):
-            seconds = informer.cache.age()
-            age.add_metric([informer.resource], float("inf") if seconds is None else seconds)
-            lists.add_metric([informer.resource], informer.reflector.lists)
-            watches.add_metric([informer.resource], informer.reflector.watches)
-            unreadable.add_metric([informer.resource], informer.cache.unreadable)
-        yield from (age, lists, watches, unreadable)

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import ipaddress
 import logging
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,14 +29,16 @@ from webhook.kube.config import SERVICE_ACCOUNT
 from webhook.kube.election import Election
 from webhook.kube.lease import Terms
 from webhook.kube.rate_limit import TokenBucket
+from webhook.kube.watches import Watches
 from webhook.kube.writer import Writer
 from webhook.run.plan import plan
 from webhook.run.restarts import RestartTerms
-from webhook.server.cluster_facts import synced
+from webhook.server.cluster_facts import synced, watches_condition
 from webhook.server.drain import Drain, drain_on_signals
 from webhook.server.health import Exposition, health_app
 from webhook.server.listener import bind, serve_plain
 from webhook.server.readiness import Condition
+from webhook.server.watch_metrics import WatchMetrics
 
 if TYPE_CHECKING:
     import socket
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from webhook.controller.informers import Informer
     from webhook.controller.settings import ControllerSettings
     from webhook.kube.client import Client
     from webhook.server.readiness import Conditions
@@ -65,12 +65,16 @@ def run(settings: ControllerSettings) -> bool:
 async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
     exposition, drain = Exposition(), Drain(0)
     metrics = ControllerMetrics(exposition.registry)
-    async with connect(settings.kubeconfig, on_answer=metrics.count_request) as client:
+    async with (
+        connect(settings.kubeconfig, on_answer=metrics.count_request) as client,
+        Watches(client) as watches,
+    ):
+        WatchMetrics(exposition.registry, watches)
         bucket = TokenBucket(settings.qps, settings.burst)
         election = _election(settings, client)
         writer = Writer(client, bucket, may_write=election.may_write if election else _always)
         controller = Controller(
-            client,
+            watches,
             writer,
             partial(plan, cluster_domain=settings.cluster_domain),
             metrics,
@@ -83,10 +87,10 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
         watch_parts(metrics, controller, writer, bucket)
         keeper = None
         if settings.certificates:
-            keeper = make_keeper(settings, client, writer, exposition.registry)
+            keeper = make_keeper(settings, watches, writer, exposition.registry)
         reporter = None
         if settings.writes_policy_status:
-            reporter = _make_reporter(settings, client, writer)
+            reporter = _make_reporter(settings, watches, writer)
         works: list[Callable[[], Coroutine[Any, Any, None]]] = [controller.lead]
         if keeper:
             works.append(keeper.lead)
@@ -101,7 +105,9 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
         with drain_on_signals(drain):
             _announce(settings, plain)
             return await serve_plain(
-                health_app(_conditions(controller, election, keeper, reporter), exposition),
+                health_app(
+                    _conditions(watches, controller, election, keeper, reporter), exposition
+                ),
                 plain=plain,
                 drain=drain,
                 background=(
@@ -134,14 +140,14 @@ def _restart_terms(settings: ControllerSettings) -> RestartTerms:
 
 
 def make_keeper(
-    settings: ControllerSettings, client: Client, writer: Writer, registry: CollectorRegistry
+    settings: ControllerSettings, watches: Watches, writer: Writer, registry: CollectorRegistry
 ) -> Keeper:
     """Return the keeper of the webhook's certificates, in the Lease's namespace."""
     configuration = settings.webhook_configuration or names.WEBHOOK_CONFIGURATION
     installation = Installation(_home(settings), places=both(configuration))
     extra = _extra_names(settings.certificate_names)
     return Keeper(
-        Observer(client, installation),
+        Observer(watches.client, installation),
         writer,
         installation,
         CertificateTerms(
@@ -149,7 +155,7 @@ def make_keeper(
             settle=timedelta(seconds=settings.certificate_settle),
         ),
         CertificateMetrics(registry),
-        watch=partial(watch, client, installation),
+        watch=partial(watch, watches, installation),
     )
 
 
@@ -165,18 +171,20 @@ def _extra_names(given: tuple[str, ...]) -> Names:
     return Names(tuple(dns), tuple(addresses))
 
 
-def _make_reporter(settings: ControllerSettings, client: Client, writer: Writer) -> PolicyReporter:
+def _make_reporter(
+    settings: ControllerSettings, watches: Watches, writer: Writer
+) -> PolicyReporter:
     """Return the reporter that writes the statuses of policies."""
     namespace = _home(settings)
 
     async def replicas() -> Sequence[Replica]:
         if not settings.webhook_replicas:
-            return await running(client, namespace)
+            return await running(watches.client, namespace)
         named = [(f"{host}:{port}", host, port) for host, port in settings.webhook_replicas]
         return [Replica(name, name, host, port, leaving=False) for name, host, port in named]
 
     return PolicyReporter(
-        client,
+        watches,
         writer,
         replicas,
         interval=settings.policy_status_interval,
@@ -187,10 +195,9 @@ def _make_reporter(settings: ControllerSettings, client: Client, writer: Writer)
 def watch_parts(
     metrics: ControllerMetrics, controller: Controller, writer: Writer, bucket: TokenBucket
 ) -> None:
-    """Add the gauges of queue, writer and caches to the metrics."""
+    """Add the gauges of queue and writer to the metrics."""
     metrics.watch(
         controller.known,
-        controller.informers,
         (
             (
                 metric_names.PODS_LEAVING,
@@ -234,17 +241,12 @@ async def _all(works: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None
 
 
 def _conditions(
+    watches: Watches,
     controller: Controller,
     election: Election | None,
     keeper: Keeper | None,
     reporter: PolicyReporter | None,
 ) -> Conditions:
-    def of(informer: Informer) -> Condition:
-        return synced(informer.reflector)
-
-    def beside(informer: Informer) -> Condition:
-        return replace(of(informer), ready=True)
-
     def leader() -> Condition:
         # A follower is as ready as the leader: it can take over immediately.
         if election is None or election.leading:
@@ -252,10 +254,9 @@ def _conditions(
         error = f"; {election.last_error}" if election.last_error else ""
         return Condition(ready=True, reason=f"leader: {election.holder or 'none'}{error}")
 
-    found = {informer.resource: partial(of, informer) for informer in controller.informers.all}
-    for informer in controller.informers.beside:
-        # Runs continue without it, so it is always ready.
-        found[informer.resource] = partial(beside, informer)
+    informers = (*controller.informers.all, *controller.informers.beside)
+    found = {informer.resource: partial(synced, informer) for informer in informers}
+    found["watches"] = partial(watches_condition, watches)
     if keeper:
         found["certificates"] = partial(certificate_condition, keeper)
     if reporter:

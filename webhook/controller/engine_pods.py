@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.controller.informers import A_PAGE, collection
 from webhook.kube.cache import Cache
-from webhook.kube.reflector import Reflector
 from webhook.run import observation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from webhook.kube.cache import Change
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watch, Watches
     from webhook.run.backends.engines import PodSource
     from webhook.run.observed import OwnedPod
 
@@ -76,7 +75,7 @@ class EnginePods:
     """
 
     def __init__(
-        self, client: Client, source: PodSource, namespace: str, notify: Callable[[str], None]
+        self, watches: Watches, source: PodSource, namespace: str, notify: Callable[[str], None]
     ) -> None:
         """`notify` is called with the uid of an object whose pods have changed."""
         self._notify = notify
@@ -91,24 +90,19 @@ class EnginePods:
         # Uids of pods that exist.
         self._ended_first: set[str] = set()
         self.cache.subscribe(self._changed)
-        self.reflectors: list[Reflector[Any]] = []
+
+        def watch(path: str, cache: Cache[Any], selector: str) -> Watch[Any]:
+            query = {"labelSelector": selector}
+            return watches.add(path, cache, required=False, query=query, page_size=A_PAGE)
+
+        self.watches: list[Watch[Any]] = []
         for owner in source.owners:
             links = self.owners[owner.resource] = Cache(read_link)
             links.subscribe(self._link_changed)
-            self._reflect(client, owner.group, owner.resource, namespace, links, owner.selector)
-        self._reflect(client, "/api/v1", "pods", namespace, self.cache, source.selector)
-
-    def _reflect(
-        self,
-        client: Client,
-        group: str,
-        resource: str,
-        namespace: str,
-        cache: Cache[Any],
-        selector: str,
-    ) -> None:
-        path, query = collection(group, resource, namespace), {"labelSelector": selector}
-        self.reflectors.append(Reflector(client, path, cache, query=query, page_size=A_PAGE))
+            path = collection(owner.group, owner.resource, namespace)
+            self.watches.append(watch(path, links, owner.selector))
+        path = collection("/api/v1", "pods", namespace)
+        self.watches.append(watch(path, self.cache, source.selector))
 
     @property
     def synced(self) -> bool:

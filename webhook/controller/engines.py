@@ -14,7 +14,6 @@ from webhook.controller.informers import A_PAGE, collection
 from webhook.controller.observed_state import ByRun
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
-from webhook.kube.reflector import Reflector
 from webhook.run.backends.engines import ENGINES, VARIANTS
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from webhook.controller.stored_run import StoredRun
     from webhook.kube.cache import Change
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watches
     from webhook.run.backends.engines import Engine
     from webhook.run.observed import EngineObject
 
@@ -40,7 +39,7 @@ class Watched:
     """
 
     def __init__(
-        self, client: Client, engine: Engine, pods: EnginePods, namespace: str, began: float
+        self, watches: Watches, engine: Engine, pods: EnginePods, namespace: str, began: float
     ) -> None:
         self.engine = engine
         self.pods = pods
@@ -49,10 +48,10 @@ class Watched:
         self.by_uid: dict[str, EngineObject] = {}
         self._by_run = ByRun(self.objects, lambda each: each.run_uid)
         self.objects.subscribe(self._changed)
-        self.reflector = Reflector(
-            client,
+        self.watch = watches.add(
             collection(engine.group, engine.resource, namespace),
             self.objects,
+            required=False,
             query={"labelSelector": f"{names.MANAGED_BY}={names.MANAGER}"},
             page_size=A_PAGE,
         )
@@ -90,14 +89,15 @@ class Engines:
 
     def __init__(
         self,
-        client: Client,
+        watches: Watches,
         runs: Cache[StoredRun],
         namespace: str,
         notify: Callable[[str], None],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client = client
+        self._watches = watches
+        self._client = watches.client
         self._namespace = namespace
         self._notify = notify
         self._clock = clock
@@ -107,7 +107,6 @@ class Engines:
         self._chosen: dict[str, tuple[float, Engine]] = {}
         self._watched: dict[str, Watched] = {}
         self._pods: dict[str, EnginePods] = {}
-        self._tasks: dict[str, tuple[asyncio.Task[None], ...]] = {}
         runs.subscribe(self._run_changed)
 
     async def choose(self, key: str) -> Engine:
@@ -122,7 +121,6 @@ class Engines:
             self._chosen[key] = (self._clock() + SERVED_PAUSE, engine)
             if (watched := self._watched.get(key)) and watched.engine != engine:
                 self._stop(key)
-                del self._watched[key]
                 self._start_and_stop()
         return engine
 
@@ -159,26 +157,19 @@ class Engines:
         return (*kinds, *self._pods)
 
     async def run(self) -> None:
-        """Keep the caches of all used kinds current until cancelled."""
-        try:
-            while True:
-                self._used_changed.clear()
-                self._start_and_stop()
-                await self._used_changed.wait()
-        finally:
-            for tasks in self._tasks.values():
-                for task in tasks:
-                    task.cancel()
+        """Watch the kinds that are used, as they change, until cancelled."""
+        while True:
+            self._used_changed.clear()
+            self._start_and_stop()
+            await self._used_changed.wait()
 
     def _start_and_stop(self) -> None:
         wanted = {key for key, count in self._used.items() if count > 0}
         for key in self._watched.keys() - wanted:
             self._stop(key)
-            del self._watched[key]
         selectors = {self._engine(key).pods.selector for key in wanted}
         for selector in self._pods.keys() - selectors:
-            self._stop(selector)
-            del self._pods[selector]
+            self._watches.remove(*self._pods.pop(selector).watches)
         for key in sorted(wanted - self._watched.keys()):
             self._start(key)
 
@@ -187,20 +178,15 @@ class Engines:
         selector = engine.pods.selector
         if selector not in self._pods:
             pods = self._pods[selector] = EnginePods(
-                self._client, engine.pods, self._namespace, self._pods_changed
-            )
-            self._tasks[selector] = tuple(
-                asyncio.create_task(each.run()) for each in pods.reflectors
+                self._watches, engine.pods, self._namespace, self._pods_changed
             )
         pods = self._pods[selector]
-        watched = Watched(self._client, engine, pods, self._namespace, self._clock())
+        watched = Watched(self._watches, engine, pods, self._namespace, self._clock())
         watched.objects.subscribe(lambda change: self._object_changed(watched, change))
         self._watched[key] = watched
-        self._tasks[key] = (asyncio.create_task(watched.reflector.run()),)
 
-    def _stop(self, name: str) -> None:
-        for task in self._tasks.pop(name, ()):
-            task.cancel()
+    def _stop(self, key: str) -> None:
+        self._watches.remove(self._watched.pop(key).watch)
 
     def _run_changed(self, change: Change[StoredRun]) -> None:
         before = change.before.engine if change.before else ""

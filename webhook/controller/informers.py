@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import ClusterError
-from webhook.kube.reflector import Reflector, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.controller.observed_state import ObservedState
     from webhook.kube.cache import Cache
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watch, Watches
 
 _logger = logging.getLogger(__name__)
 
@@ -27,79 +26,52 @@ A_PAGE: Final = 50
 _OWNED: Final = {"labelSelector": f"{names.MANAGED_BY}={names.MANAGER}"}
 
 
-class Informer(NamedTuple):
-    """One watched collection: its cache, and the reflector that keeps the cache current."""
-
-    resource: str
-    path: str
-    query: Mapping[str, str]
-    cache: Cache[Any]
-    reflector: Reflector[Any]
-
-    async def catch_up(self) -> None:
-        """List the collection, and apply changes that the watch has not delivered yet.
-
-        Raises ClusterError. The watch continues; its events for older versions are ignored.
-        """
-
-        def entry(raw: dict[str, Any]) -> tuple[str, str, Any]:
-            return key_of(raw), raw["metadata"]["resourceVersion"], self.cache.keep(raw)
-
-        before = set(self.cache.items())
-        listing = await self.reflector.list(entry)
-        for key, version, kept in listing.items:
-            self.cache.offer(key, kept, version)
-        for key in before - {key for key, _, _ in listing.items}:
-            self.cache.offer(key, None, listing.resource_version)
-
-
 class Informers:
-    """The informers of all collections, in one namespace or, if it is empty, in all namespaces.
+    """The watches of Runs and what belongs to them, in one namespace or, if it is empty, in all.
 
-    all: the required informers. beside: nodes and capacity classes, if they are watched. Runs are
+    all: the required ones. beside: nodes and capacity classes, if they are watched. Runs are
     reconciled without these, and without the right to read them.
     """
 
     def __init__(
-        self, client: Client, known: ObservedState, namespace: str = "", *, nodes: bool = True
+        self, watches: Watches, known: ObservedState, namespace: str = "", *, nodes: bool = True
     ) -> None:
         def informer(
             group: str,
             resource: str,
             cache: Cache[Any],
             query: Mapping[str, str],
-            namespace: str = namespace,
             *,
             metadata_only: bool = False,
-        ) -> Informer:
-            path = collection(group, resource, namespace)
-            reflector = Reflector(
-                client, path, cache, query=query, page_size=A_PAGE, metadata_only=metadata_only
+        ) -> Watch[Any]:
+            return watches.add(
+                collection(group, resource, namespace),
+                cache,
+                query=query,
+                page_size=A_PAGE,
+                metadata_only=metadata_only,
             )
-            return Informer(resource, path, query, cache, reflector)
 
-        self.all: Sequence[Informer] = (
-            informer(f"/apis/{names.API_VERSION}", names.RUNS, known.runs, {}),
+        def cluster_wide(group: str, resource: str, cache: Cache[Any]) -> Watch[Any]:
+            path = collection(group, resource)
+            return watches.add(path, cache, required=False, page_size=A_PAGE)
+
+        ours = f"/apis/{names.API_VERSION}"
+        self.all: Sequence[Watch[Any]] = (
+            informer(ours, names.RUNS, known.runs, {}),
             informer("/api/v1", "pods", known.pods, _OWNED),
             informer("/api/v1", "services", known.services, _OWNED),
             informer("/api/v1", "configmaps", known.config_maps, _OWNED, metadata_only=True),
             informer("/apis/apps/v1", "deployments", known.deployments, _OWNED),
         )
-        group, classes = f"/apis/{names.API_VERSION}", names.CAPACITY_CLASSES
-        self.beside: Sequence[Informer] = (
+        self.beside: Sequence[Watch[Any]] = (
             (
-                informer("/api/v1", "nodes", known.nodes.cache, {}, ""),
-                informer(group, classes, known.nodes.classes, {}, ""),
+                cluster_wide("/api/v1", "nodes", known.nodes.cache),
+                cluster_wide(ours, names.CAPACITY_CLASSES, known.nodes.classes),
             )
             if nodes
             else ()
         )
-
-    async def run(self) -> None:
-        """Keep all caches current until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for informer in (*self.all, *self.beside):
-                group.create_task(informer.reflector.run())
 
     async def catch_up(self) -> None:
         """Bring the caches at least to the state that the previous leader saw.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -13,7 +12,6 @@ from webhook.controller.informers import A_PAGE, collection
 from webhook.controller.owned_objects import POD, WORKLOAD
 from webhook.controller.refusals import refusal
 from webhook.errors import ClusterError
-from webhook.kube.reflector import Reflector
 from webhook.run.actions import CreateWorkload, DeleteWorkload, WriteWorkload
 from webhook.run.manifests import make_object, metadata
 from webhook.run.observed import Refusal
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from webhook.controller.observed_state import ObservedState
     from webhook.controller.owned_objects import Objects
     from webhook.controller.stored_run import StoredRun
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watch, Watches
     from webhook.kube.writer import Writer
     from webhook.placement.shapes import JsonObject
     from webhook.run.model import Run
@@ -73,7 +71,7 @@ class Queues:
 
     def __init__(
         self,
-        client: Client,
+        watches: Watches,
         writer: Writer,
         known: ObservedState,
         objects: Objects,
@@ -82,38 +80,40 @@ class Queues:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._client = client
+        self._watches = watches
+        self._client = watches.client
         self._writer = writer
         self._known = known
         self._objects = objects
         self._clock = clock
         self._now = now
-        self._wanted = asyncio.Event()
+        self._namespace = namespace
+        self._watched: dict[str, Watch[Any]] = {}
         self._served = (float("-inf"), False)
         # Uids of Workloads that this process has deleted, as long as the cache may have them.
         self._deleted: set[str] = set()
         # By uid: since when a Run has had no Workload.
         self._gone: dict[str, float] = {}
         self._positions: dict[tuple[str, str], tuple[float, dict[str, int]]] = {}
-        self._reflectors: dict[str, Reflector[Any]] = {
-            "Workloads": Reflector(
-                client,
-                collection(GROUP, "workloads", namespace),
-                known.workloads,
-                query={"labelSelector": f"{names.MANAGED_BY}={names.MANAGER}"},
-                page_size=A_PAGE,
-            ),
-            "ResourceFlavors": Reflector(
-                client, collection(GROUP, "resourceflavors"), known.flavors, page_size=A_PAGE
-            ),
-        }
 
-    async def run(self) -> None:
-        """Watch from the first Run with a queue on, if there is Kueue, until cancelled."""
-        await self._wanted.wait()
-        async with asyncio.TaskGroup() as group:
-            for reflector in self._reflectors.values():
-                group.create_task(reflector.run())
+    def _watch(self) -> None:
+        """Watch from the first Run with a queue on, if there is Kueue."""
+        if not self._watched:
+            self._watched = {
+                "Workloads": self._watches.add(
+                    collection(GROUP, "workloads", self._namespace),
+                    self._known.workloads,
+                    required=False,
+                    query={"labelSelector": f"{names.MANAGED_BY}={names.MANAGER}"},
+                    page_size=A_PAGE,
+                ),
+                "ResourceFlavors": self._watches.add(
+                    collection(GROUP, "resourceflavors"),
+                    self._known.flavors,
+                    required=False,
+                    page_size=A_PAGE,
+                ),
+            }
 
     async def _is_served(self) -> bool:
         until, served = self._served
@@ -135,10 +135,10 @@ class Queues:
             return NO_QUEUE
         if not await self._is_served():
             return Queueing(unknown=_NOT_SERVED, served=False)
-        self._wanted.set()
-        for what, reflector in self._reflectors.items():
-            if not reflector.cache.synced:
-                error = reflector.last_error
+        self._watch()
+        for what, watch in self._watched.items():
+            if not watch.cache.synced:
+                error = watch.last_error
                 forbidden = error is not None and error.status == HTTPStatus.FORBIDDEN
                 said = _RIGHTS.format(what=what) if forbidden else f"{what} are not listed yet"
                 return Queueing(unknown=said)

@@ -97,6 +97,8 @@ def from_status(
     code = body.get("code")
     if status is None and isinstance(code, int):
         status = code
+    metadata = body.get("metadata")
+    position = metadata.get("continue") if isinstance(metadata, dict) else None
     reason = str(body.get("reason") or "")
     message = str(body.get("message") or "no reason given")
     return ClusterError(
@@ -105,6 +107,7 @@ def from_status(
         reason=reason,
         retry_after=retry_after,
         words=str(body.get("message") or ""),
+        position=str(position or ""),
     )
 
 

@@ -7,7 +7,10 @@ import logging
 import time
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from webhook.errors import FairleadError
+from webhook.shortening import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,6 +18,36 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+# Stands for a name that is missing. It is not a valid name, so no object has it.
+NAMELESS: Final = "?"
+# Characters of the reason why an object is left out.
+_LONGEST_REASON: Final = 200
+
+
+def key_of(raw: object) -> str:
+    """Return an object's cache key: namespace/name, or the name if it is cluster-scoped.
+
+    NAMELESS stands for a name that is missing or is not text.
+    """
+    metadata = _metadata(raw)
+    name = _text(metadata.get("name")) or NAMELESS
+    namespace = _text(metadata.get("namespace"))
+    return f"{namespace}/{name}" if namespace else name
+
+
+def version_of(raw: object) -> str:
+    """Return an object's metadata.resourceVersion; "" if it has none."""
+    return _text(_metadata(raw).get("resourceVersion"))
+
+
+def _metadata(raw: object) -> Mapping[str, Any]:
+    metadata = raw.get("metadata") if isinstance(raw, dict) else None
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +65,10 @@ class Cache(Generic[T]):
     `keep` converts a raw object to the cached value, which bounds the memory to the needed fields.
     If it returns None, the object is not cached. Values are compared by ==.
 
-    Any client may write unusual objects: if `keep` raises, the object is not cached, but logged
-    and counted in `unreadable`, and all others are processed.
+    Any client may write unusual objects: if `keep` raises, or an object has no name, the cache has
+    no value for it, also if it had one before. So what a cache has depends on the cluster alone,
+    and not on what this process saw earlier. The object is logged, counted in `unreadable`, and
+    named in `faults` until it can be read or is gone; all others are processed.
 
     After a write, the caller need not wait for the watch: offer() stores the API server's answer at
     once. Resource versions of one collection compare as numbers (KEP-5504).
@@ -47,6 +82,9 @@ class Cache(Generic[T]):
     ) -> None:
         self._keep = keep
         self.unreadable = 0
+        # By key: why an object is left out; and those with a change that a listener did not take.
+        self._left_out: dict[str, str] = {}
+        self._not_followed: set[str] = set()
         self._clock = clock
         self._values: dict[str, T] = {}
         self._synced = asyncio.Event()
@@ -59,12 +97,41 @@ class Cache(Generic[T]):
 
     def keep(self, raw: dict[str, Any]) -> T | None:
         """Return the value to cache for a raw object; None if there is none or it is invalid."""
+        return self.entry(raw)[1]
+
+    def entry(self, raw: dict[str, Any]) -> tuple[str, T | None]:
+        """Return key and value for a raw object; None if there is no value, or it is invalid."""
+        key = key_of(raw)
         try:
-            return self._keep(raw)
-        except Exception:
-            self.unreadable += 1
-            log.exception("object left out: it cannot be read", extra={"object": _name_of(raw)})
-            return None
+            if key.rpartition("/")[2] == NAMELESS:
+                raise _NoName("it has no name")
+            value = self._keep(raw)
+        except Exception as error:
+            self._leave_out(key, error)
+            return key, None
+        self._left_out.pop(key, None)
+        return key, value
+
+    def _leave_out(self, key: str, error: Exception) -> None:
+        self.unreadable += 1
+        expected = isinstance(error, FairleadError)
+        # The text of any other exception may have a part of the object, and only the log is safe.
+        why = (
+            cut(str(error), _LONGEST_REASON) if expected else f"{type(error).__name__}, see the log"
+        )
+        if self._left_out.get(key) != why:
+            log.warning(
+                "object left out: it cannot be read",
+                extra={"object": key, "reason": why},
+                exc_info=None if expected else error,
+            )
+        self._left_out[key] = why
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """Why objects are left out, or not followed, by key; those that are so now."""
+        unfollowed = dict.fromkeys(self._not_followed, "a change was not followed, see the log")
+        return {**unfollowed, **self._left_out}
 
     def get(self, key: str) -> T | None:
         """Return the value; None if the key is absent or not yet listed."""
@@ -98,18 +165,22 @@ class Cache(Generic[T]):
         """Record that the API server sent a message just now."""
         self._last_contact = self._clock()
 
-    def replace(self, values: Mapping[str, T], version: str = "") -> None:
+    def replace(self, values: Mapping[str, T | None], version: str = "") -> None:
         """Store a new complete list; listeners get all differences, including removals.
 
-        `version` is the list's version. Values that were offered with a later version stay.
+        None: the object exists, and is not cached. `version` is the list's version. Values that
+        were offered with a later version stay.
         """
+        self._left_out = {key: why for key, why in self._left_out.items() if key in values}
+        self._not_followed &= values.keys()
         version_number = _number(version)
         if version_number < self._newest:
             # A backup of etcd was restored: the newer versions no longer exist.
             self._ahead.clear()
         self._newest = version_number
         self._ahead = {key: of for key, of in self._ahead.items() if of > version_number}
-        before, self._values = self._values, dict(values)
+        before = self._values
+        self._values = {key: value for key, value in values.items() if value is not None}
         for key in self._ahead:
             self._set(key, before.get(key))
         self._synced.set()
@@ -127,6 +198,11 @@ class Cache(Generic[T]):
             return
         self._ahead.pop(key, None)
         self._change(key, value)
+
+    def remove(self, key: str, version: str = "") -> None:
+        """Remove a value that the watch reports as deleted; `version` is the event's."""
+        self._left_out.pop(key, None)
+        self.put(key, None, version)
 
     def passed(self, version: str) -> None:
         """Record a bookmark: the watch is complete up to `version`.
@@ -161,20 +237,21 @@ class Cache(Generic[T]):
             self._values[key] = value
 
     def _notify(self, key: str, before: T | None, after: T | None) -> None:
-        if before != after:
-            for listener in self._listeners:
-                try:
-                    listener(Change(key, before, after))
-                except Exception:
-                    self.unreadable += 1
-                    log.exception("change not followed", extra={"object": key})
+        if before == after:
+            return
+        self._not_followed.discard(key)
+        for listener in self._listeners:
+            try:
+                listener(Change(key, before, after))
+            except Exception:
+                self.unreadable += 1
+                log.exception("change not followed", extra={"object": key})
+                if after is not None:
+                    self._not_followed.add(key)
 
 
-def _name_of(raw: dict[str, Any]) -> str:
-    metadata = raw.get("metadata")
-    if not isinstance(metadata, dict):
-        return ""
-    return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+class _NoName(FairleadError):
+    """An object without a name."""
 
 
 def _number(version: str) -> int:

@@ -35,6 +35,8 @@ _PATCH_TYPES: Final[dict[PatchType, str]] = {
     "apply": "application/apply-patch+yaml",
 }
 _CONNECT: Final = 5.0  # seconds
+# Lists that may expire before one of them raises an error.
+_LISTS_BEFORE_ERROR: Final = 3
 # Media types for metadata only, for example of ConfigMaps, which may have a megabyte of data each.
 METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
@@ -160,25 +162,36 @@ class Client:
     ) -> Listing[T]:
         """Read the whole collection at `path` in pages; return the result of `keep` per object.
 
-        Objects in a list have no kind and apiVersion. A list that expires between pages is read
-        again in one request, which cannot expire.
+        Objects in a list have no kind and apiVersion. Every answer is a page, also after the API
+        server has dropped the list's position, which it does after some minutes.
         """
-        query = query or {}
-        try:
-            return await self._pages(path, keep, {**query, "limit": str(page_size)}, accept)
-        except ClusterError as error:
-            # The API server drops a list's position after some minutes.
-            if error.status != HTTPStatus.GONE:
-                raise
+        query = {**(query or {}), "limit": str(page_size)}
+        for _ in range(_LISTS_BEFORE_ERROR - 1):
+            try:
+                return await self._pages(path, keep, query, accept)
+            except ClusterError as error:
+                if error.status != HTTPStatus.GONE:
+                    raise
         return await self._pages(path, keep, query, accept)
 
     async def _pages(
         self, path: str, keep: Callable[[dict[str, Any]], T], query: Mapping[str, str], accept: str
     ) -> Listing[T]:
         items: list[T] = []
-        position: dict[str, str] = {}
+        oldest = position = ""
+        expired = False
         while True:
-            page = await self.get(path, query={**query, **position}, accept=accept)
+            at = {"continue": position} if position else {}
+            try:
+                page = await self.get(path, query={**query, **at}, accept=accept)
+            except ClusterError as error:
+                # With the position that a 410 has, the list continues from the current state
+                # (k8s.io/apimachinery, ListMeta.continue). It cannot expire before its first page.
+                if error.status != HTTPStatus.GONE or not error.position or expired:
+                    raise
+                position, expired = error.position, True
+                continue
+            expired = False
             metadata = page.get("metadata") or {}
             version = metadata.get("resourceVersion")
             if "items" not in page or not version:
@@ -187,9 +200,12 @@ class Client:
             items.extend(keep(item) for item in page["items"] or ())
             # Holding two pages at a time would take twice the memory.
             del page
-            if not metadata.get("continue"):
-                return Listing(items, version)
-            position = {"continue": metadata["continue"]}
+            # All that is listed is at least as new as the first page: a watch from its version
+            # misses nothing. If that version is gone too, the watch reports it.
+            oldest = oldest or version
+            position = metadata.get("continue") or ""
+            if not position:
+                return Listing(items, oldest)
 
     @asynccontextmanager
     async def stream(
@@ -257,7 +273,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """The kept objects of a list, and the collection's version, at which a watch starts."""
+    """The kept objects of a list, and the version from which a watch misses no change of them."""
 
     items: list[T]
     resource_version: str

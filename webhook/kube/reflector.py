@@ -7,12 +7,14 @@ import logging
 import time
 from dataclasses import KW_ONLY, dataclass, field
 from http import HTTPStatus
+from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from webhook.backoff import WATCH_DELAYS
 from webhook.errors import ClusterError
 from webhook.kube.answers import TIMEOUT, decode, from_status
+from webhook.kube.cache import key_of, version_of
 from webhook.kube.client import METADATA, METADATA_LIST
 from webhook.kube.rate_limit import Backoff
 from webhook.kube.transport import JSON
@@ -49,6 +51,8 @@ _PASSING: Final = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
+# Objects that cannot be read which a text names.
+_MOST_NAMED: Final = 3
 # Bytes. Far above what etcd stores (1.5 MiB per object, several times more as JSON). A server that
 # never ends a line must not exhaust the memory.
 LONGEST: Final = 64 * 2**20
@@ -73,17 +77,10 @@ def parse_event(line: bytes, where: str) -> Event:
         raise from_status(raw, where)
     if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
         raise ClusterError(f"{where}: an event of the unknown type {kind!r} came")
-    version = (raw.get("metadata") or {}).get("resourceVersion")
-    if not isinstance(version, str) or not version:
+    version = version_of(raw)
+    if not version:
         raise ClusterError(f"{where}: an event without a resourceVersion came")
     return Event(kind, raw, version)
-
-
-def key_of(raw: dict[str, Any]) -> str:
-    """Return an object's cache key: namespace/name, or the name if it is cluster-scoped."""
-    metadata = raw["metadata"]
-    name: str = metadata["name"]
-    return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
 
 
 class Lines:
@@ -116,20 +113,26 @@ class Lines:
 
 @dataclass(eq=False, repr=False)
 class Reflector(Generic[T]):
-    """Lists and watches one collection, and updates `cache`.
+    """Lists and watches one collection, and updates `cache`. Only `Watches` makes and runs one.
 
     `path` is the collection's (/api/v1/namespaces); `query` may select (labelSelector). A watch may
     be silent for `silence` seconds, and `delays` are those between failures. With `metadata_only`,
     objects come without spec, status and data. Clock, sleep and random numbers are arguments.
 
-    `lists` and `watches` count the complete lists and the opened watches; `last_error` is for a
-    readiness detail, None while a watch delivers events.
+    A collection that is not `required` may be undefined in the cluster, which is no failure; with
+    `empty_if_undefined`, its cache is then synced, and empty.
+
+    `lists` and `watches` count the complete lists and the opened watches; `errors` counts failures,
+    and `restarts` those with an exception that nobody expected, each one a bug. `last_error` is
+    None while a watch is open.
     """
 
     client: Client
     path: str
     cache: Cache[T]
     _: KW_ONLY
+    required: bool = True
+    empty_if_undefined: bool = False
     query: Mapping[str, str] = field(default_factory=dict)
     page_size: int = 500
     metadata_only: bool = False
@@ -139,8 +142,12 @@ class Reflector(Generic[T]):
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Random = field(default_factory=Random)  # It spreads load, and keeps no secret.
     last_error: ClusterError | None = field(default=None, init=False)
+    undefined: bool = field(default=False, init=False)
     lists: int = field(default=0, init=False)
     watches: int = field(default=0, init=False)
+    errors: int = field(default=0, init=False)
+    restarts: int = field(default=0, init=False)
+    _failing_since: float | None = field(default=None, init=False)
     _version: str | None = field(default=None, init=False)
     _failures: int = field(default=0, init=False)
     _opened: float | None = field(default=None, init=False)
@@ -149,13 +156,46 @@ class Reflector(Generic[T]):
     def __post_init__(self) -> None:
         self._backoff = Backoff(self.random, self.delays)
 
-    async def run(self) -> NoReturn:
-        """List and watch until cancelled, in spite of API errors and invalid objects."""
+    @property
+    def resource(self) -> str:
+        """The plural name of what is watched: the last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def failing(self) -> float:
+        """For how many seconds it has failed again and again; 0.0 while a watch is open."""
+        if self.last_error is None or self.undefined or self._failing_since is None:
+            return 0.0
+        return self.clock() - self._failing_since
+
+    def trouble(self) -> str:
+        """Return why the cache may differ from the cluster, and since when; "" if it does not."""
+        parts = []
+        if self.last_error and not self.undefined:
+            since = f"failing for {self.failing:.0f} s: " if self.failing >= SETTLED else ""
+            parts.append(f"{since}{self.last_error}")
+        faults = self.cache.faults
+        parts += [f"{key} is left out: {why}" for key, why in islice(faults.items(), _MOST_NAMED)]
+        if len(faults) > _MOST_NAMED:
+            parts.append(f"and {len(faults) - _MOST_NAMED} more objects are left out")
+        return "; ".join(parts)
+
+    async def keep_current(self) -> NoReturn:
+        """List and watch until cancelled, whatever happens."""
         while True:
             try:
                 await self._turn()
             except ClusterError as error:
-                await self.sleep(self._after(error))
+                pause = self._after(error)
+            except Exception as error:
+                # A bug must not end the watch silently: what depends on the cache would go on.
+                log.exception("watch %s: this is a bug", self.path)
+                self.restarts += 1
+                reason = f"{type(error).__name__}, which is a bug: see the log"
+                pause = self._after(ClusterError(f"watch {self.path}: {reason}"), relist=True)
+            else:
+                continue
+            await self.sleep(pause)
 
     async def _turn(self) -> None:
         """List if needed, then watch until the server ends it, which it does after some minutes."""
@@ -168,6 +208,7 @@ class Reflector(Generic[T]):
         finally:
             lasted = 0.0 if self._opened is None else self.clock() - self._opened
             if lasted >= SETTLED:
+                self._failing_since = None
                 self._backoff.reset()
         if self._delivered:
             # The API server ends a watch that falls behind. A delay would only increase the
@@ -177,12 +218,15 @@ class Reflector(Generic[T]):
             # Otherwise a server that ends each watch at once would be called in a tight loop.
             raise ClusterError(f"watch {self.path}: the server ended it after {lasted:.1f} s")
 
-    def _after(self, error: ClusterError) -> float:
+    def _after(self, error: ClusterError, *, relist: bool = False) -> float:
         """Record a failure; return the seconds to wait before the next attempt."""
         self.last_error = error
+        self.errors += 1
         self._failures += 1
+        if self._failing_since is None:
+            self._failing_since = self.clock()
         # A silent watch may have missed events; a broken one continues at its version.
-        broken = error.status is None and error.reason != TIMEOUT
+        broken = error.status is None and error.reason != TIMEOUT and not relist
         if not (broken or error.status in _PASSING) or self._failures >= FAILURES_BEFORE_LIST:
             self._version = None
             self._failures = 0
@@ -192,12 +236,35 @@ class Reflector(Generic[T]):
         return pause
 
     async def _list(self) -> str:
-        listing = await self.list(self._entry)
+        try:
+            listing = await self.list(self.cache.entry)
+        except ClusterError as error:
+            self.undefined = not self.required and await self._is_undefined(error)
+            if self.undefined:
+                self.cache.touch()
+                if self.empty_if_undefined and not self.cache.synced:
+                    self.cache.replace({})
+            raise
+        self.undefined = False
         self.lists += 1
         self.cache.touch()
-        kept = {key: kept for key, kept in listing.items if kept is not None}
-        self.cache.replace(kept, listing.resource_version)
+        self.cache.replace(dict(listing.items), listing.resource_version)
         return listing.resource_version
+
+    async def _is_undefined(self, error: ClusterError) -> bool:
+        """Return True if the list failed because the cluster does not define the resource.
+
+        The error does not show this: without the right to list, a missing resource is forbidden
+        too. All clients may read discovery.
+        """
+        if error.status not in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
+            return False
+        group = "/".join(self.path.split("/")[: 3 if self.path.startswith("/api/") else 4])
+        try:
+            found = await self.client.find(group) or {}
+        except ClusterError:
+            return False
+        return all(each.get("name") != self.resource for each in found.get("resources") or ())
 
     async def list(self, keep: Callable[[dict[str, Any]], V]) -> Listing[V]:
         """Read the current collection without updating the cache. Raises ClusterError."""
@@ -208,6 +275,22 @@ class Reflector(Generic[T]):
             page_size=self.page_size,
             accept=METADATA_LIST if self.metadata_only else JSON,
         )
+
+    async def catch_up(self) -> None:
+        """List the collection, and apply changes that the watch has not delivered yet.
+
+        Raises ClusterError. The watch continues; its events for older versions are ignored.
+        """
+
+        def entry(raw: dict[str, Any]) -> tuple[str, T | None, str]:
+            return *self.cache.entry(raw), version_of(raw)
+
+        before = set(self.cache.items())
+        listing = await self.list(entry)
+        for key, kept, version in listing.items:
+            self.cache.offer(key, kept, version)
+        for key in before - {key for key, _, _ in listing.items}:
+            self.cache.offer(key, None, listing.resource_version)
 
     async def _watch(self, version: str) -> None:
         query = {
@@ -242,12 +325,12 @@ class Reflector(Generic[T]):
         if event.type == "BOOKMARK":
             self.cache.passed(version)
         else:
-            kept = None if event.type == "DELETED" else self.cache.keep(event.object)
-            self.cache.put(key_of(event.object), kept, version)
+            if event.type == "DELETED":
+                self.cache.remove(key_of(event.object), version)
+            else:
+                self.cache.put(*self.cache.entry(event.object), version)
             self._delivered = True
         self._version = version
         self._failures = 0
+        self._failing_since = None
         self.cache.touch()
-
-    def _entry(self, raw: dict[str, Any]) -> tuple[str, T | None]:
-        return key_of(raw), self.cache.keep(raw)

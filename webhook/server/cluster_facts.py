@@ -14,6 +14,7 @@ from webhook.cluster_objects.namespaces import Namespaces
 from webhook.cluster_objects.watched_objects import NodeView, PriorityClasses
 from webhook.decision.prospects import Prospects
 from webhook.server.readiness import Condition, age
+from webhook.shortening import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from webhook.decision.arrival import NamespaceLabels
     from webhook.decision.decision import Decision
     from webhook.kube.cache import Change
-    from webhook.kube.client import Client
-    from webhook.kube.reflector import Reflector
+    from webhook.kube.watches import Watch, Watches
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # Seconds without an event after which there are no warnings about pods, because a node may have
 # been added meanwhile. The API server sends a bookmark each minute.
 STALE: Final = 300.0
+# Characters of the condition of all watches.
+_LONGEST: Final = 2000
 _CURE: Final = "fairlead install --nodes, or the component nodes, grants that"
 
 
@@ -43,26 +45,38 @@ class ClusterFacts:
     reason: str = ""
 
 
-def facts_from_cluster(client: Client, parts: Parts) -> ClusterFacts:
+def facts_from_cluster(watches: Watches, parts: Parts) -> ClusterFacts:
     """Return the facts from the API server, which is asked again if it does not answer."""
-    namespaces, classes = Namespaces(client), PriorityClasses(client)
-    parts.watch_cache("namespaces", namespaces.cache)
-    parts.watch_cache("priorityclasses", classes.cache)
-    parts.add("namespaces", lambda: synced(namespaces), namespaces.run)
-    parts.add("priority-classes", lambda: synced(classes), classes.run)
+    namespaces, classes = Namespaces(watches), PriorityClasses(watches)
+    parts.add("namespaces", lambda: synced(namespaces.watch))
+    parts.add("priority-classes", lambda: synced(classes.watch))
+    parts.add("watches", lambda: watches_condition(watches))
     return ClusterFacts(namespaces, lambda: classes.default)
 
 
-def synced(watched: Reflector[Any]) -> Condition:
-    """Return whether a collection's cache has been filled, and how old it is."""
+def synced(watch: Watch[Any]) -> Condition:
+    """Return whether a collection's cache has been filled, how old it is, and what is wrong.
+
+    What is not required is always ready.
+    """
     # A cache that was synced once stays ready: old labels are mostly right. Another replica would
     # get no events either, and a restarted one would know nothing.
-    error = f"; {watched.last_error}" if watched.last_error else ""
-    if not watched.cache.synced:
-        return Condition(ready=False, reason=f"not listed yet{error}")
-    seconds = age(watched.cache)
+    trouble = f"; {watch.trouble()}" if watch.trouble() else ""
+    if not watch.cache.synced:
+        return Condition(ready=not watch.required, reason=f"not listed yet{trouble}")
+    seconds = age(watch.cache)
     late = "out of date: " if seconds > names.SILENT else ""
-    return Condition(ready=True, reason=f"{late}last update {seconds:.0f} s ago{error}")
+    return Condition(ready=True, reason=f"{late}last update {seconds:.0f} s ago{trouble}")
+
+
+def watches_condition(watches: Watches) -> Condition:
+    """Return how all watches of the process are: always ready, because each that must be listed
+    has a condition of its own."""
+    troubles = watches.troubles()
+    if not troubles:
+        return Condition(ready=True, reason=f"{len(watches)} watches, none is failing")
+    failing = f"{len(watches)} watches; {'; '.join(troubles)}"
+    return Condition(ready=True, reason=cut(failing, _LONGEST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +92,9 @@ class ServedNodes:
     node: Callable[[], Callable[[str], Node | None] | None] = lambda: None
 
 
-def nodes_of(client: Client, parts: Parts) -> ServedNodes:
+def nodes_of(watches: Watches, parts: Parts) -> ServedNodes:
     """Watch the nodes of a cluster. The webhook serves also before they are known."""
-    view, prospects = NodeView(client), Prospects()
+    view, prospects = NodeView(watches), Prospects()
 
     def changed(change: Change[Node]) -> None:
         prospects.groups.update(change.key, change.after)
@@ -97,15 +111,14 @@ def nodes_of(client: Client, parts: Parts) -> ServedNodes:
         return view.cache.get if view.cache.synced and age(view.cache) <= STALE else None
 
     view.cache.subscribe(changed)
-    parts.watch_cache("nodes", view.cache)
-    parts.add("nodes", lambda: condition(view), view.run)
+    parts.add("nodes", lambda: condition(view))
     return ServedNodes(unplaceable, known, node)
 
 
 def condition(view: NodeView) -> Condition:
     """Return the condition of the nodes; always ready, because no decision waits for them."""
     trouble = f"; {view.trouble()}" if view.trouble() else ""
-    error = view.last_error
+    error = view.watch.last_error
     if error and error.status == HTTPStatus.FORBIDDEN:
         trouble += f"; {_CURE}"
     if not view.cache.synced:

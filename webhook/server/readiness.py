@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from webhook.kube.cache import Cache
     from webhook.kube.client import Client
+    from webhook.kube.watches import Watches
     from webhook.server.webhook_metrics import Metrics
 
 
@@ -37,10 +38,15 @@ def _evaluate(condition: Callable[[], Condition]) -> Condition:
 
 
 class Cluster(NamedTuple):
-    """The API server's client, and the namespace that this process is in."""
+    """The watches of the API server's objects, and the namespace that this process is in."""
 
-    client: Client
+    watches: Watches
     namespace: str
+
+    @property
+    def client(self) -> Client:
+        """The API server's client."""
+        return self.watches.client
 
 
 @dataclass(slots=True)
@@ -64,10 +70,6 @@ class Parts:
         """Add a condition, and the tasks that keep it current."""
         self.conditions[name] = condition
         self.background += background
-
-    def watch_cache(self, resource: str, cache: Cache[Any]) -> None:
-        """Add the age of a cache to the metrics."""
-        self.metrics.watch_cache(resource, lambda: age(cache))
 
 
 def age(cache: Cache[Any]) -> float:

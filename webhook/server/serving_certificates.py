@@ -135,15 +135,14 @@ def _from_secret(
         on_served=lambda served: parts.metrics.certificate_served(served.not_after),
         on_refused=partial(parts.metrics.count, CERTIFICATE_RELOADS, "refused"),
     )
-    secret = NamedObject(parts.home.client, secrets(namespace), name, read)
+    secret = NamedObject(parts.home.watches, secrets(namespace), name, read)
     secret.subscribe(kept.offered)
     secret.subscribe(lambda _kept: changed())
-    parts.watch_cache("secrets", secret.cache)
 
     def condition() -> Condition:
-        return kept.condition() if secret.cache.synced else synced(secret)
+        return kept.condition() if secret.cache.synced else synced(secret.watch)
 
-    parts.add("certificate", condition, secret.run)
+    parts.add("certificate", condition)
     return lambda: kept.bundle
 
 
@@ -194,7 +193,7 @@ def make_handshakes(
     if not namespace and settings.tls_secret:
         namespace, _ = settings.tls_secret
     service = Service(namespace or home.namespace, name)
-    watched = _configuration(settings.webhook_configuration, service, home, parts, due)
+    watched = _configuration(settings.webhook_configuration, service, home, due)
 
     def trusted() -> Sequence[Published]:
         known = watched.value if watched else None
@@ -222,18 +221,18 @@ def make_handshakes(
         return _any_pod
 
     def condition() -> Condition:
-        return handshake.condition() if watched.cache.synced else synced(watched)
+        return handshake.condition() if watched.cache.synced else synced(watched.watch)
 
     def takes(pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
         known = watched.value
         return known is None or known.reach is None or known.reach.selects(pod, namespace)
 
-    parts.add("handshake", condition, handshake.run, watched.run)
+    parts.add("handshake", condition, handshake.run)
     return takes
 
 
 def _configuration(
-    name: str, service: Service, home: Cluster, parts: Parts, due: asyncio.Event
+    name: str, service: Service, home: Cluster, due: asyncio.Event
 ) -> NamedObject[_KnownConfiguration] | None:
     if not name:
         return None
@@ -241,7 +240,6 @@ def _configuration(
     def read(configuration: dict[str, Any]) -> _KnownConfiguration:
         return _KnownConfiguration(published(configuration, service), reach(configuration, service))
 
-    watched = NamedObject(home.client, CONFIGURATIONS, name, read)
+    watched = NamedObject(home.watches, CONFIGURATIONS, name, read)
     watched.subscribe(lambda _told: due.set())
-    parts.watch_cache("mutatingwebhookconfigurations", watched.cache)
     return watched

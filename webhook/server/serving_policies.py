@@ -24,7 +24,7 @@ from webhook.server.reload import Reloader
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watches
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
     from webhook.server.folder import Signature
@@ -81,19 +81,17 @@ def policies_of(
         return Policies(lambda: _set_of(reloader), {"folder": str(folder)})
     if parts.home is None:
         raise ServingError("--policies-from-cluster: there is no cluster; name a kubeconfig")
-    return _from_cluster(parts, parts.home.client, nodes)
+    return _from_cluster(parts, parts.home.watches, nodes)
 
 
 def _from_cluster(
-    parts: Parts, client: Client, nodes: Callable[[], Sequence[Node] | None]
+    parts: Parts, watches: Watches, nodes: Callable[[], Sequence[Node] | None]
 ) -> Policies:
-    watched, snapshot = PolicyObjects(client, text_of), Snapshot()
-    for resource, cache in watched.caches.items():
-        parts.watch_cache(resource, cache)
-    reader, classes = Objects(), ClusterClasses(client)
+    watched, snapshot = PolicyObjects(watches, text_of), Snapshot()
+    reader, classes = Objects(), ClusterClasses(watches)
     reloader = _reloader(snapshot.read, reader.served, "the cluster", parts.metrics)
     kept = PoliciesFromCluster(watched, snapshot, reloader)
-    parts.add("policies", kept.condition, watched.run, kept.run, classes.run)
+    parts.add("policies", kept.condition, kept.run)
     return Policies(
         lambda: _set_of(reloader),
         {"resources": ", ".join(watched.caches)},

@@ -120,9 +120,6 @@ _METRICS: Final = {
     metric_names.CONNECTIONS: _Description(
         Gauge, "Connections to the HTTPS port, handshakes included."
     ),
-    metric_names.CACHE_AGE: _Description(
-        Gauge, "Seconds since the last message from the API server to a cache.", ("resource",)
-    ),
     metric_names.CERTIFICATE_EXPIRY: _Description(
         Gauge, "Unix time at which the serving certificate expires."
     ),
@@ -176,12 +173,9 @@ class Metrics(Exposition):
         """Count in the counter's series with these values of its labels."""
         self._of(name, *labels).inc(by)
 
-    def read_gauge(self, name: str, value: Callable[[], float], *labels: str) -> None:
+    def read_gauge(self, name: str, value: Callable[[], float]) -> None:
         """Read a gauge from `value` at each scrape, on another thread."""
-        self._of(name, *labels).set_function(value)
-
-    def watch_cache(self, resource: str, age: Callable[[], float]) -> None:
-        self.read_gauge(metric_names.CACHE_AGE, age, resource)
+        self._of(name).set_function(value)
 
     def decided(self, result: str, policies: Collection[str]) -> None:
         """Count one decision for each policy that applied."""

@@ -20,6 +20,7 @@ from webhook.evaluation.templates import faults_of, queued_templates, refers_to
 from webhook.interception import PATH
 from webhook.kube.client import connect
 from webhook.kube.config import default_namespace
+from webhook.kube.watches import Watches
 from webhook.server.acceptor import allow_descriptors
 from webhook.server.cluster_facts import ServedNodes, facts_from_cluster, nodes_of
 from webhook.server.connection_limiter import ConnectionLimiter
@@ -33,6 +34,7 @@ from webhook.server.readiness import Cluster, Condition, Parts
 from webhook.server.serving_certificates import make_handshakes, serve_certificate, trust_clients
 from webhook.server.serving_policies import policies_of
 from webhook.server.tls import ServerTls
+from webhook.server.watch_metrics import WatchMetrics
 from webhook.server.webhook_metrics import Metrics
 from webhook.validating import POLICIES_PATH, WORKLOADS_PATH
 
@@ -75,13 +77,17 @@ async def _run(
     async with AsyncExitStack() as stack:
         if facts is None:
             opened = await stack.enter_async_context(connect(settings.kubeconfig))
-            parts.home = Cluster(opened, default_namespace(settings.kubeconfig))
-            facts = facts_from_cluster(opened, parts)
+            watches = await stack.enter_async_context(Watches(opened))
+            WatchMetrics(metrics.registry, watches)
+            parts.home = Cluster(watches, default_namespace(settings.kubeconfig))
+            facts = facts_from_cluster(watches, parts)
         else:
             known = Condition(ready=True, reason=facts.reason)
             parts.add("namespaces", lambda: known)
         client = parts.home.client if parts.home else None
-        nodes = nodes_of(client, parts) if client and settings.nodes else ServedNodes()
+        nodes = ServedNodes()
+        if parts.home and settings.nodes:
+            nodes = nodes_of(parts.home.watches, parts)
         policies = policies_of(parts, settings, nodes.known)
         changed = asyncio.Event()
         bundle_of = serve_certificate(parts, settings, tls, changed.set)

@@ -24,6 +24,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from webhook.errors import FairleadError
+from webhook.kube.watches import Watches
 from webhook.policy import json_schema
 from webhook.text.html import html_templates
 from webhook.ui import playground
@@ -97,7 +98,6 @@ class Pages:
         # Set as soon as the app runs, if it has pages of a cluster.
         self._runs: Runs
         self._pools: Pools
-        self._tasks: dict[Watching, asyncio.Task[None]] = {}
         self._streams = 0
         self._templates = html_templates(_FOLDER / "templates")
         live = (
@@ -145,12 +145,10 @@ class Pages:
             if self.kubeconfig is None:
                 yield
                 return
-            async with self.kubeconfig.client() as client:
-                self._runs = Runs(client, self.namespace)
-                self._pools = Pools(client, self.namespace)
+            async with self.kubeconfig.client() as client, Watches(client) as watches:
+                self._runs = Runs(watches, self.namespace)
+                self._pools = Pools(watches, self.namespace)
                 yield
-                for task in self._tasks.values():
-                    task.cancel()
         finally:
             self.worker.end()
             self.changes.end()
@@ -225,8 +223,7 @@ class Pages:
 
     async def _current(self, watching: Watching) -> None:
         """Begin to watch at the first look at a page."""
-        if watching not in self._tasks:
-            self._tasks[watching] = asyncio.create_task(watching.run())
+        if watching.begin():
             await watching.synced(_PERIOD)
 
     def _kept_current(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from webhook.evaluation.result import SurveyResult
     from webhook.judgement.set_judgement import SetJudgement
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watches
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.node_groups import Alike
     from webhook.placement.nodes import Node
@@ -121,8 +121,8 @@ def pod_of(raw: Mapping[str, Any]) -> PodOfRun | None:
 class Pools(Watching):
     """Nodes and pods of a cluster; the policies are read for each look."""
 
-    def __init__(self, client: Client, namespace: str = "") -> None:
-        super().__init__(client)
+    def __init__(self, watches: Watches, namespace: str = "") -> None:
+        super().__init__(watches)
         within = f"/namespaces/{namespace}" if namespace else ""
         self.pods = self.add(f"/api/v1{within}/pods", Cache(pod_of))
         self._judged: tuple[object, _Judged] | None = None

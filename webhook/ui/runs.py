@@ -26,7 +26,7 @@ from webhook.ui.watching import Watching
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watches
     from webhook.run_client.report import Report
 
 # Runs on one page of the list.
@@ -54,8 +54,8 @@ class Selected(NamedTuple):
 class Runs(Watching):
     """The Runs of a cluster, or of a namespace."""
 
-    def __init__(self, client: Client, namespace: str = "") -> None:
-        super().__init__(client)
+    def __init__(self, watches: Watches, namespace: str = "") -> None:
+        super().__init__(watches)
         self.rows = self.add(runs_path(namespace), Cache(row_of))
 
     def select(

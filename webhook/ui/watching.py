@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
-
-from webhook.kube.reflector import Reflector
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from typing import TypeVar
 
     from webhook.kube.cache import Cache, Change
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watch, Watches
 
     T = TypeVar("T")
 
 
-class Watching:
-    """Reflectors of one page. `version` rises with each change."""
+class _Collection(NamedTuple):
+    path: str
+    cache: Cache[Any]
+    required: bool
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self._reflectors: list[Reflector[Any]] = []
-        self._needed: list[Reflector[Any]] = []
+
+class Watching:
+    """The collections of one page. `version` rises with each change."""
+
+    def __init__(self, watches: Watches) -> None:
+        self.client = watches.client
+        self._watches = watches
+        self._collections: list[_Collection] = []
+        self._begun: list[Watch[Any]] = []
         self._changed = asyncio.Event()
         self.version = 0
 
     def add(self, path: str, cache: Cache[T], *, may_lack: bool = False) -> Cache[T]:
         """Keep the cache current; `may_lack`: without what may not be read, or is not there."""
         cache.subscribe(self._on_change)
-        reflector = Reflector(self.client, path, cache)
-        self._reflectors.append(reflector)
-        if not may_lack:
-            self._needed.append(reflector)
+        self._collections.append(_Collection(path, cache, required=not may_lack))
         return cache
 
     def _on_change(self, _change: Change[Any]) -> None:
@@ -40,11 +42,19 @@ class Watching:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def run(self) -> None:
-        """List and watch until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for each in self._reflectors:
-                group.create_task(each.run())
+    def begin(self) -> bool:
+        """Watch from now on. False if it does already."""
+        if self._begun:
+            return False
+        self._begun = [
+            self._watches.add(path, cache, required=required)
+            for path, cache, required in self._collections
+        ]
+        return True
+
+    @property
+    def _needed(self) -> list[_Collection]:
+        return [each for each in self._collections if each.required]
 
     async def synced(self, seconds: float) -> None:
         """Return when all are read once, or after so many seconds."""
@@ -68,9 +78,9 @@ class Watching:
     @property
     def trouble(self) -> str:
         """Why what is shown may be old or missing; empty if it is current."""
-        errors = [str(each.last_error) for each in self._needed if each.last_error]
-        if errors:
-            return f"This may be old or not whole: {'; '.join(dict.fromkeys(errors))}"
+        troubles = dict.fromkeys(watch.trouble() for watch in self._begun if watch.required)
+        if found := "; ".join(filter(None, troubles)):
+            return f"This may be old or not whole: {found}"
         if not all(each.cache.synced for each in self._needed):
             return "The cluster is not read yet."
         return ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from webhook.controller.policies.reporter import (
     ReplicaReports,
     poll_replicas,
 )
+from webhook.kube.watches import Watches
 
 
 async def refuses(_: Request, answer: Answer) -> None:
@@ -34,6 +35,19 @@ async def unknown(_: Request, answer: Answer) -> None:
     await answer.status(404, "NotFound", "the server could not find the requested resource")
 
 
+@asynccontextmanager
+async def watched(
+    handler: Callable[[Request, Answer], Awaitable[None]], folder: Path
+) -> AsyncIterator[Watches]:
+    """The watches of a process beside this API server."""
+    async with (
+        fake_api(handler) as api,
+        client_of(api, folder) as client,
+        Watches(client) as watches,
+    ):
+        yield watches
+
+
 async def broken() -> Sequence[Replica]:
     raise RuntimeError("a bug")
 
@@ -43,11 +57,11 @@ async def broken() -> Sequence[Replica]:
     [(refuses, "list and watch"), (unknown, "give it the definition")],
 )
 async def test_a_missing_object_is_reported_and_waited_for(
-    handler: object, words: str, tmp_path: Path
+    handler: Callable[[Request, Answer], Awaitable[None]], words: str, tmp_path: Path
 ) -> None:
     """In the readiness detail, with the cure."""
-    async with fake_api(handler) as api, client_of(api, tmp_path) as client:  # type: ignore[arg-type]
-        reporter = PolicyReporter(client, client, broken)
+    async with watched(handler, tmp_path) as watches:
+        reporter = PolicyReporter(watches, watches.client, broken)
         assert reporter.reason == FOLLOWS
         task = asyncio.create_task(reporter.lead())
         await until(lambda: words in reporter.reason)
@@ -69,8 +83,8 @@ async def test_a_bug_ends_neither_the_lead_nor_the_other_parts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is in the log, and what failed begins again later."""
-    async with fake_api(empty) as api, client_of(api, tmp_path) as client:
-        reporter = PolicyReporter(client, client, broken)
+    async with watched(empty, tmp_path) as watches:
+        reporter = PolicyReporter(watches, watches.client, broken)
         task = asyncio.create_task(reporter.lead())
         with caplog.at_level(logging.ERROR):
             await until(lambda: "this is a bug" in caplog.text)
@@ -91,13 +105,14 @@ async def test_a_leader_that_stops_writes_its_counts(
         fake_api(world.serve) as api,
         fake_api(world.metrics) as replica,
         client_of(api, tmp_path) as client,
+        Watches(client) as watches,
     ):
         port = int(replica.url.rpartition(":")[2])
 
         async def replicas() -> Sequence[Replica]:
             return [Replica("w", "w", "127.0.0.1", port, leaving=False)]
 
-        reporter = PolicyReporter(client, client, replicas, interval=3600.0)
+        reporter = PolicyReporter(watches, client, replicas, interval=3600.0)
         task = asyncio.create_task(reporter.lead())
         await until(lambda: "servedHashes" in world.status)
         world.decided += 7

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -28,7 +29,8 @@ from webhook.errors import ClusterError, NotLeading
 from webhook.kube.rate_limit import Backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable
+    from collections.abc import Callable, Hashable
+    from contextlib import AbstractContextManager
     from typing import NoReturn
 
     from certs.rotation import Observed, Terms
@@ -187,8 +189,8 @@ class Keeper:
     """Keep the certificates of one installation current while this process leads.
 
     Two processes that both believe they lead do no harm: each write requires the version that was
-    read. `clock` is the wall clock, in UTC. `watch` runs concurrently and calls its argument after
-    each change; without it, a change is detected within LONGEST_REST seconds.
+    read. `clock` is the wall clock, in UTC. Within `watch`, its argument is called after each
+    change; without it, a change is detected within LONGEST_REST seconds.
     """
 
     observer: Observer
@@ -197,7 +199,7 @@ class Keeper:
     terms: Terms
     metrics: CertificateMetrics
     _: KW_ONLY
-    watch: Callable[[Callable[[], None]], Coroutine[None, None, NoReturn]] | None = None
+    watch: Callable[[Callable[[], None]], AbstractContextManager[None]] = lambda _: nullcontext()
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     steady_clock: Callable[[], float] = time.monotonic
     random: Random = field(default_factory=Random)  # It spreads load, and keeps no secret.
@@ -232,21 +234,12 @@ class Keeper:
         self._unchanged = None
         self._says = "not checked yet"
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._watched())
-                group.create_task(self._keep())
+            with self.watch(self._changed.set):
+                await self._keep()
         finally:
             self._leading = False
             self._says, self._trouble = FOLLOWS, ""
             self.metrics.unknown()
-
-    async def _watched(self) -> None:
-        try:
-            if self.watch:
-                await self.watch(self._changed.set)
-        except Exception:
-            # Without the watch, changes are still detected within LONGEST_REST seconds.
-            _logger.exception("certificates are not watched any more: this is a bug")
 
     async def _keep(self) -> NoReturn:
         while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -19,11 +20,11 @@ from webhook.controller.certificates.certificate_objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-    from typing import NoReturn
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.controller.certificates.certificate_objects import Installation, Place
     from webhook.kube.client import Client
+    from webhook.kube.watches import Watches
 
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 # Seconds for one TLS handshake; within a cluster it takes milliseconds.
@@ -185,10 +186,11 @@ def _address(endpoint: Mapping[str, Any], port: int | None) -> Address | None:
     return Address(str(addresses[0]), port) if addresses and port else None
 
 
-async def watch(
-    client: Client, installation: Installation, changed: Callable[[], None]
-) -> NoReturn:
-    """Call `changed` after each change of one of the objects, until cancelled.
+@contextmanager
+def watch(
+    watches: Watches, installation: Installation, changed: Callable[[], None]
+) -> Iterator[None]:
+    """Call `changed` after each change of one of the objects, within the block.
 
     Each object is watched by name, so a right with resourceNames is enough. Only the versions are
     kept, so that no cache holds the authority's private key.
@@ -198,12 +200,10 @@ async def watch(
         (installation.secrets, installation.serving),
         *((place.collection, place.name) for place in installation.places),
     ]
-    async with asyncio.TaskGroup() as group:
+    with watches.scope() as own:
         for collection, name in objects:
-            watched = NamedObject(client, collection, name, _version)
-            watched.subscribe(lambda _: changed())
-            group.create_task(watched.run())
-    raise AssertionError("reflectors run until they are cancelled")
+            NamedObject(own, collection, name, _version).subscribe(lambda _: changed())
+        yield
 
 
 def _version(raw: dict[str, Any]) -> str:

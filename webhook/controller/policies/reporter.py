@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from webhook.cluster_objects.webhook_replicas import Replica
     from webhook.judgement.reporting.decision_counts import Report
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watches
     from webhook.kube.writer import Writes
 
 _logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class PolicyReporter:
     seconds, it also writes policy reports. `clock` is the wall clock, in UTC.
     """
 
-    client: Client
+    watches: Watches
     writer: Writes
     replicas: Callable[[], Awaitable[Sequence[Replica]]]
     _: KW_ONLY
@@ -82,23 +82,24 @@ class PolicyReporter:
 
     async def lead(self) -> None:
         """Write statuses until cancelled. Errors are logged, so that the controller continues."""
-        # A new one each time: counts continue from the values in the statuses.
-        tenure = self._tenure = _Tenure(self)
-        try:
-            await tenure.run()
-        finally:
-            self._tenure = None
+        with self.watches.scope() as watches:
+            # A new one each time: counts continue from the values in the statuses.
+            tenure = self._tenure = _Tenure(self, watches)
+            try:
+                await tenure.run()
+            finally:
+                self._tenure = None
 
 
 class _Tenure:
     """The state from the moment when this process started to lead."""
 
-    def __init__(self, of: PolicyReporter) -> None:
-        self._client, self._replicas, self._interval = of.client, of.replicas, of.interval
+    def __init__(self, of: PolicyReporter, watches: Watches) -> None:
+        self._client, self._replicas, self._interval = watches.client, of.replicas, of.interval
         self._clock = of.clock
-        self._objects = StoredObjects(of.client)
-        self._nodes = NodeView(of.client)
-        self._classes = ClusterClasses(of.client)
+        self._objects = StoredObjects(watches)
+        self._nodes = NodeView(watches)
+        self._classes = ClusterClasses(watches)
         self._statuses = StatusWriter(of.writer, self._objects, self._due, interval=of.interval)
         self._judging = Judging(
             self._objects, self._nodes, self._classes, self._note_judgement, of.clock
@@ -106,7 +107,7 @@ class _Tenure:
         self._reports = None
         if of.reports is not None:
             self._reports = PodReports(
-                of.client,
+                self._client,
                 of.writer,
                 lambda: self._judging.acceptance.policies,
                 self._nodes,
@@ -125,9 +126,6 @@ class _Tenure:
         try:
             async with asyncio.TaskGroup() as group:
                 for part in (
-                    self._objects.run,
-                    self._nodes.run,
-                    self._classes.run,
                     self._judging.judge,
                     self._judging.survey,
                     self._poll_replicas,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.judgement.reporting.statuses import Due, Urgency
     from webhook.kube.cache import Change
-    from webhook.kube.client import Client
+    from webhook.kube.watches import Watches
     from webhook.kube.writer import Writes
     from webhook.policy.status_model import ObjectStatus
 
@@ -82,8 +82,8 @@ def _status(resource: str, raw: object) -> ObjectStatus:
 class StoredObjects(PolicyObjects[Stored]):
     """All policy objects as `Stored`; a change of a status is a change as well."""
 
-    def __init__(self, client: Client) -> None:
-        super().__init__(client, stored)
+    def __init__(self, watches: Watches) -> None:
+        super().__init__(watches, stored)
 
     def get(self, resource: str, name: str) -> Stored | None:
         """Return one object; None if there is none."""
