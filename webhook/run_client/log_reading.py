@@ -132,6 +132,10 @@ class LogReader:
         try:
             while True:
                 found, ended = await look()
+                for task in [task for task in running if task.done()]:
+                    # Raises what ended a log early: or that log would be silent until the run ends.
+                    task.result()
+                    running.discard(task)
                 for source in found:
                     key = (source.uid, source.container)
                     if key in opened:

@@ -214,6 +214,9 @@ class Acceptor:
         except OSError as error:
             # Clients that are refused, disconnect or time out: not an error of the server.
             _logger.debug("no handshake", extra={"error": str(error)})
+        except Exception:
+            # A bug with one connection must not be silent, and must not end the others.
+            _logger.exception("connection lost: this is a bug")
         finally:
             if not arrived:
                 self.limiter.release(client)

@@ -51,9 +51,15 @@ class Worker(Generic[_Question, _Answer]):
             if await gone():
                 raise TooMuch
             work = asyncio.ensure_future(asyncio.to_thread(self._ask, question))
-            while not (await asyncio.wait({work}, timeout=_LOOK))[0]:
-                if await gone() and self._process:
+            try:
+                while not (await asyncio.wait({work}, timeout=_LOOK))[0]:
+                    if await gone() and self._process:
+                        self._process.kill()
+            finally:
+                if not work.done() and self._process:
+                    # Whoever has the next turn must not find the thread still in this one.
                     self._process.kill()
+                    await asyncio.wait({work})
             return await work
 
     def _ask(self, question: _Question) -> _Answer:
