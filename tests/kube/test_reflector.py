@@ -187,6 +187,42 @@ async def test_a_failed_list_is_retried_and_its_reason_reported(tmp_path: Path) 
         assert played.values() == {"a": "x"}
 
 
+async def test_a_watch_that_opens_and_breaks_again_and_again_is_failing(tmp_path: Path) -> None:
+    """Since the first failure, though it hears of the server all the time."""
+
+    async def breaks(answer: Answer) -> None:
+        played.now += 30.0
+        await answer.begin()
+
+    watches = [breaks, breaks, breaks]
+    async with stage(tmp_path, lists=[listing(10)], watches=watches, pauses=3) as played:
+        await until(lambda: len(played.pauses) == 3)
+        assert (played.reflector.failing, played.reflector.errors) == (60.0, 3)
+        assert played.reflector.trouble().startswith("failing for 60 s: ")
+        assert played.cache.age() == 0.0
+
+
+@pytest.mark.parametrize("lasts", [0.0, 400.0], ids=["an event", "a watch that lasts"])
+async def test_good_news_end_the_time_of_failing(tmp_path: Path, lasts: float) -> None:
+    """What fails later begins anew."""
+
+    async def good(answer: Answer) -> None:
+        played.now += 100.0
+        await answer.begin()
+        if not lasts:
+            await answer.event(*bookmark(11))
+        await until(lambda: played.reflector.watches == 1)
+        assert played.reflector.failing == 0.0
+        played.now += lasts
+
+    lists = [refused(500), listing(10)]
+    async with stage(tmp_path, lists=lists, watches=[good], pauses=2) as played:
+        await until(lambda: len(played.pauses) == 2)
+        assert (played.reflector.failing, played.reflector.errors) == (0.0, 2)
+        played.now += 7.0
+        assert played.reflector.failing == 7.0
+
+
 async def test_pauses_grow_no_longer_than_they_may(tmp_path: Path) -> None:
     """Half as much again, for they are spread."""
     lists = [refused(404, "NotFound") for _ in range(8)]

@@ -1,65 +1,71 @@
-"""The metrics of all watches of a process, by resource."""
+"""The metrics of all watches of a process, by resource: written, and read by doctor."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from webhook import metric_names
+from webhook.kube.watches import WatchState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
 
-    from webhook.kube.watches import Watches, WatchState
+    from webhook.kube.watches import Watches
 
 
 class _Family(NamedTuple):
-    """A metric of each resource. A counter's name ends in _total."""
+    """A metric of each resource: its name, the field of WatchState, and its help.
+
+    A counter's name ends in _total.
+    """
 
     name: str
+    field: str
     documentation: str
-    value: Callable[[WatchState], float]
 
 
 _FAMILIES: Final = (
     _Family(
         metric_names.CACHE_AGE,
+        "age",
         "Seconds since the last message from the API server to a cache.",
-        lambda state: state.age,
     ),
     _Family(
         metric_names.WATCH_FAILING,
+        "failing",
         "Seconds for which a watch has failed again and again; 0 while it is open.",
-        lambda state: state.failing,
     ),
     _Family(
         metric_names.WATCH_ERRORS,
+        "errors",
         "Failed lists and watches, each of which is tried again.",
-        lambda state: state.errors,
     ),
     _Family(
         metric_names.WATCH_RESTARTS,
+        "restarts",
         "Watches that were started again after an unexpected exception: each one is a bug.",
-        lambda state: state.restarts,
     ),
-    _Family(metric_names.LISTS, "Full lists read from the API server.", lambda state: state.lists),
-    _Family(metric_names.WATCHES, "Watches opened at the API server.", lambda state: state.opened),
+    _Family(metric_names.LISTS, "lists", "Full lists read from the API server."),
+    _Family(metric_names.WATCHES, "opened", "Watches opened at the API server."),
     _Family(
         metric_names.OBJECTS_LEFT_OUT,
+        "left_out",
         "Objects that are left out now because they cannot be read; /readyz names them.",
-        lambda state: state.left_out,
     ),
     _Family(
         metric_names.OBJECTS_UNREADABLE,
+        "unreadable",
         "Objects skipped because they cannot be read, counted at each read; the log names them.",
-        lambda state: state.unreadable,
     ),
 )
+_FIELDS: Final = {family.name: family.field for family in _FAMILIES}
 
 
 class WatchMetrics(Collector):
@@ -76,9 +82,29 @@ class WatchMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield each family with its value for every resource."""
         states = self._watches.states()
-        for name, documentation, value in _FAMILIES:
+        for name, field, documentation in _FAMILIES:
             kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             family = kind(name.removesuffix("_total"), documentation, labels=["resource"])
             for resource, state in states.items():
-                family.add_metric([resource], value(state))
+                family.add_metric([resource], getattr(state, field))
             yield family
+
+
+def read_states(text: str) -> Mapping[str, WatchState]:
+    """Return the states in an exposition, by resource; 0 for what it does not have.
+
+    Raises ValueError if the text is not in Prometheus' format.
+    """
+    values: dict[str, dict[str, float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if field := _FIELDS.get(sample.name):
+                values.setdefault(sample.labels["resource"], {})[field] = sample.value
+    return {
+        resource: WatchState(
+            age=found.pop("age", 0.0),
+            failing=found.pop("failing", 0.0),
+            **{field: int(value) for field, value in found.items()},
+        )
+        for resource, found in values.items()
+    }

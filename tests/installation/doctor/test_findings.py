@@ -39,6 +39,7 @@ from webhook.installation.doctor.diagnose import CHECKS
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING
 from webhook.installation.probe import Probe
 from webhook.interception import DEFAULT_SOURCES, webhooks
+from webhook.kube.watches import WatchState
 from webhook.placement.nodes import CORDON, Node
 from webhook.sources import SOURCES
 from webhook.suspension import suspend
@@ -415,12 +416,21 @@ CASES: dict[str, dict[str, Changes]] = {
     },
     "watches": {
         "a replica without updates uses older data": {
-            "silences": {
-                ("webhook-a", "namespaces"): 119.0,
-                ("webhook-b", "namespaces"): 640.0,
-                ("controller-a", "pods"): float("inf"),
+            "watches": {
+                ("webhook-a", "namespaces"): WatchState(age=119.0, failing=119.0),
+                ("webhook-b", "namespaces"): WatchState(age=640.0, failing=700.0),
+                ("controller-a", "pods"): WatchState(age=float("inf")),
             }
-        }
+        },
+        "a watch that fails again and again uses older data, though it hears of the server": {
+            "watches": {("controller-a", "pytorchjobs"): WatchState(age=3.0, failing=640.0)}
+        },
+        "objects that cannot be read are counted": {
+            "watches": {("controller-a", "runs"): WatchState(left_out=2, unreadable=7)}
+        },
+        "a watch that was restarted shows a bug": {
+            "watches": {("controller-a", "pods"): WatchState(restarts=1, errors=9)}
+        },
     },
     "endpoints": {
         "none is an error": {"endpoints": ()},

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from webhook.installation.object_kinds import Key
     from webhook.installation.probe import Probe
+    from webhook.kube.watches import WatchState
     from webhook.placement.nodes import Node
     from webhook.sources.table import SourceTable
 
@@ -94,7 +95,7 @@ class ClusterState:
     refused_policies: the API server's message, if a policy by dry run should have been validated
         and was not.
     serving: certificate and bundle (PEM) of the serving Secret; never its key.
-    silences: seconds since a replica received an update, by the replica's name and the resource.
+    watches: how the watches of a resource are, by the replica's name and the resource.
     leader: the leading controller; empty if there is none.
     namespaces: labels by name.
     daemon_sets: DaemonSets in namespaces that are placed as a whole.
@@ -118,7 +119,7 @@ class ClusterState:
     judging: Json | None = None
     refused_policies: str = ""
     serving: Mapping[str, bytes] | None = None
-    silences: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    watches: Mapping[tuple[str, str], WatchState] = field(default_factory=dict)
     leader: str = ""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     daemon_sets: Sequence[Json] = ()

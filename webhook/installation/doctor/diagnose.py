@@ -6,8 +6,6 @@ import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from certs.kept import BUNDLE, CERTIFICATE
 from webhook import names
 from webhook.cluster_objects.namespaces import read_namespace
@@ -46,8 +44,8 @@ from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import probe, probe_policy
 from webhook.installation.webhook_configuration import holder
-from webhook.metric_names import CACHE_AGE
 from webhook.placement.nodes import parse_node as read_node
+from webhook.server.watch_metrics import read_states
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Container, Mapping, Sequence
@@ -55,6 +53,7 @@ if TYPE_CHECKING:
 
     from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
+    from webhook.kube.watches import WatchState
     from webhook.placement.nodes import Node
 
     Json = dict[str, Any]
@@ -125,7 +124,7 @@ class Reader:
             judging=judging,
             refused_policies=refused or "",
             serving=await self._serving(),
-            silences=await self._silences(deployments),
+            watches=await self._watches(deployments),
             leader=await self._leader(now),
             namespaces=known,
             daemon_sets=daemon_sets,
@@ -182,19 +181,17 @@ class Reader:
         # Without the private key.
         return secret and {k: v for k, v in data_of(secret).items() if k in (CERTIFICATE, BUNDLE)}
 
-    async def _silences(self, deployments: Mapping[str, Json]) -> dict[tuple[str, str], float]:
-        found: dict[tuple[str, str], float] = {}
+    async def _watches(self, deployments: Mapping[str, Json]) -> dict[tuple[str, str], WatchState]:
+        found: dict[tuple[str, str], WatchState] = {}
         for deployment, component in ((names.WEBHOOK, WEBHOOK), (names.CONTROLLER, CONTROLLER)):
             if deployment not in deployments:
                 continue
             try:
                 texts = await read_by_replica(self._client, component)
                 found |= {
-                    (replica, sample.labels["resource"]): sample.value
+                    (replica, resource): state
                     for replica, text in texts.items()
-                    for family in text_string_to_metric_families(text)
-                    for sample in family.samples
-                    if sample.name == CACHE_AGE
+                    for resource, state in read_states(text).items()
                 }
             except NoReplica:
                 pass  # another check reports why none runs

@@ -105,13 +105,31 @@ def programs(state: ClusterState) -> Iterator[Finding]:
 @check("watches", ReadKind.DEPLOYMENTS, ReadKind.METRICS)
 def watches(state: ClusterState) -> Iterator[Finding]:
     """Check that every replica of webhook and controller receives updates from the API server."""
-    for (replica, resource), seconds in sorted(state.silences.items()):
-        if seconds > names.SILENT:
-            since = f"for {seconds:.0f} s" if isfinite(seconds) else "since it started"
+    for (replica, resource), watch in sorted(state.watches.items()):
+        log = f"kubectl logs -n {names.NAMESPACE} {replica}"
+        if watch.age > names.SILENT:
+            since = f"for {watch.age:.0f} s" if isfinite(watch.age) else "since it started"
             yield warning(
                 f"pod {replica} has received no update of {resource} {since}, and uses older data",
-                f"kubectl logs -n {names.NAMESPACE} {replica}, and check the connection "
-                "between it and the API server",
+                f"{log}, and check the connection between it and the API server",
+            )
+        elif watch.failing > names.SILENT:
+            yield warning(
+                f"pod {replica} has failed to watch {resource} for {watch.failing:.0f} s, and uses "
+                "older data",
+                f"{log} shows the error",
+            )
+        if watch.left_out:
+            yield warning(
+                f"pod {replica} leaves out objects of {resource} that it cannot read: "
+                f"{watch.left_out}",
+                f"{log} names them: look for 'left out'",
+            )
+        if watch.restarts:
+            yield warning(
+                f"pod {replica} has started its watch of {resource} again after unexpected "
+                f"exceptions: {watch.restarts}",
+                f"this is a bug: report the traceback in its log: {log}",
             )
 
 
