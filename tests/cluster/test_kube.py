@@ -12,14 +12,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
 
+from tests.cluster.etcd import compact
 from tests.eventually import eventually_async
 from tests.kube.fake_api import until
 from tests.objects import an_object
+from webhook.backoff import Delays
 from webhook.cluster_objects.namespaces import PATH, labels_of
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
@@ -27,6 +29,7 @@ from webhook.kube.client import Client, connect
 from webhook.kube.config import load
 from webhook.kube.reflector import Reflector
 from webhook.kube.transport import JSON
+from webhook.kube.watches import Watches
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 
@@ -112,6 +115,130 @@ async def test_pages_make_the_same_list_as_one_piece(
         names = [f"n{number}" for number in range(7)]
         assert [one.items for one in lists] == [names] * 4
         assert all(int(one.resource_version) > 0 for one in lists)
+
+
+class PageByPage(Client):
+    """A client that does something before its second page, and notes what it asked for."""
+
+    def __init__(self, plane: ControlPlane, between: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(lambda: load(plane.kubeconfig, environ={}))
+        self._between = between
+        self.limits: list[str] = []
+        self.refused: list[ClusterError] = []
+
+    async def get(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (as the client's own)
+        accept: str = JSON,
+    ) -> dict[str, Any]:
+        self.limits.append((query or {}).get("limit", ""))
+        if len(self.limits) == 2:
+            await self._between()
+        try:
+            return await super().get(path, query=query, timeout=timeout, accept=accept)
+        except ClusterError as error:
+            self.refused.append(error)
+            raise
+
+
+def event(namespace: str, name: str) -> dict[str, Any]:
+    """An Event: of these alone the API server keeps no cache, from which old pages could come."""
+    about = {"kind": "ConfigMap", "apiVersion": "v1", "name": "a", "namespace": namespace}
+    return an_object("v1", "Event", {"name": name, "labels": {"made": "here"}}) | {
+        "involvedObject": about,
+        "reason": "Made",
+    }
+
+
+MADE: Final = {"labelSelector": "made=here"}
+
+
+async def test_a_list_that_expires_between_two_pages_goes_on_in_pages(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """What the API server says of where to go on; what came and went later is as it is by then."""
+    path = f"/api/v1/namespaces/{namespace}/events"
+
+    async def expire() -> None:
+        async with connect(control_plane.kubeconfig) as other:
+            for name in ("n0", "n6"):
+                await other.delete(f"{path}/{name}")
+            await other.create(path, event(namespace, "n9"))
+        await asyncio.to_thread(compact, control_plane)
+
+    async with PageByPage(control_plane, expire) as client:
+        for number in range(7):
+            await client.create(path, event(namespace, f"n{number}"))
+        listing = await client.list(
+            path, lambda seen: seen["metadata"]["name"], query=MADE, page_size=2
+        )
+        assert set(client.limits) == {"2"}
+        assert [(each.status, bool(each.position)) for each in client.refused] == [(410, True)]
+        assert listing.items == ["n0", "n1", "n2", "n3", "n4", "n5", "n9"]
+
+
+async def test_a_watch_after_a_list_that_expired_comes_to_what_there_is(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """What the list has too much is put right by the watch, or by the next list."""
+    path = f"/api/v1/namespaces/{namespace}/events"
+
+    async def expire() -> None:
+        async with connect(control_plane.kubeconfig) as other:
+            await other.delete(f"{path}/n0")
+        await asyncio.to_thread(compact, control_plane)
+
+    async with connect(control_plane.kubeconfig) as first:
+        for number in range(7):
+            await first.create(path, event(namespace, f"n{number}"))
+    async with PageByPage(control_plane, expire) as client, Watches(client) as watches:
+        cache = Cache(labels_of)
+        watches.add(path, cache, query=MADE, page_size=2, delays=Delays(0.01, 0.1))
+        await until(lambda: set(cache.items()) == {f"{namespace}/n{at}" for at in range(1, 7)})
+        assert 410 in [each.status for each in client.refused]
+        assert "" not in client.limits
+
+
+async def test_an_object_that_a_converter_does_not_take_is_left_out_of_a_live_watch(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Listed or changed: it is named as long as it lasts, and all others are followed."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+
+    def convert(raw: dict[str, Any]) -> str:
+        return str(raw["data"]["x"])
+
+    async with connect(control_plane.kubeconfig) as client, Watches(client) as watches:
+        await client.create(path, config_map("listed", y="1"))
+        await client.create(path, config_map("good", x="1"))
+        cache = Cache(convert)
+        watch = watches.add(path, cache, query=MADE)
+        await cache.wait_synced()
+        assert dict(cache.items()) == {f"{namespace}/good": "1"}
+        await client.patch(f"{path}/good", {"data": {"x": None}}, "merge")
+        await client.create(path, config_map("later", x="3"))
+        await until(lambda: dict(cache.items()) == {f"{namespace}/later": "3"})
+        assert set(cache.faults) == {f"{namespace}/listed", f"{namespace}/good"}
+        await client.patch(f"{path}/good", {"data": {"x": "2"}}, "merge")
+        await client.delete(f"{path}/listed")
+        await until(lambda: cache.faults == {})
+        assert dict(cache.items()) == {f"{namespace}/later": "3", f"{namespace}/good": "2"}
+        assert (watch.lists, watch.errors, watch.restarts) == (1, 0, 0)
+
+
+async def test_a_kind_that_the_cluster_does_not_define_is_waited_for(
+    control_plane: ControlPlane,
+) -> None:
+    """Such as that of an engine which is not installed: by the API server's own discovery."""
+    async with connect(control_plane.kubeconfig) as client, Watches(client) as watches:
+        watch = watches.add("/apis/kubeflow.org/v9/pytorchjobs", Cache(labels_of), required=False)
+        needed = watches.add("/apis/kubeflow.org/v9/mpijobs", Cache(labels_of))
+        await until(lambda: watch.undefined and needed.errors > 0)
+        assert (watch.trouble(), watch.cache.synced) == ("", False)
+        assert "404" in needed.trouble()
 
 
 async def test_a_certificate_of_another_authority_is_not_trusted(
@@ -216,13 +343,13 @@ async def test_a_config_map_comes_without_data_whatever_its_managed_fields(
 
     async with connect(control_plane.kubeconfig) as client:
         cache: Cache[frozenset[str]] = Cache(frozenset)
-        reflector = Reflector(client, path, cache, metadata_only=True)
         await asyncio.to_thread(create, "listed")
-        async with running(reflector.keep_current):
+        async with Watches(client) as watches:
+            watch = watches.add(path, cache, metadata_only=True)
             await cache.wait_synced()
             await asyncio.to_thread(create, "watched")
             await until(lambda: cache.get(f"{namespace}/watched") is not None)
-            assert reflector.last_error is None
+            assert watch.last_error is None
         for name in ("listed", "watched"):
             kept = cache.get(f"{namespace}/{name}")
             assert kept is not None
