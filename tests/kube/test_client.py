@@ -227,7 +227,7 @@ def test_a_list_that_expired_continues_where_it_was(tmp_path: Path) -> None:
 
 def test_a_list_that_expired_without_a_position_is_read_again_in_pages(tmp_path: Path) -> None:
     """Nothing of the pages before remains."""
-    expired = []
+    expired: list[Request] = []
 
     async def expire(request: Request, answer: Answer) -> None:
         if "continue" in request.query and len(expired) < 2:

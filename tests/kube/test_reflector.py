@@ -194,8 +194,7 @@ async def test_a_watch_that_opens_and_breaks_again_and_again_is_failing(tmp_path
         played.now += 30.0
         await answer.begin()
 
-    watches = [breaks, breaks, breaks]
-    async with stage(tmp_path, lists=[listing(10)], watches=watches, pauses=3) as played:
+    async with stage(tmp_path, lists=[listing(10)], watches=[breaks] * 3, pauses=3) as played:
         await until(lambda: len(played.pauses) == 3)
         assert (played.reflector.failing, played.reflector.errors) == (60.0, 3)
         assert played.reflector.trouble().startswith("failing for 60 s: ")

@@ -52,7 +52,7 @@ def values() -> Cache[str]:
 
 def running() -> set[asyncio.Task[Any]]:
     """Tasks other than the test's own."""
-    return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+    return asyncio.all_tasks() - {asyncio.current_task()}
 
 
 async def test_watches_that_are_added_before_the_block_start_with_it(tmp_path: Path) -> None:
