@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.controller.runs import Api, Json, owner_reference, raw_run, refused, run
+from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
 from webhook.controller.delegation import Delegation, engine_refusal
 from webhook.controller.engine_pods import MOST_GONE, read_pod
 from webhook.controller.engines import SERVED_PAUSE, Engines, Watched
@@ -123,6 +125,42 @@ async def test_a_kind_is_watched_while_a_run_uses_it() -> None:
         stage.put(None, "lab/b")
         await stage.settle()
         assert stage.engines.collections == ()
+
+
+async def test_an_object_without_a_name_ends_no_watch_of_its_kind(tmp_path: Path) -> None:
+    """Runs of the kind are followed, the process shows what is left out; the last Run ends all."""
+    nameless = engine_object("uid-other")
+    del nameless["metadata"]["name"]
+
+    async def handle(request: Request, to: Answer) -> None:
+        jobs = request.path.endswith("/pytorchjobs")
+        if not request.is_watch:
+            await to.json({"metadata": {"resourceVersion": "6"}, "items": [nameless] * jobs})
+            return
+        await to.begin()
+        if jobs:
+            await to.event("MODIFIED", nameless)
+            await to.event("ADDED", engine_object())
+        await asyncio.Event().wait()
+
+    runs: Cache[StoredRun] = Cache(store)
+    async with (
+        fake_api(handle) as api,
+        client_of(api, tmp_path) as client,
+        Watches(client) as watches,
+    ):
+        engines = Engines(watches, runs, "", lambda _: None)
+        task = asyncio.create_task(engines.run())
+        runs.put("lab/mnist", runs.keep(delegated("mnist")))
+        await until(lambda: (found := engines.watched(PYTORCH)) is not None and found.synced)
+        watched = engines.watched(PYTORCH)
+        assert watched is not None
+        await until(lambda: watched.find("lab", "uid-mnist") is not None)
+        assert watches.troubles() == ("pytorchjobs: lab/? is left out: it has no name",)
+        assert watches.states()["pytorchjobs"].errors == 0
+        runs.put("lab/mnist", None)
+        await until(lambda: len(watches) == 0)
+        task.cancel()
 
 
 async def watched_kind(stage: Stage) -> Watched:
