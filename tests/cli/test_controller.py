@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from tests.eventually import eventually
 from tests.kube.fake_api import write_kubeconfig
 from tests.server.serving import get, readiness
 from tests.wording import Wording, mentions
@@ -63,16 +65,26 @@ def test_without_an_api_server_it_waits_reports_it_and_stops_on_request(
     caches = {"runs", "pods", "services", "configmaps", "deployments"}
     # Runs go on without these: they are never a reason to be not ready.
     beside = {"nodes", "capacityclasses"}
-    assert set(conditions) == {*caches, *beside, "leader", "policy-status"}
+    assert set(conditions) == {*caches, *beside, "watches", "leader", "policy-status"}
     assert all(conditions[each]["ready"] for each in beside)
     assert all("not listed yet" in conditions[each]["reason"] for each in beside)
     assert "not listed yet" in conditions["pods"]["reason"]
+
+    def failing() -> Any:
+        found = readiness(port)[1]["conditions"]["watches"]
+        return found if "pods: " in found["reason"] else None
+
+    watches = eventually("the watch of pods has failed once", failing)
+    assert watches["ready"]
+    mentions(watches["reason"], "7 watches", "cannot connect")
     assert conditions["leader"]["ready"]
     assert conditions["policy-status"]["ready"]
     mentions(conditions["policy-status"]["reason"], "leader")
     mentions(conditions["leader"]["reason"], "leader: none")
     wording(conditions["policy-status"]["reason"])
-    assert b"fairlead_leader 0.0" in get(port, "/metrics")[1]
+    metrics = get(port, "/metrics")[1]
+    assert b"fairlead_leader 0.0" in metrics
+    assert b'fairlead_watch_failing_seconds{resource="pods"}' in metrics
     process.send_signal(signal.SIGTERM)
     assert process.stderr is not None
     process.stderr.read()
