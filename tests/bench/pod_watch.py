@@ -12,7 +12,7 @@ from urllib.parse import quote
 import orjson
 
 from tests.bench.arena import administrator
-from webhook.kube.reflector import Lines
+from webhook.kube.watch_stream import Lines
 from webhook.sandbox.control_plane import ControlPlane
 
 # Metadata alone: whole pods would cost the API server and us more, in all arms alike.

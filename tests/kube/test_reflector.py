@@ -20,7 +20,7 @@ from webhook.backoff import WATCH_DELAYS, Delays
 from webhook.errors import ClusterError
 from webhook.kube.cache import Change
 from webhook.kube.client import METADATA, METADATA_LIST
-from webhook.kube.reflector import Lines
+from webhook.kube.watch_stream import Lines
 
 GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
 
