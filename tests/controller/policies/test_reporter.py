@@ -66,10 +66,13 @@ async def test_a_missing_object_is_reported_and_waited_for(
         task = asyncio.create_task(reporter.lead())
         await until(lambda: words in reporter.reason)
         assert "no object judged yet" in reporter.reason
+        assert len(watches) > 0
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert reporter.reason == FOLLOWS
+        # A process that follows watches nothing for it.
+        assert len(watches) == 0
 
 
 async def empty(request: Request, answer: Answer) -> None:
