@@ -238,18 +238,18 @@ class RunHandle:
 
     async def delete_async(self) -> None:
         """As `delete`."""
-        from webhook.run_client.submit import runs_path
+        from webhook.run_client.submit import run_path
 
-        path = runs_path(self.namespace, self.name)
+        path = run_path(self.namespace, self.name)
         await _ask(self.client, lambda api: api.delete(path))
 
     def _deleted(self) -> FairleadError:
         return FairleadError(f"run {self.name} is deleted")
 
     async def _patched(self, *, suspend: bool) -> None:
-        from webhook.run_client.submit import runs_path
+        from webhook.run_client.submit import run_path
 
-        path, change = runs_path(self.namespace, self.name), {"spec": {"suspend": suspend}}
+        path, change = run_path(self.namespace, self.name), {"spec": {"suspend": suspend}}
         await _ask(self.client, lambda api: api.patch(path, change, "merge"))
 
 

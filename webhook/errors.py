@@ -10,6 +10,7 @@ FairleadError
 ├── NotSynced             what a decision needs is not known yet: answered with 503
 ├── NotLeading            a write was not sent, because this process does not hold the lease
 ├── ClusterError          the API server could not be reached, or refused
+│   └── InvalidName       nothing can have the name: no request was sent
 ├── WrongUsage            settings that exclude or require each other: commands exit with 2
 ├── NotExported           policies that cannot be expressed without the webhook: carries every one
 ├── InstallationError     an installation could not be created, changed or removed
@@ -18,6 +19,7 @@ FairleadError
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from webhook.shortening import cut
@@ -109,6 +111,17 @@ class ClusterError(FairleadError):
         self.reason = reason
         self.retry_after = retry_after
         super().__init__(message)
+
+
+class InvalidName(ClusterError):
+    """A name that no object can have, so that there is none. No request was sent.
+
+    The status is that of an object which does not exist: who reads the object of a name that others
+    wrote needs no second case.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, status=HTTPStatus.NOT_FOUND, reason="InvalidName")
 
 
 class PassOver:

@@ -7,6 +7,10 @@ import functools
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
+
+from webhook.api_paths import check_name, check_namespace
+from webhook.errors import InvalidName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +44,29 @@ class Seconds(Number):
     """A duration."""
 
     name = "seconds"
+
+
+class ObjectName(click.ParamType[str]):
+    """The name of an object. It may be empty only as the default, which is then something else."""
+
+    name = "name"
+    check: Callable[[str], str] = staticmethod(check_name)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; click reports an error."""
+        source = ctx and param and param.name and ctx.get_parameter_source(param.name)
+        if not value and source is ParameterSource.DEFAULT:
+            return ""
+        try:
+            return self.check(value)
+        except InvalidName as error:
+            self.fail(str(error), param, ctx)
+
+
+class NamespaceName(ObjectName):
+    """The name of a namespace."""
+
+    check = staticmethod(check_namespace)
 
 
 def setting(*flags: str, **attributes: Any) -> Any:

@@ -510,7 +510,7 @@ def test_a_workload_that_refers_to_nothing_is_not_read() -> None:
     assert webhook.told(job(template(**ELSEWHERE))) != []
     for reference in ({"name": "../../x"}, {"name": "torch", "kind": "Secret"}, {}):
         assert webhook.told(train_job(runtimeRef=reference)) == []
-    assert refers_to({**train_job(), "apiVersion": "trainer.kubeflow.org/v1?x"}) == ""
+    assert refers_to({**train_job(), "apiVersion": "trainer.kubeflow.org/v1?x"}) is None
 
 
 def test_a_runtime_of_the_namespace_is_read_there() -> None:

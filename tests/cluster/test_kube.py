@@ -21,8 +21,9 @@ from tests.cluster.etcd import compact
 from tests.eventually import eventually_async
 from tests.kube.fake_api import until
 from tests.objects import an_object
+from webhook.api_paths import NAMESPACES, ApiPath, CollectionPath
 from webhook.backoff import Delays
-from webhook.cluster_objects.namespaces import PATH, labels_of
+from webhook.cluster_objects.namespaces import labels_of
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
 from webhook.kube.client import Client, connect
@@ -42,24 +43,26 @@ async def test_objects_are_created_read_patched_and_deleted(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """Each verb and each kind of patch does what the API server means by it."""
-    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    path = CollectionPath("v1", "configmaps", namespace)
     async with connect(control_plane.kubeconfig) as client:
         await client.create(path, config_map("a", x="0"), query={"dryRun": "All"})
         created = await client.create(path, config_map("a", x="1"))
         assert created["metadata"]["uid"]
-        assert await client.get(f"{path}/a") == created
+        assert await client.get(path.path_of("a")) == created
         json_patch = [{"op": "replace", "path": "/data/x", "value": "2"}]
-        assert (await client.patch(f"{path}/a", json_patch, "json"))["data"] == {"x": "2"}
+        assert (await client.patch(path.path_of("a"), json_patch, "json"))["data"] == {"x": "2"}
         merge = {"data": {"x": None, "y": "3"}}
-        assert (await client.patch(f"{path}/a", merge, "merge"))["data"] == {"y": "3"}
+        assert (await client.patch(path.path_of("a"), merge, "merge"))["data"] == {"y": "3"}
         label = {"metadata": {"labels": {"l": "4"}}}
-        patched = await client.patch(f"{path}/a", label, "strategic")
+        patched = await client.patch(path.path_of("a"), label, "strategic")
         assert patched["metadata"]["labels"] == {"made": "here", "l": "4"}
         mine = {"fieldManager": "test", "force": "true"}
-        applied = await client.patch(f"{path}/b", config_map("b", z="5"), "apply", query=mine)
+        applied = await client.patch(path.path_of("b"), config_map("b", z="5"), "apply", query=mine)
         assert applied["data"] == {"z": "5"}
-        await client.delete(f"{path}/a", {"preconditions": {"uid": created["metadata"]["uid"]}})
-        await client.delete(f"{path}/b")
+        await client.delete(
+            path.path_of("a"), {"preconditions": {"uid": created["metadata"]["uid"]}}
+        )
+        await client.delete(path.path_of("b"))
         left = await client.list(
             path, lambda seen: seen["metadata"]["name"], query={"labelSelector": "made=here"}
         )
@@ -68,16 +71,16 @@ async def test_objects_are_created_read_patched_and_deleted(
 
 def test_refusals_are_distinguished(control_plane: ControlPlane, namespace: str) -> None:
     """Absent, there already, changed meanwhile, invalid: by status and reason."""
-    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    path = CollectionPath("v1", "configmaps", namespace)
 
     async def run() -> list[tuple[int | None, str]]:
         async with connect(control_plane.kubeconfig) as client:
             await client.create(path, config_map("a"))
             stale = {"metadata": {"resourceVersion": "1"}, "data": {"x": "y"}}
             attempts = [
-                client.get(f"{path}/absent"),
+                client.get(path.path_of("absent")),
                 client.create(path, config_map("a")),
-                client.patch(f"{path}/a", stale, "merge"),
+                client.patch(path.path_of("a"), stale, "merge"),
                 client.create(path, config_map("No Name")),
                 client.get(path, query={"resourceVersion": "nonsense"}),
             ]
@@ -101,7 +104,7 @@ async def test_pages_make_the_same_list_as_one_piece(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """However small the pages."""
-    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    path = CollectionPath("v1", "configmaps", namespace)
     async with connect(control_plane.kubeconfig) as client:
         for number in range(7):
             await client.create(path, config_map(f"n{number}"))
@@ -128,7 +131,7 @@ class PageByPage(Client):
 
     async def get(
         self,
-        path: str,
+        path: ApiPath,
         *,
         query: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (as the client's own)
@@ -160,12 +163,12 @@ async def test_a_list_that_expires_between_two_pages_goes_on_in_pages(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """What the API server says of where to go on; what came and went later is as it is by then."""
-    path = f"/api/v1/namespaces/{namespace}/events"
+    path = CollectionPath("v1", "events", namespace)
 
     async def expire() -> None:
         async with connect(control_plane.kubeconfig) as other:
             for name in ("n0", "n6"):
-                await other.delete(f"{path}/{name}")
+                await other.delete(path.path_of(name))
             await other.create(path, event(namespace, "n9"))
         await asyncio.to_thread(compact, control_plane)
 
@@ -184,11 +187,11 @@ async def test_a_watch_after_a_list_that_expired_comes_to_what_there_is(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """What the list has too much is put right by the watch, or by the next list."""
-    path = f"/api/v1/namespaces/{namespace}/events"
+    path = CollectionPath("v1", "events", namespace)
 
     async def expire() -> None:
         async with connect(control_plane.kubeconfig) as other:
-            await other.delete(f"{path}/n0")
+            await other.delete(path.path_of("n0"))
         await asyncio.to_thread(compact, control_plane)
 
     async with connect(control_plane.kubeconfig) as first:
@@ -206,7 +209,7 @@ async def test_an_object_that_a_converter_does_not_take_is_left_out_of_a_live_wa
     control_plane: ControlPlane, namespace: str
 ) -> None:
     """Listed or changed: it is named as long as it lasts, and all others are followed."""
-    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    path = CollectionPath("v1", "configmaps", namespace)
 
     def convert(raw: dict[str, Any]) -> str:
         return str(raw["data"]["x"])
@@ -218,12 +221,12 @@ async def test_an_object_that_a_converter_does_not_take_is_left_out_of_a_live_wa
         watch = watches.add(path, cache, query=MADE)
         await cache.wait_synced()
         assert dict(cache.items()) == {f"{namespace}/good": "1"}
-        await client.patch(f"{path}/good", {"data": {"x": None}}, "merge")
+        await client.patch(path.path_of("good"), {"data": {"x": None}}, "merge")
         await client.create(path, config_map("later", x="3"))
         await until(lambda: dict(cache.items()) == {f"{namespace}/later": "3"})
         assert set(cache.faults) == {f"{namespace}/listed", f"{namespace}/good"}
-        await client.patch(f"{path}/good", {"data": {"x": "2"}}, "merge")
-        await client.delete(f"{path}/listed")
+        await client.patch(path.path_of("good"), {"data": {"x": "2"}}, "merge")
+        await client.delete(path.path_of("listed"))
         await until(lambda: cache.faults == {})
         assert dict(cache.items()) == {f"{namespace}/later": "3", f"{namespace}/good": "2"}
         assert (watch.lists, watch.errors, watch.restarts) == (1, 0, 0)
@@ -234,8 +237,10 @@ async def test_a_kind_that_the_cluster_does_not_define_is_waited_for(
 ) -> None:
     """Such as that of an engine which is not installed: by the API server's own discovery."""
     async with connect(control_plane.kubeconfig) as client, Watches(client) as watches:
-        watch = watches.add("/apis/kubeflow.org/v9/pytorchjobs", Cache(labels_of), required=False)
-        needed = watches.add("/apis/kubeflow.org/v9/mpijobs", Cache(labels_of))
+        watch = watches.add(
+            CollectionPath("kubeflow.org/v9", "pytorchjobs"), Cache(labels_of), required=False
+        )
+        needed = watches.add(CollectionPath("kubeflow.org/v9", "mpijobs"), Cache(labels_of))
         await until(lambda: watch.undefined and needed.errors > 0)
         assert (watch.trouble(), watch.cache.synced) == ("", False)
         assert "404" in needed.trouble()
@@ -254,7 +259,7 @@ async def test_a_certificate_of_another_authority_is_not_trusted(
 
     async with Client(credentials) as client:
         with pytest.raises(ClusterError, match=r"certificate of .* not trusted"):
-            await client.get("/api/v1/namespaces")
+            await client.get(NAMESPACES)
 
 
 async def test_a_pod_s_own_token_is_used_and_its_rotation_noticed(
@@ -267,8 +272,8 @@ async def test_a_pod_s_own_token_is_used_and_its_rotation_noticed(
         "KUBERNETES_SERVICE_PORT": str(address.port),
     }
     shutil.copy(control_plane.layout.credentials / "ca.crt", tmp_path / "ca.crt")
-    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    roles = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    account = CollectionPath("v1", "serviceaccounts", namespace).path_of("default")
+    rbac = "rbac.authorization.k8s.io/v1"
     reader = {
         "metadata": {"name": "reader"},
         "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}],
@@ -280,10 +285,12 @@ async def test_a_pod_s_own_token_is_used_and_its_rotation_noticed(
     }
 
     async def token(admin: Client) -> str:
-        answer = await admin.create(f"{account}/token", {"spec": {"expirationSeconds": 600}})
+        answer = await admin.create(
+            account.subresource("token"), {"spec": {"expirationSeconds": 600}}
+        )
         return str(answer["status"]["token"])
 
-    async def allowed(client: Client, path: str) -> bool:
+    async def allowed(client: Client, path: CollectionPath) -> bool:
         try:
             await client.get(path)
         except ClusterError as error:
@@ -295,12 +302,12 @@ async def test_a_pod_s_own_token_is_used_and_its_rotation_noticed(
         (tmp_path / "token").write_text(await token(admin))
         pod = Client(lambda: load(None, environ=environ, service_account=tmp_path))
         async with pod:
-            path = f"/api/v1/namespaces/{namespace}/configmaps"
+            path = CollectionPath("v1", "configmaps", namespace)
             with pytest.raises(ClusterError) as caught:
                 await pod.get(path)
             assert (caught.value.status, caught.value.reason) == (403, "Forbidden")
-            await admin.create(f"{roles}/roles", reader)
-            await admin.create(f"{roles}/rolebindings", binding)
+            await admin.create(CollectionPath(rbac, "roles", namespace), reader)
+            await admin.create(CollectionPath(rbac, "rolebindings", namespace), binding)
             # RBAC is read from caches too.
             await eventually_async("the role counts", lambda: allowed(pod, path))
             (tmp_path / "token").write_text("not.a.token")
@@ -328,7 +335,7 @@ async def test_a_config_map_comes_without_data_whatever_its_managed_fields(
     control_plane: ControlPlane, kubectl: Kubectl, namespace: str
 ) -> None:
     """In a list and in a watch; anybody may nest managedFields deeper than most parsers go."""
-    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    path = CollectionPath("v1", "configmaps", namespace)
     fields = '{"f:data":' + '{"f:a":' * 1100 + "{}" + "}" * 1101
 
     def body(name: str) -> dict[str, Any]:
@@ -365,7 +372,7 @@ class Recorded(Client):
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, query: Mapping[str, str], silence: float | None, accept: str = JSON
+        self, path: ApiPath, *, query: Mapping[str, str], silence: float | None, accept: str = JSON
     ) -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
         self.versions.append(int(query["resourceVersion"]))
         async with super().stream(path, query=query, silence=silence, accept=accept) as read:
@@ -386,10 +393,10 @@ async def test_bookmarks_move_a_watch_that_sees_no_events(
     async with Recorded(control_plane) as client:
         cache = Cache(labels_of)
         nothing = {"labelSelector": "no=such"}
-        reflector = Reflector(client, PATH, cache, query=nothing, random=FiveSeconds())
+        reflector = Reflector(client, NAMESPACES, cache, query=nothing, random=FiveSeconds())
         async with running(reflector.keep_current):
             await until(lambda: len(client.versions) == 1)
-            seen = await client.create(PATH, {"metadata": {"generateName": "unseen-"}})
+            seen = await client.create(NAMESPACES, {"metadata": {"generateName": "unseen-"}})
             last = int(seen["metadata"]["resourceVersion"])
             assert client.versions[0] < last
             # The watch after the next one, if the first was near its end by then.

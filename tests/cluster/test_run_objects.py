@@ -31,7 +31,7 @@ async def test_only_the_observed_object_is_changed(
         objects = Objects(client, Writer(client, TokenBucket(100, 100)), ObservedState())
 
         async def specs() -> list[Json]:
-            found = [await client.get(kind.path(namespace, "mnist")) for kind in kinds]
+            found = [await client.get(kind.path(namespace).path_of("mnist")) for kind in kinds]
             return [each["spec"] for each in found]
 
         kinds = (SERVICE, DEPLOYMENT)

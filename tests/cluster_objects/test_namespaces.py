@@ -13,7 +13,8 @@ import pytest
 
 from tests.kube.fake_api import Answer, FakeApi, Request, answer_of, client_of, fake_api
 from tests.wording import Wording, mentions
-from webhook.cluster_objects.namespaces import PATH, Namespaces, read_namespace
+from webhook.api_paths import NAMESPACES
+from webhook.cluster_objects.namespaces import Namespaces, read_namespace
 from webhook.errors import ClusterError, NotSynced
 from webhook.kube.watches import Watches
 
@@ -38,7 +39,7 @@ async def watched(
     """Namespaces of a server that lists `research`, and answers single reads as `live` does."""
 
     async def handle(request: Request, answer: Answer) -> None:
-        if request.path != PATH:
+        if request.path != NAMESPACES:
             await live(request, answer)
         elif request.is_watch:
             await answer.begin()

@@ -14,14 +14,16 @@ import pytest
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api, until
 from tests.objects import an_object
 from tests.wording import mentions
-from webhook.cluster_objects.policy_objects import GROUP, PolicyObjects, read_objects, text_of
+from webhook.api_paths import ApiPath
+from webhook.cluster_objects.policy_objects import PolicyObjects, objects_of, read_objects, text_of
 from webhook.errors import ClusterError, InvalidDocuments
 from webhook.kube.watches import Watches
 from webhook.policy.load import load
 from webhook.questions.cluster_surroundings import read_policies
 
-POLICIES, CLASSES = f"{GROUP}/placementpolicies", f"{GROUP}/capacityclasses"
-EXCEPTIONS = f"{GROUP}/placementexceptions"
+POLICIES, CLASSES = objects_of("placementpolicies"), objects_of("capacityclasses")
+EXCEPTIONS = objects_of("placementexceptions")
+GROUP = ApiPath.of_version("fairlead.dev/v1alpha1")
 POOL = {"defaults": {"nodeSelector": {"pool": "a"}}}
 FILE = b"""
 apiVersion: fairlead.dev/v1alpha1

@@ -12,15 +12,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from certs.authority import new_authority
 from tests.eventually import eventually_async
+from webhook.api_paths import CollectionPath
 from webhook.kube.client import Client
 from webhook.kube.config import load
 
 T = TypeVar("T")
+
+# Paths for tests to which it does not matter what is there.
+THINGS: Final = CollectionPath("v1", "things")
+THING: Final = THINGS.path_of("b")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
-from webhook.cluster_objects.watched_objects import PATH, NodeView
+from webhook.api_paths import NODES
+from webhook.cluster_objects.watched_objects import NodeView
 from webhook.kube.watches import Watches
 
 Json = dict[str, Any]
@@ -51,7 +52,7 @@ async def viewed(
     left, steps = list(lists), list(watches)
 
     async def handle(request: Request, answer: Answer) -> None:
-        assert request.path == PATH
+        assert request.path == NODES
         if not request.is_watch:
             await answer.json(left.pop(0) if len(left) > 1 else left[0])
         elif steps:

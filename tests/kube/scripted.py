@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
+from tests.kube.fake_api import THINGS, Answer, FakeApi, Request, client_of, fake_api
 from webhook.backoff import WATCH_DELAYS, Delays
 from webhook.kube.cache import Cache
 from webhook.kube.reflector import Reflector
@@ -108,7 +108,7 @@ async def stage(
 
         reflector = Reflector(
             client,
-            "/things",
+            THINGS,
             cache,
             metadata_only=metadata_only,
             silence=silence,

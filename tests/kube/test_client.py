@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.kube.fake_api import Answer, Request, client_of, fake_api, write_kubeconfig
+from tests.kube.fake_api import (
+    THING,
+    THINGS,
+    Answer,
+    Request,
+    client_of,
+    fake_api,
+    write_kubeconfig,
+)
+from webhook.api_paths import ApiPath, CollectionPath
 from webhook.errors import ClusterError
 from webhook.kube.client import Client, Listing, PatchType, connect
 from webhook.kube.config import load
@@ -23,18 +32,18 @@ async def echo(_: Request, answer: Answer) -> None:
 async def test_each_verb_is_sent_as_the_api_server_wants_it(tmp_path: Path) -> None:
     """Method, path, query, content type, and the body as JSON."""
     async with fake_api(echo) as api, client_of(api, tmp_path) as client:
-        assert await client.get("/a", query={"labelSelector": "a in (b, c)"}) == {"kind": "Thing"}
-        await client.create("/a", {"x": "ü"}, query={"dryRun": "All"})
-        await client.replace("/a/b", {"x": 1}, query={"dryRun": "All"})
-        await client.patch("/a/b", [{"op": "test"}], "json")
-        await client.delete("/a/b", {"propagationPolicy": "Background"})
-        await client.delete("/a/b")
+        assert await client.get(THINGS, query={"labelSelector": "a in (b, c)"}) == {"kind": "Thing"}
+        await client.create(THINGS, {"x": "ü"}, query={"dryRun": "All"})
+        await client.replace(THING, {"x": 1}, query={"dryRun": "All"})
+        await client.patch(THING, [{"op": "test"}], "json")
+        await client.delete(THING, {"propagationPolicy": "Background"})
+        await client.delete(THING)
         get, create, replace, patch, delete, delete_plain = api.requests
-    assert (get.method, get.path, get.query["labelSelector"]) == ("GET", "/a", "a in (b, c)")
+    assert (get.method, get.path, get.query["labelSelector"]) == ("GET", THINGS, "a in (b, c)")
     assert (create.method, create.query["dryRun"]) == ("POST", "All")
     assert create.headers["content-type"] == "application/json"
     assert json.loads(create.body) == {"x": "ü"}
-    assert (replace.method, replace.path, json.loads(replace.body)) == ("PUT", "/a/b", {"x": 1})
+    assert (replace.method, replace.path, json.loads(replace.body)) == ("PUT", THING, {"x": 1})
     assert (replace.query["dryRun"], replace.headers["content-type"]) == ("All", "application/json")
     assert (patch.method, json.loads(patch.body)) == ("PATCH", [{"op": "test"}])
     assert (delete.method, json.loads(delete.body)) == (
@@ -57,7 +66,7 @@ async def test_a_patch_says_its_type(
     tmp_path: Path, patch_type: PatchType, body: Any, content_type: str
 ) -> None:
     async with fake_api(echo) as api, client_of(api, tmp_path) as client:
-        await client.patch("/a", body, patch_type)
+        await client.patch(THING, body, patch_type)
         request = api.requests[0]
     assert request.headers["content-type"] == content_type
     assert json.loads(request.body) == body
@@ -66,7 +75,7 @@ async def test_a_patch_says_its_type(
 async def test_the_server_timeout_is_shorter_than_the_clients(tmp_path: Path) -> None:
     """The query's timeout is a little shorter than the client's own."""
     async with fake_api(echo) as api, client_of(api, tmp_path, timeout=20.0) as client:
-        await client.get("/a")
+        await client.get(THINGS)
         result = api.requests[0]
     assert result.query == {"timeout": "18000ms"}
 
@@ -79,8 +88,8 @@ async def test_a_refusal_is_an_error_with_its_status(tmp_path: Path) -> None:
 
     async with fake_api(refuse) as api, client_of(api, tmp_path) as client:
         with pytest.raises(ClusterError) as caught:
-            await client.get("/a")
-        assert str(caught.value) == "GET /a: 429 TooManyRequests: because"
+            await client.get(THINGS)
+        assert str(caught.value) == f"GET {THINGS}: 429 TooManyRequests: because"
         assert (caught.value.status, caught.value.reason) == (429, "TooManyRequests")
         assert caught.value.retry_after == 2.0
         assert len(api.requests) == 1
@@ -90,13 +99,13 @@ async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
     """Neither a head that never comes nor a body that never ends holds the caller."""
 
     async def stall(request: Request, answer: Answer) -> None:
-        if request.path == "/body":
+        if request.path == ApiPath("body"):
             await answer.begin()
             await answer.chunk(b"{")
         await asyncio.sleep(1000)
 
     async with fake_api(stall) as api, client_of(api, tmp_path) as client:
-        for path in ("/head", "/body"):
+        for path in (ApiPath("head"), ApiPath("body")):
             with pytest.raises(ClusterError, match="did not answer") as caught:
                 await client.get(path, timeout=0.05)
             assert caught.value.status is None
@@ -107,9 +116,9 @@ async def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
         gone = api
     async with client_of(gone, tmp_path) as client:
         with pytest.raises(ClusterError) as caught:
-            await client.get("/a")
+            await client.get(THINGS)
         result = str(caught.value)
-    assert "GET /a: cannot connect to 127.0.0.1:" in result
+    assert f"GET {THINGS}: cannot connect to 127.0.0.1:" in result
 
 
 async def test_a_truncated_answer_is_an_error(tmp_path: Path) -> None:
@@ -121,7 +130,7 @@ async def test_a_truncated_answer_is_an_error(tmp_path: Path) -> None:
 
     async with fake_api(cut) as api, client_of(api, tmp_path) as client:
         with pytest.raises(ClusterError) as caught:
-            await client.create("/a", {})
+            await client.create(THINGS, {})
         assert caught.value.status is None
 
 
@@ -147,17 +156,17 @@ async def test_each_call_is_logged_with_its_result(tmp_path: Path) -> None:
     seen: list[tuple[str, int | None]] = []
 
     async def handle(request: Request, answer: Answer) -> None:
-        if request.path == "/refused":
+        if request.path == THINGS:
             await answer.status(409, "Conflict", "because")
-        elif request.path == "/fine":
+        elif request.path == ApiPath("fine"):
             await echo(request, answer)
 
     async with fake_api(handle) as api:
         file = write_kubeconfig(tmp_path, api.url)
         client = connect(file, on_answer=lambda *told: seen.append(told))
         async with client:
-            await client.get("/fine")
-            for path in ("/refused", "/cut"):
+            await client.get(ApiPath("fine"))
+            for path in (THINGS, CollectionPath("v1", "cut")):
                 with pytest.raises(ClusterError):
                     await client.create(path, {})
     assert seen == [("GET", 200), ("POST", 409), ("POST", None)]
@@ -179,7 +188,7 @@ def read(
     async def run() -> tuple[Listing[str], list[Request]]:
         async with fake_api(handler) as api, client_of(api, folder) as client:
             listing = await client.list(
-                "/things", lambda seen: str(seen["metadata"]["name"]), query={"a": "b"}, page_size=3
+                THINGS, lambda seen: str(seen["metadata"]["name"]), query={"a": "b"}, page_size=3
             )
             return listing, api.requests
 

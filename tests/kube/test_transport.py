@@ -20,8 +20,17 @@ from typing import Any
 import pytest
 from kubernetes.aio.config import incluster_config
 
-from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api, write_kubeconfig
+from tests.kube.fake_api import (
+    THINGS,
+    Answer,
+    FakeApi,
+    Request,
+    client_of,
+    fake_api,
+    write_kubeconfig,
+)
 from tests.server.serving import HOST, authority, leaf
+from webhook.api_paths import ApiPath
 from webhook.errors import ClusterError
 from webhook.kube.client import Client
 from webhook.kube.config import load
@@ -50,11 +59,11 @@ async def test_a_token_that_expired_is_read_again(tmp_path: Path) -> None:
     """After a 401 the credentials are read again, once, and the call repeated with them."""
     door = Door("first")
     async with fake_api(door) as api, client_of(api, tmp_path, token="first") as client:
-        await client.get("/a")
+        await client.get(THINGS)
         door.token = "second"
         write_kubeconfig(tmp_path, api.url, token="second")
-        await asyncio.gather(*(client.get("/a") for _ in range(5)))
-        await client.get("/a")
+        await asyncio.gather(*(client.get(THINGS) for _ in range(5)))
+        await client.get(THINGS)
         refused = [x for x in api.requests if x.headers["authorization"] == "Bearer first"]
         assert 1 + 1 <= len(refused) <= 1 + 5
         assert len(api.requests) == len(refused) + 5 + 1
@@ -77,11 +86,11 @@ async def test_an_exec_plugin_is_asked_again_after_a_401(tmp_path: Path) -> None
         "args": [str(credential)],
     }
     async with fake_api(door) as api, client_of(api, tmp_path, exec=plugin) as client:
-        await client.get("/a")
+        await client.get(THINGS)
         door.token = "second"
         say("second")
-        await client.get("/a")
-        await client.get("/a")
+        await client.get(THINGS)
+        await client.get(THINGS)
         assert len(api.requests) == 4
 
 
@@ -91,7 +100,7 @@ async def test_a_credential_that_did_not_change_is_not_tried_twice(tmp_path: Pat
         client_of(api, tmp_path, token="wrong") as client,
     ):
         with pytest.raises(ClusterError) as caught:
-            await client.get("/a")
+            await client.get(THINGS)
         assert caught.value.status == 401
         assert len(api.requests) == 1
 
@@ -123,10 +132,10 @@ async def test_a_pods_token_that_was_rotated_is_used_after_a_401(tmp_path: Path)
     (tmp_path / "ca.crt").write_text("a certificate\n")
     (tmp_path / "token").write_text("first\n")
     async with fake_api(door) as api, inside(api, tmp_path) as client:
-        await client.get("/a")
+        await client.get(THINGS)
         (tmp_path / "token").write_text("second")
         door.token = "second"
-        await client.get("/a")
+        await client.get(THINGS)
 
 
 async def test_a_pods_token_is_read_again_each_minute(
@@ -142,11 +151,11 @@ async def test_a_pods_token_is_read_again_each_minute(
     (tmp_path / "ca.crt").write_text("a certificate\n")
     (tmp_path / "token").write_text("first")
     async with fake_api(welcome) as api, inside(api, tmp_path) as client:
-        await client.get("/a")
+        await client.get(THINGS)
         (tmp_path / "token").write_text("second")
-        await client.get("/a")
+        await client.get(THINGS)
         now[0] += datetime.timedelta(seconds=61)
-        await client.get("/a")
+        await client.get(THINGS)
         result = [request.headers["authorization"] for request in api.requests]
     assert result == ["bearer first", "bearer first", "bearer second"]
 
@@ -170,9 +179,9 @@ async def test_a_token_is_never_printed(tmp_path: Path, caplog: pytest.LogCaptur
 
     errors = []
     async with fake_api(misbehave) as api, client_of(api, tmp_path, token=SECRET) as client:
-        for path in ("/refused", "/html", "/loop", "/cut", "/nonsense"):
+        for path in ("refused", "html", "loop", "cut", "nonsense"):
             with pytest.raises(ClusterError) as caught:
-                await client.get(path)
+                await client.get(ApiPath(path))
             errors.append(caught.value)
     for error in errors:
         assert SECRET not in str(error)
@@ -187,7 +196,7 @@ async def test_a_netrc_file_does_no_harm(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("NETRC", str(netrc))
 
     async with fake_api(Door("mine")) as api, client_of(api, tmp_path, token="mine") as client:
-        await client.get("/a")
+        await client.get(THINGS)
 
 
 _HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
@@ -225,11 +234,11 @@ def silent_server(folder: Path, said: bytes) -> Iterator[tuple[str, threading.Ev
 
 
 async def _get(client: Client) -> object:
-    return await client.get("/a")
+    return await client.get(THINGS)
 
 
 async def _watch(client: Client) -> None:
-    async with client.stream("/a", query={"watch": "1"}, silence=None) as read:
+    async with client.stream(THINGS, query={"watch": "1"}, silence=None) as read:
         while await read():
             pass
 

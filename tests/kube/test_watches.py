@@ -7,18 +7,21 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api, until
+from tests.kube.fake_api import THINGS, Answer, FakeApi, Request, client_of, fake_api, until
 from tests.kube.scripted import thing
+from webhook.api_paths import CollectionPath
 from webhook.backoff import Delays
 from webhook.kube.cache import Cache
 from webhook.kube.watches import Watches, WatchState
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = Delays(0.001, 0.01)
+OTHERS: Final = CollectionPath("v1", "others")
+BROKEN: Final = CollectionPath("v1", "broken")
 
 
 async def open_watch(to: Answer) -> None:
@@ -59,7 +62,7 @@ async def test_watches_that_are_added_before_the_block_start_with_it(tmp_path: P
     """A process is put together first."""
     async with fake_api(one_thing) as api, client_of(api, tmp_path) as client:
         watches, cache = Watches(client), values()
-        watches.add("/things", cache)
+        watches.add(THINGS, cache)
         await asyncio.sleep(0)
         assert api.requests == []
         async with watches:
@@ -70,7 +73,7 @@ async def test_no_task_is_left_after_the_block(tmp_path: Path) -> None:
     """Neither of a watch that was removed nor of one that fails and waits."""
 
     async def handle(request: Request, to: Answer) -> None:
-        if request.path == "/broken":
+        if request.path == BROKEN:
             await to.status(500, "X", "as the test wants it")
         else:
             await one_thing(request, to)
@@ -78,9 +81,9 @@ async def test_no_task_is_left_after_the_block(tmp_path: Path) -> None:
     async with fake_api(handle) as api, client_of(api, tmp_path) as client:
         before = running()
         async with Watches(client) as watches:
-            removed, cache = watches.add("/things", values()), values()
-            watches.add("/others", cache)
-            broken = watches.add("/broken", values(), delays=SHORT)
+            removed, cache = watches.add(THINGS, values()), values()
+            watches.add(OTHERS, cache)
+            broken = watches.add(BROKEN, values(), delays=SHORT)
             await cache.wait_synced()
             await until(lambda: broken.errors > 0)
             watches.remove(removed, removed)
@@ -92,7 +95,7 @@ async def test_an_error_of_the_block_is_the_blocks_own(tmp_path: Path) -> None:
 
     async def fail() -> None:
         async with watching(tmp_path) as (watches, _):
-            watches.add("/things", values())
+            watches.add(THINGS, values())
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -114,8 +117,8 @@ async def test_a_watch_outlives_any_exception(
 
     async with watching(tmp_path) as (watches, _):
         odd, other = Odd(lambda raw: str(raw["value"])), values()
-        watch = watches.add("/things", odd, delays=SHORT)
-        watches.add("/others", other)
+        watch = watches.add(THINGS, odd, delays=SHORT)
+        watches.add(OTHERS, other)
         await until(lambda: watch.restarts == 1)
         assert "ZeroDivisionError, which is a bug" in watch.trouble()
         assert watches.troubles() == (f"things: {watch.trouble()}",)
@@ -145,7 +148,7 @@ async def test_an_object_without_a_name_ends_no_watch(tmp_path: Path, name: Any,
 
     async with watching(tmp_path, handle) as (watches, _):
         cache = values()
-        watch = watches.add("/things", cache)
+        watch = watches.add(THINGS, cache)
         await until(lambda: cache.get("b") == "y")
         left_out = how != "deletion"
         assert ("lab/? is left out: it has no name" in watch.trouble()) == left_out
@@ -164,8 +167,8 @@ async def test_the_state_of_a_resource_is_the_worst_of_its_watches(tmp_path: Pat
 
     async with watching(tmp_path, handle) as (watches, _):
         good, bad = values(), values()
-        watches.add("/things", good)
-        failing = watches.add("/namespaces/lab/things", bad)
+        watches.add(THINGS, good)
+        failing = watches.add(CollectionPath("v1", "things", "lab"), bad)
         await good.wait_synced()
         await until(lambda: failing.errors == 1)
         state = watches.states()["things"]
@@ -186,10 +189,10 @@ def test_a_resource_that_is_no_longer_watched_keeps_its_counts_alone() -> None:
 async def test_watches_of_a_scope_end_with_it(tmp_path: Path) -> None:
     """Those of a leader, beside which the others go on."""
     async with watching(tmp_path) as (watches, _):
-        watches.add("/things", values())
+        watches.add(THINGS, values())
         with watches.scope() as own:
             cache = values()
-            own.add("/others", cache)
+            own.add(OTHERS, cache)
             assert own.client is watches.client
             await cache.wait_synced()
             assert len(watches) == 2
@@ -214,7 +217,11 @@ async def test_a_collection_that_need_not_be_there_does_not_fail(
     async with watching(tmp_path, handle) as (watches, _):
         cache = values()
         watch = watches.add(
-            "/apis/g/v1/things", cache, required=False, empty_if_undefined=empty, delays=SHORT
+            CollectionPath("g/v1", "things"),
+            cache,
+            required=False,
+            empty_if_undefined=empty,
+            delays=SHORT,
         )
         await until(lambda: watch.undefined and watch.errors > 0)
         assert (watch.failing, watches.troubles()) == (0, ())

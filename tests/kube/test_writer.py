@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
+from tests.kube.fake_api import THING, THINGS, Answer, Request, client_of, fake_api, until
 from webhook.errors import ClusterError, NotLeading
 from webhook.kube.rate_limit import TokenBucket
 from webhook.kube.writer import TRIES, Writer
@@ -52,19 +52,19 @@ def scripted(codes: Iterable[int], **headers: str) -> Callable[[Request, Answer]
 async def test_each_verb_reaches_the_server_as_the_client_s_does(tmp_path: Path) -> None:
     async with fake_api(fine) as api, client_of(api, tmp_path) as client:
         writer = Writer(client, TokenBucket())
-        await writer.create("/a", {"x": 1}, query={"fieldManager": "f"})
-        await writer.replace("/a/b", {"x": 2}, query={"fieldManager": "f"})
-        await writer.patch("/a/b", {"x": 3}, "merge", query={"fieldManager": "f"})
-        await writer.delete("/a/b", {"x": 4}, query={"fieldManager": "f"})
+        await writer.create(THINGS, {"x": 1}, query={"fieldManager": "f"})
+        await writer.replace(THING, {"x": 2}, query={"fieldManager": "f"})
+        await writer.patch(THING, {"x": 3}, "merge", query={"fieldManager": "f"})
+        await writer.delete(THING, {"x": 4}, query={"fieldManager": "f"})
         result = [
             (seen.method, seen.path, json.loads(seen.body), seen.query.get("fieldManager"))
             for seen in api.requests
         ]
     assert result == [
-        ("POST", "/a", {"x": 1}, "f"),
-        ("PUT", "/a/b", {"x": 2}, "f"),
-        ("PATCH", "/a/b", {"x": 3}, "f"),
-        ("DELETE", "/a/b", {"x": 4}, "f"),
+        ("POST", THINGS, {"x": 1}, "f"),
+        ("PUT", THING, {"x": 2}, "f"),
+        ("PATCH", THING, {"x": 3}, "f"),
+        ("DELETE", THING, {"x": 4}, "f"),
     ]
 
 
@@ -77,7 +77,7 @@ async def test_a_call_that_is_throttled_is_made_again_when_the_server_has_had_it
         time = Pauses()
         bucket = time.bucket()
         writer = Writer(client, bucket)
-        assert await writer.create("/a", {}) == {"kind": "Thing"}
+        assert await writer.create(THINGS, {}) == {"kind": "Thing"}
         assert len(api.requests) == 3
         assert [round(seconds) for seconds in time.slept] == [7, 7]
         assert (writer.throttled, bucket.window.inside) == (2, 0)
@@ -89,7 +89,7 @@ async def test_a_server_that_throttles_for_ever_is_given_up(tmp_path: Path) -> N
     handler = scripted([429] * 100, Retry_After="1")
     async with fake_api(handler) as api, client_of(api, tmp_path) as client:
         with pytest.raises(ClusterError) as caught:
-            await Writer(client, Pauses().bucket()).create("/a", {})
+            await Writer(client, Pauses().bucket()).create(THINGS, {})
         assert caught.value.status == 429
         assert len(api.requests) == TRIES
 
@@ -114,7 +114,7 @@ async def test_nothing_else_is_made_again(
     async with fake_api(handler) as api, client_of(api, tmp_path) as client:
         bucket = Pauses().bucket()
         with pytest.raises(ClusterError) as caught:
-            await Writer(client, bucket).create("/a", {})
+            await Writer(client, bucket).create(THINGS, {})
         assert caught.value.status == code
         assert len(api.requests) == 1
         assert bucket.window.inside == 0
@@ -130,7 +130,7 @@ async def test_overload_slows_all_down_and_a_refusal_of_one_does_not(
     async with fake_api(scripted([code])) as api, client_of(api, tmp_path) as client:
         bucket = Pauses().bucket()
         with pytest.raises(ClusterError):
-            await Writer(client, bucket).create("/a", {})
+            await Writer(client, bucket).create(THINGS, {})
         assert bucket.pace.rate == rate
 
 
@@ -143,7 +143,7 @@ async def test_a_server_that_does_not_answer_slows_all_down(tmp_path: Path) -> N
     async with fake_api(stall) as api, client_of(api, tmp_path, timeout=0.05) as client:
         bucket = Pauses().bucket()
         with pytest.raises(ClusterError, match="did not answer"):
-            await Writer(client, bucket).create("/a", {})
+            await Writer(client, bucket).create(THINGS, {})
         assert bucket.pace.rate == 150.0
 
 
@@ -152,7 +152,7 @@ async def test_a_retry_after_cannot_stop_the_writer_for_hours(tmp_path: Path) ->
     handler = scripted([429], Retry_After="86400")
     async with fake_api(handler) as api, client_of(api, tmp_path) as client:
         time = Pauses()
-        await Writer(client, time.bucket()).create("/a", {})
+        await Writer(client, time.bucket()).create(THINGS, {})
         assert [round(seconds) for seconds in time.slept] == [300]
 
 
@@ -165,7 +165,7 @@ async def test_without_the_lease_nothing_is_sent(tmp_path: Path) -> None:
         bucket = Pauses().bucket()
         writer = Writer(client, bucket, may_write=lambda: next(may))
         with pytest.raises(NotLeading):
-            await writer.create("/a", {})
+            await writer.create(THINGS, {})
         assert len(api.requests) == 1
         assert bucket.window.inside == 0
 
@@ -178,7 +178,7 @@ async def test_a_call_that_is_cancelled_gives_its_place_back(tmp_path: Path) -> 
 
     async with fake_api(stall) as api, client_of(api, tmp_path) as client:
         bucket = TokenBucket()
-        task = asyncio.create_task(Writer(client, bucket).create("/a", {}))
+        task = asyncio.create_task(Writer(client, bucket).create(THINGS, {}))
         await until(lambda: len(api.requests) == 1)
         task.cancel()
         await asyncio.wait([task])

@@ -381,7 +381,7 @@ def test_the_component_of_a_backend_has_the_rights_to_its_kinds(
     found = [each for name in engines for each in render((), (f"backend-{name}",)).values()]
     assert granted(found) == wanted
     between = {
-        (each.backend, owner.group.split("/")[2], owner.resource)
+        (each.backend, owner.api_version.split("/")[0], owner.resource)
         for each in ENGINES.values()
         for owner in each.pods.owners
     }

@@ -17,6 +17,7 @@ from tests.kube.nodes_api import listing, node
 from tests.kube.scripted import events
 from tests.wording import Wording, mentions
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.decision.arrival import Arrival, Cluster
 from webhook.decision.engine import decide
 from webhook.errors import ClusterError
@@ -32,7 +33,7 @@ def test_a_cache_without_updates_stays_ready_and_reports_out_of_date() -> None:
     """Nobody else would know more; whoever looks sees since when, and why."""
     now = 0.0
     cache: Cache[int] = Cache(lambda _: 1, clock=lambda: now)
-    watch = Watches(Api().client).add("/things", cache)
+    watch = Watches(Api().client).add(CollectionPath("v1", "things"), cache)
     assert not synced(watch).ready
     watch.last_error = ClusterError("GET /things: no")
     cache.touch()

@@ -7,6 +7,7 @@ from prometheus_client.exposition import generate_latest
 
 from tests.controller.runs import Api
 from webhook import metric_names
+from webhook.api_paths import NODES, CollectionPath
 from webhook.kube.cache import Cache
 from webhook.kube.watches import Watches, WatchState
 from webhook.server.watch_metrics import WatchMetrics, read_states
@@ -21,12 +22,14 @@ def exposed() -> tuple[CollectorRegistry, Watches]:
 def test_what_doctor_reads_is_what_the_programs_write() -> None:
     """Every number, by one table; a cache without any news is infinitely old."""
     registry, watches = exposed()
-    watch = watches.add("/api/v1/pods", Cache(lambda raw: raw["value"], clock=lambda: 7.0))
+    watch = watches.add(
+        CollectionPath("v1", "pods"), Cache(lambda raw: raw["value"], clock=lambda: 7.0)
+    )
     assert read_states(generate_latest(registry).decode())["pods"].age == float("inf")
     watch.cache.touch()
     watch.cache.keep({"metadata": {"name": "odd"}})
     watch.lists, watch.watches, watch.errors, watch.restarts = 2, 3, 5, 1
-    watches.add("/api/v1/nodes", Cache(lambda raw: raw["value"]))
+    watches.add(NODES, Cache(lambda raw: raw["value"]))
     found = read_states(generate_latest(registry).decode())
     assert found == watches.states()
     expected = WatchState(left_out=1, lists=2, opened=3, errors=5, restarts=1, unreadable=1)
@@ -37,7 +40,9 @@ def test_what_doctor_reads_is_what_the_programs_write() -> None:
 def test_a_watch_that_is_removed_has_counters_and_no_age() -> None:
     """Nothing is old that is not watched any more."""
     registry, watches = exposed()
-    watch = watches.add("/apis/kubeflow.org/v1/pytorchjobs", Cache(lambda raw: raw["value"]))
+    watch = watches.add(
+        CollectionPath("kubeflow.org/v1", "pytorchjobs"), Cache(lambda raw: raw["value"])
+    )
     watch.lists = 4
     watches.remove(watch)
     labels = {"resource": "pytorchjobs"}

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from webhook.admission.handler import Observer
     from webhook.admission.workload_warnings import Group
+    from webhook.api_paths import ObjectPath
     from webhook.decision.arrival import DecisionInputs
     from webhook.decision.decision import ReceivedPod
     from webhook.evaluation.plugins import PluginInputs
@@ -140,8 +141,8 @@ class WorkloadHandler:
     _: KW_ONLY
     pods_of: Callable[..., Sequence[PodTemplate]]
     faults_of: Callable[..., Sequence[str]] = lambda *_: ()
-    refers_to: Callable[[JsonObject], str] = lambda _workload: ""
-    read: Callable[[str], Awaitable[JsonObject]] | None = None
+    refers_to: Callable[[JsonObject], ObjectPath | None] = lambda _workload: None
+    read: Callable[[ObjectPath], Awaitable[JsonObject]] | None = None
     reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True
     plugins: Callable[[], PluginInputs] = lambda: UNREAD
     clock: Callable[[], float] = time.perf_counter
@@ -193,7 +194,9 @@ class WorkloadHandler:
             _logger.debug("workload warned of", extra={**about.line(), "warnings": len(texts)})
         return Reply(200, result, review.answer(about.uid, allowed=True, warnings=texts))
 
-    async def _warn_of_workload(self, body: bytes, about: _About, refers_to: str) -> list[str]:
+    async def _warn_of_workload(
+        self, body: bytes, about: _About, refers_to: ObjectPath | None
+    ) -> list[str]:
         async with asyncio.timeout(self.budget):
             labels = await self.inputs.namespaces.labels(about.namespace)
             beside: Sequence[JsonObject] = ()

@@ -8,8 +8,9 @@ from pathlib import PurePath
 import click
 
 import webhook
-from webhook.cli.exit_codes import FAILED, errors_exit
+from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
 from webhook.cli.lazy import LazyGroup
+from webhook.errors import InvalidName
 
 # Short helps stand here, so that `fairlead --help` imports no subcommand.
 COMMANDS = {
@@ -73,7 +74,7 @@ def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 findings or failure, 2 wrong usage."""
     # kubectl finds its plugins by their names; help then shows how one was called.
     plugin = PurePath(sys.argv[0]).name.startswith("kubectl-")
-    with errors_exit(FAILED):
+    with errors_exit(FAILED), errors_exit(UNKNOWN, InvalidName):
         fairlead(
             prog_name="kubectl fairlead" if plugin else "fairlead",
             complete_var="_FAIRLEAD_COMPLETE",

@@ -10,6 +10,7 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_result
+from webhook.settings import NamespaceName
 from webhook.shortening import count_text
 from webhook.text.layout import hanging
 
@@ -36,6 +37,7 @@ _INDENT: Final = 9
     "-n",
     "--namespace",
     "namespaces",
+    type=NamespaceName(),
     multiple=True,
     metavar="NAME",
     help="Only look in this namespace for pods without a stamp, and try a pod there. Repeatable. "

@@ -242,9 +242,10 @@ async def _run(
 
 async def reports_notes(client: Client) -> list[str]:
     """Return a note if the cluster does not serve policy reports yet. Raises ClusterError."""
+    from webhook.api_paths import ApiPath
     from webhook.controller.policies.report_documents import NO_DEFINITION, VERSION
 
-    return [] if await client.find(f"/apis/{VERSION}") else [NO_DEFINITION]
+    return [] if await client.find(ApiPath.of_version(VERSION)) else [NO_DEFINITION]
 
 
 def _lines(done: Mapping[Key, Result]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import click
 
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.questions.where import WhereType
-from webhook.settings import Number
+from webhook.settings import NamespaceName, Number
 from webhook.times import parse_span
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def namespace_option(meaning: str, default: str = "") -> Callable[[Any], Any]:
     return click.option(
         "-n",
         "--namespace",
+        type=NamespaceName(),
         default=default,
         show_default=bool(default),
         metavar="NAME",

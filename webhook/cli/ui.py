@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from webhook.api_paths import NODES, VERSION
 from webhook.cli.options import cluster_options, namespace_option
 from webhook.errors import ServingError
 from webhook.questions.where import WhereType
@@ -114,7 +115,7 @@ def command(
         raise click.UsageError("--namespace is for `fairlead ui cluster`")
     reads = where and not (policies or filenames or nodes)
     if where:
-        kubeconfig.ask(lambda client: client.get("/version"))
+        kubeconfig.ask(lambda client: client.get(VERSION))
     texts = Texts("", _PODS, "") if reads else _texts(policies, filenames, nodes)
     token = "" if no_token else secrets.token_urlsafe(24)
     with socket.socket() as listening:
@@ -201,7 +202,7 @@ async def _policies(client: Client) -> list[dict[str, Any]]:
 
 
 async def _nodes(client: Client) -> list[dict[str, Any]]:
-    return (await client.list("/api/v1/nodes", _node)).items
+    return (await client.list(NODES, _node)).items
 
 
 def _node(raw: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook import names
+from webhook.api_paths import VERSION
 from webhook.cli.options import cluster_options, timeout_option
 from webhook.cli.output import output_option, print_result
 
@@ -67,7 +68,7 @@ def command(
 
     async def remove(client: Client) -> UninstallResult:
         # Before anybody is asked: is there a cluster at all?
-        version = await client.get("/version")
+        version = await client.get(VERSION)
         if not yes:
             runs = ", every Run with all that it owns," if delete_runs else ""
             runs += ", every policy, class and exception in the cluster," if delete_policies else ""

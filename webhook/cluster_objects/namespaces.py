@@ -7,8 +7,8 @@ import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.dns_names import is_label
-from webhook.errors import ClusterError, NotSynced
+from webhook.api_paths import NAMESPACES, check_namespace
+from webhook.errors import ClusterError, InvalidName, NotSynced
 from webhook.kube.cache import Cache
 from webhook.kube.rate_limit import Pace
 from webhook.kube.watches import LONGEST_SILENCE
@@ -16,10 +16,10 @@ from webhook.kube.watches import LONGEST_SILENCE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from webhook.api_paths import ObjectPath
     from webhook.kube.client import Client
     from webhook.kube.watches import Watches
 
-PATH: Final = "/api/v1/namespaces"
 # Seconds without a message from the API server after which the cache is not used. A silent watch
 # ends, and the list that follows refreshes the cache if the server answers.
 _BELIEVED: Final = LONGEST_SILENCE + 15.0
@@ -52,7 +52,7 @@ class Namespaces:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cache = Cache(labels_of, clock=clock)
-        self.watch = watches.add(PATH, self.cache)
+        self.watch = watches.add(NAMESPACES, self.cache)
         self._client = watches.client
         self._clock = clock
         self._timeout = timeout
@@ -84,9 +84,6 @@ class Namespaces:
         With `fresh`, the read starts after this call, for callers that know of a recent change.
         Callers for one namespace share an answer, and reads are rate limited.
         """
-        # Only a valid name may become part of a path.
-        if not is_label(name):
-            raise NotSynced(f"namespace {name!r}: no namespace can have that name")
         called_at = self._clock()
         known = self._reads.get(name)
         if known and fresh:
@@ -110,7 +107,9 @@ class Namespaces:
 
     async def _read(self, name: str) -> Mapping[str, str]:
         try:
-            raw = await self._get(f"{PATH}/{name}")
+            raw = await self._get(NAMESPACES.path_of(check_namespace(name)))
+        except InvalidName as error:
+            raise NotSynced(f"no namespace can have that name: {error}") from error
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 raise NotSynced(f"namespace {name}: the API server does not know it yet") from error
@@ -121,7 +120,7 @@ class Namespaces:
         self.cache.offer(name, labels, str(raw["metadata"].get("resourceVersion", "")))
         return labels
 
-    async def _get(self, path: str) -> dict[str, Any]:
+    async def _get(self, path: ObjectPath) -> dict[str, Any]:
         # If a watch has stalled, the pooled connection is probably dead too, so try twice.
         try:
             return await self._client.get(path, timeout=self._timeout / 2)
@@ -144,7 +143,7 @@ class Namespaces:
 
 async def read_namespace(client: Client, name: str) -> dict[str, Any]:
     """Return the Namespace object. Raises ClusterError, without a status if it does not exist."""
-    found = await client.find(f"/api/v1/namespaces/{name}")
+    found = await client.find(NAMESPACES.path_of(check_namespace(name)))
     if found is None:
         raise ClusterError(f"there is no namespace {name}; see kubectl get namespaces")
     return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import orjson
 
 from webhook import names
+from webhook.api_paths import ApiPath, CollectionPath
 from webhook.backoff import POLICY_WATCH_DELAYS
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache, Change, key_of
@@ -22,10 +23,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-GROUP: Final = f"/apis/{names.API_VERSION}"
 KINDS: Final = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}
 # Clusters with an older installation do not define them.
 OPTIONAL: Final = frozenset({names.PLACEMENT_EXCEPTIONS, names.RUN_SOURCES})
+
+
+def objects_of(resource: str) -> CollectionPath:
+    """Return the path of all objects of one of KINDS."""
+    return CollectionPath(names.API_VERSION, resource)
 
 
 class PolicyObjects(Generic[T]):
@@ -50,7 +55,7 @@ class PolicyObjects(Generic[T]):
         }
         self._watches = {
             resource: watches.add(
-                f"{GROUP}/{resource}",
+                objects_of(resource),
                 cache,
                 required=resource not in OPTIONAL,
                 empty_if_undefined=True,
@@ -115,7 +120,7 @@ class PolicyObjects(Generic[T]):
 
     async def _verbs(self) -> Mapping[str, Sequence[str]]:
         """Return the verbs of each resource from discovery, which every client may read."""
-        found = await self._client.find(GROUP) or {}
+        found = await self._client.find(ApiPath.of_version(names.API_VERSION)) or {}
         return {each.get("name"): each.get("verbs") or () for each in found.get("resources") or ()}
 
 
@@ -128,7 +133,7 @@ async def read_objects(client: Client) -> dict[str, bytes]:
     objects: dict[str, bytes] = {}
     for resource in KINDS:
         try:
-            listing = await client.list(f"{GROUP}/{resource}", _entry(resource))
+            listing = await client.list(objects_of(resource), _entry(resource))
         except ClusterError as error:
             if resource in OPTIONAL and error.status == HTTPStatus.NOT_FOUND:
                 continue

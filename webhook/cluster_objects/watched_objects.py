@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from webhook.api_paths import NODES, CollectionPath
 from webhook.cluster_objects.sharing import Sharing
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache, Change
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+CONFIGURATIONS: Final = CollectionPath(
+    "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"
+)
 
 
-def secrets(namespace: str) -> str:
+def secrets(namespace: str) -> CollectionPath:
     """Return the path of a namespace's Secrets."""
-    return f"/api/v1/namespaces/{namespace}/secrets"
+    return CollectionPath("v1", "secrets", namespace)
 
 
 def data_of(secret: Mapping[str, Any] | None) -> dict[str, bytes]:
@@ -46,7 +49,11 @@ class NamedObject(Generic[T]):
     """
 
     def __init__(
-        self, watches: Watches, path: str, name: str, keep: Callable[[dict[str, Any]], T]
+        self,
+        watches: Watches,
+        path: CollectionPath,
+        name: str,
+        keep: Callable[[dict[str, Any]], T],
     ) -> None:
         self.cache = Cache(keep)
         self.watch = watches.add(path, self.cache, query={"fieldSelector": f"metadata.name={name}"})
@@ -137,7 +144,6 @@ class PriorityClasses:
         self._default = min(found, key=lambda name: (found[name], name), default=None)
 
 
-PATH: Final = "/api/v1/nodes"
 # The size of a list page. A node has about 20 KB of JSON, most of it its list of images. A page of
 # 500 would take more memory than the cache of 5,000 nodes.
 _PAGE: Final = 50
@@ -156,7 +162,7 @@ class NodeView:
         self._tuple: tuple[Node, ...] | None = None
         self.cache = Cache(self._keep)
         self.cache.subscribe(self._changed)
-        self.watch = watches.add(PATH, self.cache, required=False, page_size=_PAGE)
+        self.watch = watches.add(NODES, self.cache, required=False, page_size=_PAGE)
 
     def nodes(self) -> Sequence[Node] | None:
         """Return all nodes, by name; None before the first list. The same object until a change.

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.api_paths import ApiPath, CollectionPath
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class Replica(NamedTuple):
     leaving: bool
 
 
-def pods(namespace: str) -> str:
+def pods(namespace: str) -> CollectionPath:
     """Return the path of a namespace's pods."""
-    return f"/api/v1/namespaces/{namespace}/pods"
+    return CollectionPath("v1", "pods", namespace)
 
 
 async def running(client: Client, namespace: str, component: str = WEBHOOK) -> Sequence[Replica]:
@@ -72,7 +73,7 @@ async def read_by_replica(client: Client, component: str = WEBHOOK) -> Mapping[s
 
 async def _text(client: Client, replica: str) -> str:
     # The API server's pod proxy needs the port as a number.
-    path = f"/api/v1/namespaces/{names.NAMESPACE}/pods/{replica}/proxy/metrics"
+    path = ApiPath("api", "v1", "namespaces", names.NAMESPACE, "pods", replica, "proxy", "metrics")
     text = bytearray()
     async with client.stream(path, query={}, silence=_PATIENCE) as read:
         while chunk := await read():

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError, NotLeading
 from webhook.kube.events import event
 from webhook.kube.rate_limit import Paces
@@ -107,13 +108,13 @@ class Announcer:
         await self._queue.join()
 
     async def _write(self, subject: _Subject, announcement: Announcement, when: datetime) -> None:
-        path = f"/api/v1/namespaces/{subject.namespace}/events"
+        path = CollectionPath("v1", "events", subject.namespace)
         key = (subject.uid, announcement)
         before = self._written.get(key)
         if before and self._clock() - before.at < AGAIN:
             again = {"count": before.count + 1, "lastTimestamp": to_second(when)}
             try:
-                await self._writer.patch(f"{path}/{before.name}", again, "merge")
+                await self._writer.patch(path.path_of(before.name), again, "merge")
             except ClusterError as error:
                 # The API server deletes Events after an hour, or after its --event-ttl.
                 if error.status != HTTPStatus.NOT_FOUND:

@@ -8,9 +8,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.controller.action_executor import Done
 from webhook.controller.engine_pods import find_root, read_link, read_pod
-from webhook.controller.informers import collection
 from webhook.controller.refusals import name_taken, refusal
 from webhook.errors import ClusterError, NotLeading
 from webhook.recent import Recent
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from webhook.api_paths import ObjectPath
     from webhook.controller.engine_pods import Link
     from webhook.controller.engines import Engines, Watched
     from webhook.controller.node_health import Nodes
@@ -136,7 +137,7 @@ class Delegation:
     async def _list_events(self, namespace: str, fields: str) -> list[EngineEvent]:
         try:
             listing = await self._client.list(
-                collection("/api/v1", "events", namespace),
+                CollectionPath("v1", "events", namespace),
                 observation.engine_event,
                 query={"fieldSelector": f"{fields},type=Warning"},
             )
@@ -166,7 +167,7 @@ class Delegation:
             return replace(self._observed(run, watched, None, (), links={}), left=left)
         selector = f"{engine.pods.label}={found.name}"
         listing = await self._client.list(
-            collection("/api/v1", "pods", run.namespace),
+            CollectionPath("v1", "pods", run.namespace),
             lambda raw: read_pod(engine.pods, raw),
             query={"labelSelector": selector},
         )
@@ -186,10 +187,10 @@ class Delegation:
         What has no owner stays: engines adopt it, or report it.
         """
         source, of_run = engine.pods, f"{names.RUN_UID}={run.metadata.uid}"
-        pods = OwnerSource("/api/v1", "pods", "pod", source.label)
+        pods = OwnerSource("v1", "pods", "pod", source.label)
         for each in (*filter(lambda owner: owner.labelled, source.owners), pods):
             listing = await self._client.list(
-                collection(each.group, each.resource, run.namespace),
+                CollectionPath(each.api_version, each.resource, run.namespace),
                 lambda raw: raw["metadata"]["name"] if observation.controller_of(raw) else None,
                 query={"labelSelector": f"{each.label}={run.name},{of_run}"},
             )
@@ -203,7 +204,7 @@ class Delegation:
         links: dict[str, Link] = {}
         for owner in engine.pods.owners:
             listing = await self._client.list(
-                collection(owner.group, owner.resource, run.namespace),
+                CollectionPath(owner.api_version, owner.resource, run.namespace),
                 read_link,
                 query={"labelSelector": f"{owner.label}={found.name}"},
             )
@@ -240,7 +241,7 @@ class Delegation:
         return self._edits.get_or_make(key, lambda: describe_edits(run, engine, found))
 
     async def _read(self, run: Run, engine: Engine, watched: Watched) -> EngineObject | None:
-        path = _path(run, engine, run.name)
+        path = _path(run, engine)
         try:
             raw = await self._client.get(path)
         except ClusterError as error:
@@ -282,10 +283,10 @@ class Delegation:
         manifest = render_delegated(run, engine)
         refused = None
         try:
-            raw = await self._writer.create(_path(run, engine), manifest, query=_STRICT)
+            raw = await self._writer.create(_collection(run, engine), manifest, query=_STRICT)
         except ClusterError as error:
             if error.status == HTTPStatus.CONFLICT and error.reason == "AlreadyExists":
-                raw = await self._client.get(_path(run, engine, run.name))
+                raw = await self._client.get(_path(run, engine))
                 if observation.owner_uid(raw) != run.metadata.uid:
                     refused = name_taken(engine.kind, raw)
             elif (refused := engine_refusal(run, engine, error)) is None:
@@ -311,7 +312,7 @@ class Delegation:
             body = {step: body}
         patch = {"metadata": {"uid": uid}, "spec": body}
         try:
-            raw = await self._writer.patch(_path(run, engine, run.name), patch, "merge")
+            raw = await self._writer.patch(_path(run, engine), patch, "merge")
         except ClusterError as error:
             # Another object has the name, or none: the watch delivers what is there.
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY):
@@ -328,15 +329,18 @@ class Delegation:
             "propagationPolicy": "Background",
         }
         try:
-            await self._writer.delete(_path(run, engine, run.name), options)
+            await self._writer.delete(_path(run, engine), options)
         except ClusterError as error:
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 raise
 
 
-def _path(run: Run, engine: Engine, name: str = "") -> str:
-    path = collection(engine.group, engine.resource, run.namespace)
-    return f"{path}/{name}" if name else path
+def _collection(run: Run, engine: Engine) -> CollectionPath:
+    return CollectionPath(engine.api_version, engine.resource, run.namespace)
+
+
+def _path(run: Run, engine: Engine) -> ObjectPath:
+    return _collection(run, engine).path_of(run.name)
 
 
 def engine_refusal(run: Run, engine: Engine, error: ClusterError) -> Refusal | None:

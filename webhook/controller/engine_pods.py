@@ -6,7 +6,8 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.controller.informers import A_PAGE, collection
+from webhook.api_paths import CollectionPath
+from webhook.controller.informers import A_PAGE
 from webhook.kube.cache import Cache
 from webhook.run import observation
 
@@ -91,7 +92,7 @@ class EnginePods:
         self._ended_first: set[str] = set()
         self.cache.subscribe(self._changed)
 
-        def watch(path: str, cache: Cache[Any], selector: str) -> Watch[Any]:
+        def watch(path: CollectionPath, cache: Cache[Any], selector: str) -> Watch[Any]:
             query = {"labelSelector": selector}
             return watches.add(path, cache, required=False, query=query, page_size=A_PAGE)
 
@@ -99,9 +100,9 @@ class EnginePods:
         for owner in source.owners:
             links = self.owners[owner.resource] = Cache(read_link)
             links.subscribe(self._link_changed)
-            path = collection(owner.group, owner.resource, namespace)
+            path = CollectionPath(owner.api_version, owner.resource, namespace or None)
             self.watches.append(watch(path, links, owner.selector))
-        path = collection("/api/v1", "pods", namespace)
+        path = CollectionPath("v1", "pods", namespace or None)
         self.watches.append(watch(path, self.cache, source.selector))
 
     @property

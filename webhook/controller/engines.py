@@ -9,8 +9,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.api_paths import ApiPath, CollectionPath
 from webhook.controller.engine_pods import EnginePods
-from webhook.controller.informers import A_PAGE, collection
+from webhook.controller.informers import A_PAGE
 from webhook.controller.observed_state import ByRun
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
@@ -49,7 +50,7 @@ class Watched:
         self._by_run = ByRun(self.objects, lambda each: each.run_uid)
         self.objects.subscribe(self._changed)
         self.watch = watches.add(
-            collection(engine.group, engine.resource, namespace),
+            CollectionPath(engine.api_version, engine.resource, namespace or None),
             self.objects,
             required=False,
             query={"labelSelector": f"{names.MANAGED_BY}={names.MANAGER}"},
@@ -126,7 +127,7 @@ class Engines:
 
     async def _is_served(self, engine: Engine) -> bool:
         try:
-            found = await self._client.get(engine.group)
+            found = await self._client.get(ApiPath.of_version(engine.api_version))
         except ClusterError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.api_paths import NODES, CollectionPath
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Informers:
         self, watches: Watches, known: ObservedState, namespace: str = "", *, nodes: bool = True
     ) -> None:
         def informer(
-            group: str,
+            api_version: str,
             resource: str,
             cache: Cache[Any],
             query: Mapping[str, str],
@@ -45,29 +46,28 @@ class Informers:
             metadata_only: bool = False,
         ) -> Watch[Any]:
             return watches.add(
-                collection(group, resource, namespace),
+                CollectionPath(api_version, resource, namespace or None),
                 cache,
                 query=query,
                 page_size=A_PAGE,
                 metadata_only=metadata_only,
             )
 
-        def cluster_wide(group: str, resource: str, cache: Cache[Any]) -> Watch[Any]:
-            path = collection(group, resource)
+        def cluster_wide(path: CollectionPath, cache: Cache[Any]) -> Watch[Any]:
             return watches.add(path, cache, required=False, page_size=A_PAGE)
 
-        ours = f"/apis/{names.API_VERSION}"
+        classes = CollectionPath(names.API_VERSION, names.CAPACITY_CLASSES)
         self.all: Sequence[Watch[Any]] = (
-            informer(ours, names.RUNS, known.runs, {}),
-            informer("/api/v1", "pods", known.pods, _OWNED),
-            informer("/api/v1", "services", known.services, _OWNED),
-            informer("/api/v1", "configmaps", known.config_maps, _OWNED, metadata_only=True),
-            informer("/apis/apps/v1", "deployments", known.deployments, _OWNED),
+            informer(names.API_VERSION, names.RUNS, known.runs, {}),
+            informer("v1", "pods", known.pods, _OWNED),
+            informer("v1", "services", known.services, _OWNED),
+            informer("v1", "configmaps", known.config_maps, _OWNED, metadata_only=True),
+            informer("apps/v1", "deployments", known.deployments, _OWNED),
         )
         self.beside: Sequence[Watch[Any]] = (
             (
-                cluster_wide("/api/v1", "nodes", known.nodes.cache),
-                cluster_wide(ours, names.CAPACITY_CLASSES, known.nodes.classes),
+                cluster_wide(NODES, known.nodes.cache),
+                cluster_wide(classes, known.nodes.classes),
             )
             if nodes
             else ()
@@ -89,8 +89,3 @@ class Informers:
                 except ClusterError as error:
                     _logger.warning("%s cannot be listed: %s", informer.resource, error)
                     await asyncio.sleep(RETRY)
-
-
-def collection(group: str, resource: str, namespace: str = "") -> str:
-    """Return the path of a collection; `group` is /api/v1 or /apis/<group>/<version>."""
-    return f"{group}/namespaces/{namespace}/{resource}" if namespace else f"{group}/{resource}"

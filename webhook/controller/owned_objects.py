@@ -7,11 +7,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.controller.informers import collection
+from webhook.api_paths import NODES, CollectionPath
 from webhook.controller.refusals import name_taken, refusal
 from webhook.errors import ClusterError
 from webhook.run import observation
-from webhook.run.queue_workload import GROUP as KUEUE
+from webhook.run.queue_workload import API_VERSION as KUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -33,22 +33,21 @@ class Kind:
     """A kind of object that runs own, and its API path."""
 
     name: str
-    group: str
+    api_version: str
     resource: str
 
-    def path(self, namespace: str, name: str = "") -> str:
-        """Return the path of one object, or of the collection."""
-        path = collection(self.group, self.resource, namespace)
-        return f"{path}/{name}" if name else path
+    def path(self, namespace: str) -> CollectionPath:
+        """Return the path of the collection."""
+        return CollectionPath(self.api_version, self.resource, namespace)
 
 
-POD: Final = Kind("Pod", "/api/v1", "pods")
-SERVICE: Final = Kind("Service", "/api/v1", "services")
-CONFIG_MAP: Final = Kind("ConfigMap", "/api/v1", "configmaps")
-SECRET: Final = Kind("Secret", "/api/v1", "secrets")
-DEPLOYMENT: Final = Kind("Deployment", "/apis/apps/v1", "deployments")
+POD: Final = Kind("Pod", "v1", "pods")
+SERVICE: Final = Kind("Service", "v1", "services")
+CONFIG_MAP: Final = Kind("ConfigMap", "v1", "configmaps")
+SECRET: Final = Kind("Secret", "v1", "secrets")
+DEPLOYMENT: Final = Kind("Deployment", "apps/v1", "deployments")
 WORKLOAD: Final = Kind("Workload", KUEUE, "workloads")
-RUN: Final = Kind("Run", f"/apis/{names.API_VERSION}", names.RUNS)
+RUN: Final = Kind("Run", names.API_VERSION, names.RUNS)
 
 
 class Objects:
@@ -85,7 +84,7 @@ class Objects:
             if kind is SECRET:
                 # Trust the name: the right to read one Secret would be a right to read all.
                 return None
-            found = await self._client.get(kind.path(run.namespace, name))
+            found = await self._client.get(kind.path(run.namespace).path_of(name))
             if observation.owner_uid(found) != run.metadata.uid:
                 return name_taken(kind.name, found)
             self.learn(kind, found)
@@ -115,7 +114,7 @@ class Objects:
             **({"gracePeriodSeconds": 0} if force else {}),
         }
         try:
-            answer = await self._writer.delete(kind.path(namespace, name), options)
+            answer = await self._writer.delete(kind.path(namespace).path_of(name), options)
         except ClusterError as error:
             if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 return False
@@ -145,7 +144,9 @@ class Objects:
         """
         patch = {"metadata": {"uid": uid}, "spec": spec}
         try:
-            answer = await self._writer.patch(kind.path(run.namespace, run.name), patch, "merge")
+            answer = await self._writer.patch(
+                kind.path(run.namespace).path_of(run.name), patch, "merge"
+            )
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND or _is_of_another(error):
                 return
@@ -157,7 +158,7 @@ class Objects:
         found = {}
         for name in wanted:
             try:
-                raw = await self._client.get(f"/api/v1/nodes/{name}")
+                raw = await self._client.get(NODES.path_of(name))
             except ClusterError as error:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
@@ -170,7 +171,7 @@ class Objects:
     async def write_status(self, raw: Mapping[str, Any]) -> None:
         """Replace the status of a Run, at the version of `raw`."""
         metadata = raw["metadata"]
-        path = f"{RUN.path(metadata['namespace'], metadata['name'])}/status"
+        path = RUN.path(metadata["namespace"]).path_of(metadata["name"]).subresource("status")
         self.learn(RUN, await self._writer.replace(path, raw))
 
     async def get_pods(self, run: Run, pods: Collection[str]) -> dict[str, OwnedPod]:
@@ -187,7 +188,7 @@ class Objects:
 
     async def _read_pod(self, run: Run, name: str) -> OwnedPod | None:
         try:
-            raw = await self._client.get(POD.path(run.namespace, name))
+            raw = await self._client.get(POD.path(run.namespace).path_of(name))
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None

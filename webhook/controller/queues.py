@@ -8,7 +8,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.controller.informers import A_PAGE, collection
+from webhook.api_paths import ApiPath, CollectionPath
+from webhook.controller.informers import A_PAGE
 from webhook.controller.owned_objects import POD, WORKLOAD
 from webhook.controller.refusals import refusal
 from webhook.errors import ClusterError
@@ -19,7 +20,6 @@ from webhook.run.queue import POSITION_PAUSE
 from webhook.run.queue_state import NO_QUEUE, Queueing
 from webhook.run.queue_workload import (
     API_VERSION,
-    GROUP,
     changed_status,
     conflict,
     find_updates,
@@ -51,7 +51,8 @@ GONE_AFTER: Final = 10.0
 _PRIORITY_CLASS: Final = f"{names.KUEUE_PREFIX}priority-class"
 # Kueue names by it what has preempted another.
 _JOB_UID: Final = f"{names.KUEUE_PREFIX}job-uid"
-_PENDING: Final = "/apis/visibility.kueue.x-k8s.io/v1beta2"
+_PRIORITY_CLASSES: Final = CollectionPath(API_VERSION, "workloadpriorityclasses")
+_PENDING: Final = "visibility.kueue.x-k8s.io/v1beta2"
 _RIGHTS: Final = (
     "the controller may not read {what}: fairlead install --backend kueue, the component "
     "backend-kueue, or kueue among the backends of the chart"
@@ -101,14 +102,14 @@ class Queues:
         if not self._watched:
             self._watched = {
                 "Workloads": self._watches.add(
-                    collection(GROUP, "workloads", self._namespace),
+                    CollectionPath(API_VERSION, "workloads", self._namespace or None),
                     self._known.workloads,
                     required=False,
                     query={"labelSelector": f"{names.MANAGED_BY}={names.MANAGER}"},
                     page_size=A_PAGE,
                 ),
                 "ResourceFlavors": self._watches.add(
-                    collection(GROUP, "resourceflavors"),
+                    CollectionPath(API_VERSION, "resourceflavors"),
                     self._known.flavors,
                     required=False,
                     page_size=A_PAGE,
@@ -119,7 +120,7 @@ class Queues:
         until, served = self._served
         if self._clock() >= until:
             try:
-                found = await self._client.get(GROUP)
+                found = await self._client.get(ApiPath.of_version(API_VERSION))
                 resources = found.get("resources") or ()
                 served = any(each.get("name") == "workloads" for each in resources)
             except ClusterError as error:
@@ -182,9 +183,10 @@ class Queues:
         """Return the position that Kueue's API of pending workloads tells, from 1."""
         until, found = self._positions.get((namespace, queue), (float("-inf"), {}))
         if self._clock() >= until:
-            path = f"{_PENDING}/namespaces/{namespace}/localqueues/{queue}/pendingworkloads"
             try:
-                items = (await self._client.get(path)).get("items") or ()
+                path = CollectionPath(_PENDING, "localqueues", namespace).path_of(queue)
+                answer = await self._client.get(path.subresource("pendingworkloads"))
+                items = answer.get("items") or ()
             except ClusterError:
                 items = ()  # It may be off, or not allowed.
             found = {
@@ -216,13 +218,15 @@ class Queues:
                 known = {each.uid for each in self._known.workloads.items().values()}
                 self._deleted = {*(self._deleted & known), uid}
             case WriteWorkload(name, uid, version, conditions):
-                path = WORKLOAD.path(run.namespace, name)
+                path = WORKLOAD.path(run.namespace).path_of(name)
                 raw = await self._client.get(path)
                 if (raw["metadata"]["uid"], raw["metadata"]["resourceVersion"]) != (uid, version):
                     self._objects.learn(WORKLOAD, raw)
                     raise ClusterError(f"{path} has changed", status=HTTPStatus.CONFLICT)
                 raw = changed_status(raw, conditions, to_second(self._now()))
-                self._objects.learn(WORKLOAD, await self._writer.replace(f"{path}/status", raw))
+                self._objects.learn(
+                    WORKLOAD, await self._writer.replace(path.subresource("status"), raw)
+                )
         return None
 
     async def _create(self, run: Run, plan: Plan, queue: str) -> Refusal | None:
@@ -251,9 +255,8 @@ class Queues:
             if placed["spec"].get("priorityClassName") and "priorityClassRef" not in spec:
                 spec |= _priority(placed["spec"], "scheduling.k8s.io", "PriorityClass")
         if wanted := (run.metadata.labels or {}).get(_PRIORITY_CLASS):
-            path = f"{GROUP}/workloadpriorityclasses/{wanted}"
             try:
-                found = await self._client.get(path)
+                found = await self._client.get(_PRIORITY_CLASSES.path_of(wanted))
             except ClusterError as error:
                 if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                     raise

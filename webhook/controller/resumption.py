@@ -47,7 +47,7 @@ class Resumption:
     ) -> None:
         self._client = client
         self._writer = writer
-        self._path = f"{CONFIGURATIONS}/{name}"
+        self._path = CONFIGURATIONS.path_of(name)
         self._period = period
         self._clock = clock
         self._trouble = ""

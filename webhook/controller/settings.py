@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from webhook.backoff import GONE_AFTER, INCIDENT_WINDOW, RESTART_DELAYS
-from webhook.settings import Number, Seconds, setting
+from webhook.settings import NamespaceName, Number, ObjectName, Seconds, setting
 
 
 def _identity(_context: click.Context, _option: click.Parameter, given: str) -> str:
@@ -54,6 +54,7 @@ class ControllerSettings:
     )
     namespace: str = setting(
         "--namespace",
+        type=NamespaceName(),
         default="",
         metavar="NAME",
         help="Watch Runs in this namespace only. Default: all namespaces.",
@@ -67,6 +68,7 @@ class ControllerSettings:
     )
     lease_namespace: str = setting(
         "--lease-namespace",
+        type=NamespaceName(),
         default="",
         metavar="NAME",
         help="Namespace of the Lease for leader election. Default: --namespace, else that of "
@@ -74,6 +76,7 @@ class ControllerSettings:
     )
     lease_name: str = setting(
         "--lease-name",
+        type=ObjectName(),
         default="fairlead-controller",
         metavar="NAME",
         help="Name of the Lease. Controllers of different namespaces need different names.",

@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.controller.informers import collection
+from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError
 from webhook.recent import Recent
 from webhook.run.observation import last_seen
@@ -62,7 +62,7 @@ class WaitingPods:
         fields = f"involvedObject.uid={pod.uid},source!=default-scheduler"
         try:
             listing = await self._client.list(
-                collection("/api/v1", "events", namespace),
+                CollectionPath("v1", "events", namespace),
                 _seen_and_text,
                 query={"fieldSelector": fields},
             )

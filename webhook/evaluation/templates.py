@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
+    from webhook.api_paths import ObjectPath
     from webhook.placement.shapes import JsonObject
     from webhook.pod_schema.field_checks import Fault
     from webhook.policy.findings import Path
@@ -185,8 +186,8 @@ def run_faults(source: Object) -> Sequence[Fault]:
     return of_runs.delegated_faults(run) if run.spec.delegated else of_runs.faults(plan(run))
 
 
-def refers_to(workload: dict[str, Any]) -> str:
-    """Return the path in the API of the runtime of a TrainJob; nothing for other kinds."""
+def refers_to(workload: dict[str, Any]) -> ObjectPath | None:
+    """Return the path in the API of the runtime of a TrainJob; None for other kinds."""
     return runtime_path(Object(ANSWERED, workload))
 
 

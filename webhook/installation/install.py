@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.installation import policy_plan, rollout
 from webhook.installation.apply import (
     Patience,
@@ -203,7 +204,7 @@ class Installer:
             await self._patience.until(str(key), missing)
 
     async def _report_images(self, deployment: Json, reported: set[str]) -> None:
-        pods = f"/api/v1/namespaces/{deployment['metadata']['namespace']}/pods"
+        pods = CollectionPath("v1", "pods", deployment["metadata"]["namespace"])
         for trouble in rollout.troubles(deployment, (await self._client.get(pods))["items"]):
             if trouble.of_image and trouble.what not in reported:
                 reported.add(trouble.what)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.errors import InstallationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from webhook.api_paths import ObjectPath
 
 
 class Kind(NamedTuple):
@@ -19,13 +22,15 @@ class Kind(NamedTuple):
     resource: str
     namespaced: bool = True
 
-    def path(self, namespace: str, name: str = "") -> str:
-        """Return the collection in a namespace (all, if none is named), or the object `name` in
-        it."""
-        version = self.api_version
-        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        within = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
-        return f"{root}{within}/{self.resource}" + (f"/{name}" if name else "")
+    def path(self, namespace: str) -> CollectionPath:
+        """Return the collection in a namespace; in all, if none is named. Raises InvalidName."""
+        within = (namespace or None) if self.namespaced else None
+        return CollectionPath(self.api_version, self.resource, within)
+
+    def path_of(self, namespace: str, name: str) -> ObjectPath:
+        """Return the path of one object. Raises InvalidName, also without a namespace."""
+        within = namespace if self.namespaced else None
+        return CollectionPath(self.api_version, self.resource, within).path_of(name)
 
 
 _RBAC: Final = "rbac.authorization.k8s.io/v1"
@@ -98,14 +103,14 @@ class Key(NamedTuple):
         return KINDS[self.rank]
 
     @property
-    def collection(self) -> str:
+    def collection(self) -> CollectionPath:
         """The path of its collection."""
         return self.kind.path(self.namespace)
 
     @property
-    def path(self) -> str:
+    def path(self) -> ObjectPath:
         """Its own path."""
-        return f"{self.collection}/{self.name}"
+        return self.kind.path_of(self.namespace, self.name)
 
 
 def key(found: Mapping[str, Any]) -> Key:

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError
 from webhook.installation.object_kinds import key_of
 
@@ -90,7 +91,9 @@ async def probe_policy(client: Client) -> str:
     return (error.words or str(error)) if error and _FAILED in str(error) else ""
 
 
-async def _try(client: Client, path: str, body: Json) -> tuple[Json, ClusterError | None]:
+async def _try(
+    client: Client, path: CollectionPath, body: Json
+) -> tuple[Json, ClusterError | None]:
     """Create the object by dry run; return the answer and what refused it."""
     try:
         return await client.create(path, body, query={"dryRun": "All"}), None
@@ -102,7 +105,7 @@ async def _try(client: Client, path: str, body: Json) -> tuple[Json, ClusterErro
 
 async def probe(client: Client, namespace: str) -> Probe:
     """Create the pod by dry run. Raises ClusterError if the API server itself does not answer."""
-    answer, error = await _try(client, f"/api/v1/namespaces/{namespace}/pods", pod())
+    answer, error = await _try(client, CollectionPath("v1", "pods", namespace), pod())
     if error:
         invalid = error.status == HTTPStatus.UNPROCESSABLE_ENTITY
         return Probe(namespace, stamped=False, words=error.words or str(error), invalid=invalid)

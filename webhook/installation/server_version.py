@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from webhook.api_paths import VERSION
 from webhook.errors import InstallationError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ async def check_server(client: Client, progress: Progress) -> None:
 
     Raises InstallationError if Fairlead does not work with it, and ClusterError.
     """
-    server = str((await client.get("/version")).get("gitVersion", ""))
+    server = str((await client.get(VERSION)).get("gitVersion", ""))
     if shortage := find_shortage(server):
         raise InstallationError("; ".join(shortage))
     for what, cure in missing_features(server):

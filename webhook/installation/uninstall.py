@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.installation.apply import (
     applied_or_labelled,
     ended,
@@ -48,15 +49,15 @@ _SECRETS: Final = tuple(
 # Kinds of which users may have objects in our namespace, and objects that Kubernetes puts into
 # each namespace.
 _LOOKED_AT: Final = (
-    ("/api/v1", "configmaps", "ConfigMap", ("kube-root-ca.crt",)),
-    ("/api/v1", "secrets", "Secret", ()),
-    ("/api/v1", "services", "Service", ()),
-    ("/api/v1", "persistentvolumeclaims", "PersistentVolumeClaim", ()),
-    ("/apis/apps/v1", "deployments", "Deployment", ()),
-    ("/apis/apps/v1", "statefulsets", "StatefulSet", ()),
-    ("/apis/apps/v1", "daemonsets", "DaemonSet", ()),
-    ("/apis/batch/v1", "jobs", "Job", ()),
-    ("/apis/batch/v1", "cronjobs", "CronJob", ()),
+    ("v1", "configmaps", "ConfigMap", ("kube-root-ca.crt",)),
+    ("v1", "secrets", "Secret", ()),
+    ("v1", "services", "Service", ()),
+    ("v1", "persistentvolumeclaims", "PersistentVolumeClaim", ()),
+    ("apps/v1", "deployments", "Deployment", ()),
+    ("apps/v1", "statefulsets", "StatefulSet", ()),
+    ("apps/v1", "daemonsets", "DaemonSet", ()),
+    ("batch/v1", "jobs", "Job", ()),
+    ("batch/v1", "cronjobs", "CronJob", ()),
 )
 
 
@@ -142,7 +143,7 @@ async def _wait_until_forgotten(client: Client, patience: Patience) -> None:
 
 
 async def _running(client: Client) -> str:
-    pods = await client.list(f"/api/v1/namespaces/{names.NAMESPACE}/pods", labelled)
+    pods = await client.list(CollectionPath("v1", "pods", names.NAMESPACE), labelled)
     count = sum(pods.items)
     return f"{count} of them end still" if count else ""
 
@@ -152,10 +153,9 @@ async def _foreign_objects(client: Client) -> list[str]:
     if not await client.find(_NAMESPACE.path):
         return []
     others: list[str] = []
-    for group, resource, kind, usual in _LOOKED_AT:
-        found = await client.list(
-            f"{group}/namespaces/{names.NAMESPACE}/{resource}", lambda each: each["metadata"]
-        )
+    for api_version, resource, kind, usual in _LOOKED_AT:
+        path = CollectionPath(api_version, resource, names.NAMESPACE)
+        found = await client.list(path, lambda each: each["metadata"])
         others += [
             f"{kind} {names.NAMESPACE}/{each['name']}"
             for each in found.items

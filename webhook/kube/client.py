@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import aiohttp
 
+from webhook.api_paths import ApiPath, ObjectPath
 from webhook.errors import ClusterError
 from webhook.kube.answers import decode, refusal, transport_errors
 from webhook.kube.config import load
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from kubernetes.aio.client.configuration import Configuration
+
+    from webhook.api_paths import CollectionPath
 
 T = TypeVar("T")
 PatchType = Literal["json", "merge", "strategic", "apply"]
@@ -59,7 +62,7 @@ def connect(
 
 
 class Client:
-    """Calls the API server with raw dicts, as in JSON.
+    """Calls the API server with raw dicts, as in JSON, at paths of checked parts.
 
     `credentials` reads address and credentials, on entry and again whenever the server answers 401.
     `timeout` limits a call, in seconds; the server gets a slightly shorter limit. Every call raises
@@ -94,7 +97,7 @@ class Client:
 
     async def get(
         self,
-        path: str,
+        path: ApiPath,
         *,
         query: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (the server gets it too)
@@ -103,7 +106,7 @@ class Client:
         """Read the object, or one page of the list, at `path`; `accept` is the media type."""
         return await self._call("GET", path, query=query, timeout=timeout, accept=accept)
 
-    async def find(self, path: str) -> dict[str, Any] | None:
+    async def find(self, path: ApiPath) -> dict[str, Any] | None:
         """Read the object at `path`; None if there is none."""
         try:
             return await self.get(path)
@@ -113,13 +116,17 @@ class Client:
             return None
 
     async def create(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+        self,
+        path: CollectionPath | ObjectPath,
+        body: Mapping[str, Any],
+        *,
+        query: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Create `body` in the collection at `path`; return the object as stored."""
+        """Create `body` in the collection (or as the subresource) at `path`; return the result."""
         return await self._call("POST", path, query=query, body=body)
 
     async def replace(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+        self, path: ObjectPath, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
         """Replace the object at `path`; return the object as stored.
 
@@ -131,7 +138,7 @@ class Client:
 
     async def patch(
         self,
-        path: str,
+        path: ObjectPath,
         body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         patch_type: PatchType,
         *,
@@ -143,17 +150,20 @@ class Client:
 
     async def delete(
         self,
-        path: str,
+        path: ObjectPath,
         body: Mapping[str, Any] | None = None,
         *,
         query: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Delete the object at `path`; `body` is DeleteOptions. Returns it, or a Status."""
+        """Delete the object at `path`; `body` is DeleteOptions. Returns it, or a Status.
+
+        No path of a collection is taken: the API server would delete all of it.
+        """
         return await self._call("DELETE", path, query=query, body=body)
 
     async def list(
         self,
-        path: str,
+        path: CollectionPath,
         keep: Callable[[dict[str, Any]], T],
         *,
         query: Mapping[str, str] | None = None,
@@ -175,7 +185,11 @@ class Client:
         return await self._pages(path, keep, query, accept)
 
     async def _pages(
-        self, path: str, keep: Callable[[dict[str, Any]], T], query: Mapping[str, str], accept: str
+        self,
+        path: CollectionPath,
+        keep: Callable[[dict[str, Any]], T],
+        query: Mapping[str, str],
+        accept: str,
     ) -> Listing[T]:
         items: list[T] = []
         oldest = position = ""
@@ -209,14 +223,14 @@ class Client:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, query: Mapping[str, str], silence: float | None, accept: str = JSON
+        self, path: ApiPath, *, query: Mapping[str, str], silence: float | None, accept: str = JSON
     ) -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
         """Open a streaming answer; yields a function for the next bytes, b"" at the regular end.
 
         The function raises ClusterError if the connection breaks, or after `silence` seconds
         without data; None: no limit, as for logs.
         """
-        where = f"GET {path}"
+        where = _checked("GET", path)
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=silence)
         with transport_errors(where):
             async with asyncio.timeout(self._timeout):
@@ -241,7 +255,7 @@ class Client:
     async def _call(
         self,
         method: str,
-        path: str,
+        path: ApiPath,
         *,
         query: Mapping[str, str] | None,
         body: object = None,
@@ -249,7 +263,7 @@ class Client:
         timeout: float | None = None,  # noqa: ASYNC109 (see get)
         accept: str = JSON,
     ) -> dict[str, Any]:
-        where = f"{method} {path}"
+        where = _checked(method, path)
         seconds = self._timeout if timeout is None else timeout
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
         # The server times out first, and reports it: after our own limit the result is unknown.
@@ -269,6 +283,15 @@ class Client:
         if response.status >= 300:
             raise refusal(response.status, response.headers, data, where)
         return decode(data, where)
+
+
+def _checked(method: str, path: ApiPath) -> str:
+    """Return what a call is, for messages. Raises TypeError for a text, which nothing has checked,
+    and if a collection would be deleted.
+    """
+    if not isinstance(path, ObjectPath if method == "DELETE" else ApiPath):
+        raise TypeError(f"{method} {path!r}: want a path of webhook.api_paths")
+    return f"{method} {path}"
 
 
 @dataclass(frozen=True, slots=True)

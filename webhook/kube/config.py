@@ -16,7 +16,8 @@ from kubernetes.aio.config.config_exception import ConfigException
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 from kubernetes.aio.config.kube_config import KubeConfigMerger, load_kube_config
 
-from webhook.errors import ClusterError
+from webhook.api_paths import check_namespace
+from webhook.errors import ClusterError, InvalidName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,9 +68,13 @@ def default_namespace(
             found: dict[str, Any] = next(
                 (each for each in contexts if each["name"] == wanted), {"context": {}}
             )
-            return str(found["context"].get("namespace") or "default")
+            namespace = str(found["context"].get("namespace") or "default")
+        try:
+            return check_namespace(namespace)
+        except InvalidName as error:
+            raise InvalidName(f"{named}: context {wanted}: {error}") from None
     file = service_account / "namespace"
-    return file.read_text().strip() if file.is_file() else "default"
+    return check_namespace(file.read_text().strip()) if file.is_file() else "default"
 
 
 async def _from_kubeconfig(named: str, context: str) -> Configuration:

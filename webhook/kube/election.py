@@ -11,6 +11,7 @@ from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError, NotLeading, PassOver
 from webhook.kube.lease import LeaseState, Terms, lease_spec, parse_lease, released
 
@@ -59,7 +60,7 @@ class Election:
     _current: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+        self._collection = CollectionPath("coordination.k8s.io/v1", "leases", self.namespace)
         self._tenure = LeaseState(self.identity, self.terms)
 
     def may_write(self) -> bool:
@@ -166,7 +167,7 @@ class Election:
         self._current = True
 
     async def _read_lease(self) -> None:
-        found = await self.client.find(f"{self._collection}/{self.name}")
+        found = await self.client.find(self._collection.path_of(self.name))
         self._tenure = self._tenure.saw(parse_lease(found) if found else None, self.clock())
 
     async def _write(self, spec: Mapping[str, Any], version: str | None) -> dict[str, Any]:
@@ -181,7 +182,7 @@ class Election:
             return await self.client.create(self._collection, lease)
         # A patch keeps labels and annotations of other clients.
         patch = {"metadata": {"resourceVersion": version}, "spec": spec}
-        return await self.client.patch(f"{self._collection}/{self.name}", patch, "merge")
+        return await self.client.patch(self._collection.path_of(self.name), patch, "merge")
 
     async def _resign(self) -> None:
         """Stop writing, and release the Lease if this process still holds it."""

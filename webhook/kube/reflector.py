@@ -11,6 +11,7 @@ from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from webhook.api_paths import ApiPath, CollectionPath
 from webhook.backoff import WATCH_DELAYS
 from webhook.errors import ClusterError
 from webhook.kube.answers import TIMEOUT
@@ -73,7 +74,7 @@ class Reflector(Generic[T]):
     """
 
     client: Client
-    path: str
+    path: CollectionPath
     cache: Cache[T]
     _: KW_ONLY
     required: bool = True
@@ -204,9 +205,9 @@ class Reflector(Generic[T]):
         """
         if error.status not in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
             return False
-        group = "/".join(self.path.split("/")[: 3 if self.path.startswith("/api/") else 4])
+        version = ApiPath(*self.path.split("/")[1 : 3 if self.path.startswith("/api/") else 4])
         try:
-            found = await self.client.find(group) or {}
+            found = await self.client.find(version) or {}
         except ClusterError:
             return False
         return all(each.get("name") != self.resource for each in found.get("resources") or ())

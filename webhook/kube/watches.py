@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from webhook.api_paths import CollectionPath
     from webhook.backoff import Delays
     from webhook.kube.cache import Cache
     from webhook.kube.client import Client
@@ -102,7 +103,7 @@ class Watches:
 
     def add(
         self,
-        path: str,
+        path: CollectionPath,
         cache: Cache[T],
         *,
         required: bool = True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.api_paths import CollectionPath
 from webhook.pod_schema import text_rules, value_rules
 from webhook.pod_schema.field_checks import Fault
 from webhook.policy.findings import Kind
@@ -23,9 +24,9 @@ SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 _RESERVED: Final = "system-"
 # By kind of object that a field names, and without which a pod is rejected: the path of all its
 # objects in the API.
-PATHS: Final[Mapping[str, str]] = {
-    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
-    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+PATHS: Final[Mapping[str, CollectionPath]] = {
+    "PriorityClass": CollectionPath("scheduling.k8s.io/v1", "priorityclasses"),
+    "RuntimeClass": CollectionPath("node.k8s.io/v1", "runtimeclasses"),
 }
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api_paths import NAMESPACES, CollectionPath
 from webhook.cluster_objects.namespaces import read_namespace
 from webhook.decision.arrival import Cluster
 from webhook.errors import PassOver
@@ -33,7 +34,7 @@ async def read_labels(client: Client, namespace: str) -> dict[str, Mapping[str, 
     if namespace:
         spaces = [await read_namespace(client, namespace)]
     else:
-        spaces = (await client.list("/api/v1/namespaces", _labels_only)).items
+        spaces = (await client.list(NAMESPACES, _labels_only)).items
     return namespaces_among([from_answer("v1", "Namespace", each) for each in spaces])
 
 
@@ -101,8 +102,7 @@ async def read_plugin_inputs(
     """
     ranges: dict[str, list[JsonObject]] | None = {}
     for name in dict.fromkeys(namespaces):
-        within = f"/namespaces/{name}" if name else ""
-        found = await _listed(client, f"/api/v1{within}/limitranges")
+        found = await _listed(client, CollectionPath("v1", "limitranges", name or None))
         if found is None or ranges is None:
             ranges = None
             continue
@@ -111,7 +111,7 @@ async def read_plugin_inputs(
     return inputs_of(classes)._replace(limit_ranges=ranges)
 
 
-async def _listed(client: Client, path: str) -> list[JsonObject] | None:
+async def _listed(client: Client, path: CollectionPath) -> list[JsonObject] | None:
     """Return all objects of a list; None if they may not be listed, or their kind is not served."""
     with PassOver(HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
         return (await client.list(path, lambda each: each)).items

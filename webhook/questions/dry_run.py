@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from webhook.api_paths import VERSION, CollectionPath
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ DRY_RUN_HELP: Final = (
     "created. So Pod Security, quotas, ServiceAccounts and other webhooks are known too. Requires "
     "the right to create pods in their namespaces."
 )
-_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_REVIEWS: Final = CollectionPath("authorization.k8s.io/v1", "selfsubjectaccessreviews")
 # Anything else, such as 429 or 500, is no answer about the pod.
 _REFUSALS: Final = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY}
@@ -49,7 +50,7 @@ def api_server(kubeconfig: Kubeconfig) -> Iterator[Server]:
             return Answer(*runner.run(_ask(client, pod, namespace)))
 
         try:
-            runner.run(client.get("/version"))
+            runner.run(client.get(VERSION))
             yield ask
         finally:
             runner.run(client.__aexit__(None, None, None))
@@ -73,8 +74,8 @@ async def _obstacle(client: Client, namespace: str) -> str:
 
 
 async def _ask(client: Client, pod: JsonObject, namespace: str) -> tuple[str, str]:
-    path = f"/api/v1/namespaces/{namespace}/pods"
     try:
+        path = CollectionPath("v1", "pods", namespace)
         await client.create(path, pod, query={"dryRun": "All"})
     except ClusterError as error:
         if error.status in _REFUSALS:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from webhook.run.plan import Plan
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
-GROUP: Final = f"/apis/{API_VERSION}"
 # The limit of Kueue's definition of a Workload.
 MOST_POD_SETS: Final = 8
 

@@ -7,8 +7,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import names
+from webhook.api_paths import NODES, CollectionPath
 from webhook.errors import InvalidRun, PassOver
-from webhook.run_client.find_runs import Targets, find_runs, pods_path
+from webhook.run_client.find_runs import Targets, find_runs
 from webhook.shortening import count_text
 from webhook.times import format_span
 
@@ -90,11 +91,11 @@ async def read_state(client: Client, namespace: str, notes: list[str]) -> Observ
     from webhook.controller.observed_state import ObservedState
 
     known = ObservedState()
-    classes = f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}"
-    pods = pods_path(namespace) if namespace else "/api/v1/pods"
+    classes = CollectionPath(names.API_VERSION, names.CAPACITY_CLASSES)
+    pods = CollectionPath("v1", "pods", namespace or None)
     await _fill(client, known.pods, pods, {"labelSelector": names.RUN_UID})
     for cache, path, what in (
-        (known.nodes.cache, "/api/v1/nodes", "nodes"),
+        (known.nodes.cache, NODES, "nodes"),
         (known.nodes.classes, classes, "capacity classes"),
     ):
         cache.replace({}, "0")
@@ -105,7 +106,9 @@ async def read_state(client: Client, namespace: str, notes: list[str]) -> Observ
     return known
 
 
-async def _fill(client: Client, cache: Cache[Any], path: str, query: dict[str, str]) -> None:
+async def _fill(
+    client: Client, cache: Cache[Any], path: CollectionPath, query: dict[str, str]
+) -> None:
     def keep(raw: dict[str, Any]) -> tuple[str, Any]:
         metadata = raw["metadata"]
         place = filter(None, (metadata.get("namespace"), metadata["name"]))

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.errors import PassOver
 from webhook.run_client.submit import runs_path
 
@@ -27,7 +28,8 @@ class Targets(NamedTuple):
     @property
     def are_chosen(self) -> bool:
         """Whether names or labels choose some."""
-        return bool(self.names or self.selector)
+        # The API server takes a selector of spaces for all.
+        return bool(self.names or self.selector.strip())
 
 
 async def find_runs(client: Client, targets: Targets) -> list[dict[str, Any]]:
@@ -39,9 +41,9 @@ async def find_runs(client: Client, targets: Targets) -> list[dict[str, Any]]:
     return (await client.list(path, lambda raw: raw, query=query)).items
 
 
-def pods_path(namespace: str) -> str:
+def pods_path(namespace: str) -> CollectionPath:
     """Return the pods of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/pods"
+    return CollectionPath("v1", "pods", namespace)
 
 
 async def list_pods(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from webhook.errors import ClusterError
 from webhook.run.model import RunStatus
-from webhook.run_client.submit import runs_path
+from webhook.run_client.submit import run_path
 from webhook.shortening import harmless
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def looks(client: Client, namespace: str, name: str) -> AsyncIterator[RunS
     uid, status = "", RunStatus()
     while True:
         try:
-            raw = await client.find(runs_path(namespace, name))
+            raw = await client.find(run_path(namespace, name))
         except ClusterError as error:
             refused = error.status is not None and error.status < 500
             if refused or not uid or time.monotonic() - answered > PATIENCE:

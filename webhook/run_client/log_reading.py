@@ -160,7 +160,7 @@ class LogReader:
 
     async def _log(self, source: Source, *, follow: bool) -> AsyncGenerator[Piece, None]:
         """Yield the pieces of one log; a problem is the last one."""
-        path = f"{pods_path(self._namespace)}/{source.pod}/log"
+        path = pods_path(self._namespace).path_of(source.pod).subresource("log")
         query = {"container": source.container}
         if follow:
             query["follow"] = "true"

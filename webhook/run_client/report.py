@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.api_paths import NODES
 from webhook.errors import InvalidRun, PassOver
 from webhook.frameworks.table import ROLES
 from webhook.run.backends.engine_pods import PodReader, pod_reader
@@ -201,9 +202,9 @@ async def fetch_summaries(client: Client, nodes: Collection[str]) -> dict[str, N
     """Return the facts of these nodes, without deleted ones; empty if nodes may not be read."""
     with PassOver(HTTPStatus.FORBIDDEN):
         if len(nodes) > _ONE_BY_ONE:
-            listed = await client.list("/api/v1/nodes", _summarize)
+            listed = await client.list(NODES, _summarize)
             return {name: summary for name, summary in listed.items if name in nodes}
-        found = [await client.find(f"/api/v1/nodes/{name}") for name in sorted(nodes)]
+        found = [await client.find(NODES.path_of(name)) for name in sorted(nodes)]
         return dict(_summarize(node) for node in found if node)
     return {}
 

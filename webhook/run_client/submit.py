@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.errors import UnreadableInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.api_paths import ObjectPath
     from webhook.kube.client import Client
 
 # Bytes. An object in etcd has at most 1.5 MiB, and base64 takes a third more.
@@ -21,10 +23,14 @@ CODE_PATH: Final = "/code"
 _SKIPPED: Final = ("__pycache__", "node_modules")
 
 
-def runs_path(namespace: str, name: str = "") -> str:
-    """Return the Runs of a namespace, of all namespaces, or one of them."""
-    within = f"/namespaces/{namespace}" if namespace else ""
-    return f"/apis/{names.API_VERSION}{within}/{names.RUNS}" + (f"/{name}" if name else "")
+def runs_path(namespace: str) -> CollectionPath:
+    """Return the Runs of a namespace, or of all namespaces if it is empty. Raises InvalidName."""
+    return CollectionPath(names.API_VERSION, names.RUNS, namespace or None)
+
+
+def run_path(namespace: str, name: str) -> ObjectPath:
+    """Return one Run. Raises InvalidName, also without a namespace."""
+    return CollectionPath(names.API_VERSION, names.RUNS, namespace).path_of(name)
 
 
 def code_name(run: str) -> str:
@@ -106,11 +112,12 @@ async def submit(
     stored = await client.create(runs_path(namespace), suspended)
     name = stored["metadata"]["name"]
     try:
-        await client.create(f"/api/v1/namespaces/{namespace}/configmaps", _config_map(stored, code))
+        path = CollectionPath("v1", "configmaps", namespace)
+        await client.create(path, _config_map(stored, code))
         resumed = {"spec": {"suspend": raw["spec"].get("suspend")}}
-        return await client.patch(runs_path(namespace, name), resumed, "merge")
+        return await client.patch(run_path(namespace, name), resumed, "merge")
     except BaseException:
-        await client.delete(runs_path(namespace, name))
+        await client.delete(run_path(namespace, name))
         raise
 
 

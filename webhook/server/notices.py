@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
+from webhook.api_paths import CollectionPath
 from webhook.decision.notice import owner_of
 from webhook.dns_names import is_subdomain
-from webhook.errors import ClusterError
+from webhook.errors import ClusterError, InvalidName
 from webhook.kube.client import METADATA
 from webhook.kube.events import event
 from webhook.kube.rate_limit import Paces
@@ -23,6 +24,7 @@ from webhook.recent import Recent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.api_paths import ObjectPath
     from webhook.decision.notice import Notice, Owner
     from webhook.kube.client import Client
 
@@ -129,7 +131,7 @@ class Notices:
             self._sent.put(of_root, when)
         else:
             of_root = name
-        path = f"/api/v1/namespaces/{notice.namespace}/events"
+        path = CollectionPath("v1", "events", notice.namespace)
         try:
             await self.client.create(path, _event(of_root, notice, root, when))
         except ClusterError as error:
@@ -184,16 +186,19 @@ class Notices:
         return owner
 
 
-def _path(namespace: str, owner: Owner) -> str | None:
+def _path(namespace: str, owner: Owner) -> ObjectPath | None:
     """Return the path of an owner that may have a controller itself, else None.
 
     The owner is as the pod refers to it, and anyone may write a pod.
     """
     group, _, version = owner.api_version.partition("/")
     resource = CREATED.get((group, owner.kind))
-    if not resource or not _VERSION.fullmatch(version) or not is_subdomain(owner.name):
+    if not resource or not _VERSION.fullmatch(version):
         return None
-    return f"/apis/{group}/{version}/namespaces/{namespace}/{resource}/{owner.name}"
+    try:
+        return CollectionPath(owner.api_version, resource, namespace).path_of(owner.name)
+    except InvalidName:
+        return None
 
 
 def event_name(owner: Owner, reason: str, when: datetime) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from webhook.dns_names import is_label, is_subdomain
+from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError
 from webhook.kube.rate_limit import Pace
 from webhook.recent import Recent
@@ -16,6 +16,7 @@ from webhook.workloads.template_search import pod_templates
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.api_paths import ObjectPath
     from webhook.kube.client import Client
     from webhook.sources.marks import ObjectRef
     from webhook.sources.table import SourceTable
@@ -40,8 +41,8 @@ class MakingObjects:
         self._clock = clock
         self._pace = Pace(_RATE, _BURST)
         # By path: when the answer ends, and the answer.
-        self._known: Recent[str, tuple[float, bool | ClusterError]] = Recent(_REMEMBERED)
-        self._reads: dict[str, asyncio.Task[bool]] = {}
+        self._known: Recent[ObjectPath, tuple[float, bool | ClusterError]] = Recent(_REMEMBERED)
+        self._reads: dict[ObjectPath, asyncio.Task[bool]] = {}
 
     async def led(self, namespace: str, ref: ObjectRef, name: str, sources: SourceTable) -> bool:
         """Return True if the object has a pod that leads by its role. Raises ClusterError."""
@@ -61,7 +62,7 @@ class MakingObjects:
         # The cancellation of one request must not cancel the shared read.
         return await asyncio.shield(read)
 
-    async def _read(self, path: str, sources: SourceTable) -> bool:
+    async def _read(self, path: ObjectPath, sources: SourceTable) -> bool:
         try:
             async with asyncio.timeout(_PATIENCE):
                 found = await self._client.get(path)
@@ -77,10 +78,10 @@ class MakingObjects:
             del self._reads[path]
 
 
-def _path(namespace: str, ref: ObjectRef, name: str, sources: SourceTable) -> str:
+def _path(namespace: str, ref: ObjectRef, name: str, sources: SourceTable) -> ObjectPath:
     """Return the object's path in the API. Raises ClusterError if it can have none."""
-    group, _, version = ref.api_version.rpartition("/")
+    group, _, _ = ref.api_version.rpartition("/")
     resources = [each.resource for each in sources.pod_kinds.get((group, ref.kind), ())]
-    if not any(resources) or not is_label(namespace) or not is_subdomain(name):
+    if not any(resources):
         raise ClusterError("there can be no such object")
-    return f"/apis/{group}/{version}/namespaces/{namespace}/{max(resources)}/{name}"
+    return CollectionPath(ref.api_version, max(resources), namespace).path_of(name)

@@ -8,14 +8,15 @@ from pathlib import Path
 import click
 
 from webhook import names
-from webhook.dns_names import is_subdomain
+from webhook.api_paths import check_name, check_namespace
+from webhook.errors import InvalidName
 from webhook.server.logs import LEVELS
 from webhook.settings import Seconds, setting
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-class ObjectName(click.ParamType[tuple[str, str]]):
+class NamespacedName(click.ParamType[tuple[str, str]]):
     """Converts to (namespace, name); the namespace is "" if it is not given."""
 
     name = "[NAMESPACE/]NAME"
@@ -29,21 +30,17 @@ class ObjectName(click.ParamType[tuple[str, str]]):
         if isinstance(value, tuple):
             return value
         namespace, slash, name = str(value).rpartition("/")
-        # Nothing else may become part of a path or a query.
-        if not is_subdomain(name) or (slash and not is_subdomain(namespace)):
-            self.fail(
-                f"{value!r}: want NAME or NAMESPACE/NAME, of lower case letters, digits, '-', '.'",
-                param,
-                ctx,
-            )
-        return namespace, name
+        try:
+            return check_namespace(namespace) if slash else "", check_name(name)
+        except InvalidName as error:
+            self.fail(f"{value!r}: want NAME or NAMESPACE/NAME: {error}", param, ctx)
 
 
 def _without_namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """Return the name of an object that is in no namespace; it may be left out."""
     if not value:
         return ""
-    namespace, name = ObjectName().convert(value, parameter, context)
+    namespace, name = NamespacedName().convert(value, parameter, context)
     if namespace:
         raise click.BadParameter(f"{value!r}: it is in no namespace; want NAME")
     return name
@@ -99,13 +96,13 @@ class ServeSettings:
     )
     tls_secret: tuple[str, str] | None = setting(
         "--tls-secret",
-        type=ObjectName(),
+        type=NamespacedName(),
         help="Secret of type kubernetes.io/tls with the serving certificate; watched. A new "
         "certificate is used immediately. Default namespace: that of this pod.",
     )
     service: tuple[str, str] = setting(
         "--service",
-        type=ObjectName(),
+        type=NamespacedName(),
         default=names.WEBHOOK,
         help="The Service by which the API server reaches the webhook. The certificate must be "
         "valid for NAME.NAMESPACE.svc. Default namespace: that of --tls-secret, else that of this "

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook import names
+from webhook.api_paths import NODES, CollectionPath
 from webhook.cluster_objects.policy_objects import read_objects
 from webhook.controller.node_health import Nodes
 from webhook.errors import ClusterError
@@ -123,12 +124,11 @@ class Pools(Watching):
 
     def __init__(self, watches: Watches, namespace: str = "") -> None:
         super().__init__(watches)
-        within = f"/namespaces/{namespace}" if namespace else ""
-        self.pods = self.add(f"/api/v1{within}/pods", Cache(pod_of))
+        self.pods = self.add(CollectionPath("v1", "pods", namespace or None), Cache(pod_of))
         self._judged: tuple[object, _Judged] | None = None
         self._health = Nodes()
-        self._nodes = self.add("/api/v1/nodes", self._health.cache)
-        classes = f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}"
+        self._nodes = self.add(NODES, self._health.cache)
+        classes = CollectionPath(names.API_VERSION, names.CAPACITY_CLASSES)
         self.add(classes, self._health.classes, may_lack=True)
 
     def by_run(self) -> dict[tuple[str, str], str]:

@@ -12,7 +12,7 @@ from webhook.run.effective_settings import setting_rows
 from webhook.run.model import RunStatus
 from webhook.run_client import timeline
 from webhook.run_client.cost import costs_of, estimate_of
-from webhook.run_client.find_runs import fetch_run
+from webhook.run_client.find_runs import fetch_run, pods_path
 from webhook.run_client.log_reading import LogReader
 from webhook.run_client.log_sources import LogSelection, check_selection, find_sources, without_pods
 from webhook.run_client.report import fetch
@@ -141,7 +141,7 @@ class Runs(Watching):
     async def _environment(self, namespace: str, pod: str) -> list[tuple[str, str, str]]:
         """Return container, name and value of each variable; of others' values only where they
         are from."""
-        found = await self.client.find(f"/api/v1/namespaces/{namespace}/pods/{pod}")
+        found = await self.client.find(pods_path(namespace).path_of(pod))
         return [
             (each["name"], *_variable(entry))
             for each in _containers(found)

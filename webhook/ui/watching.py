@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from typing import TypeVar
 
+    from webhook.api_paths import CollectionPath
     from webhook.kube.cache import Cache, Change
     from webhook.kube.watches import Watch, Watches
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Collection(NamedTuple):
-    path: str
+    path: CollectionPath
     cache: Cache[Any]
     required: bool
 
@@ -31,7 +32,7 @@ class Watching:
         self._changed = asyncio.Event()
         self.version = 0
 
-    def add(self, path: str, cache: Cache[T], *, may_lack: bool = False) -> Cache[T]:
+    def add(self, path: CollectionPath, cache: Cache[T], *, may_lack: bool = False) -> Cache[T]:
         """Keep the cache current; `may_lack`: without what may not be read, or is not there."""
         cache.subscribe(self._on_change)
         self._collections.append(_Collection(path, cache, required=not may_lack))

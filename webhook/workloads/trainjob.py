@@ -10,7 +10,8 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.dns_names import is_label, is_subdomain
+from webhook.api_paths import CollectionPath
+from webhook.errors import InvalidName
 from webhook.policy.findings import path_text
 from webhook.workloads.by_kind import group_of, templates_of_known_kind
 from webhook.workloads.object import Object
@@ -19,6 +20,7 @@ from webhook.workloads.template import BuiltTemplate, at, count_problem, number_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.api_paths import ObjectPath
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
     from webhook.sources.table import SourceTable
@@ -40,18 +42,17 @@ def runtime_title(source: Object) -> str:
     return f"{kind}/{name}"
 
 
-def runtime_path(source: Object) -> str:
-    """Return the path of its runtime in the API; empty for other kinds and for invalid names."""
+def runtime_path(source: Object) -> ObjectPath | None:
+    """Return the path of its runtime in the API; None for other kinds and for invalid names."""
     kind, name = _reference(source)
-    if not is_train_job(source) or kind not in _RUNTIMES or not is_subdomain(name):
-        return ""
-    version = str(source.value["apiVersion"]).rpartition("/")[2]
-    if not version.isalnum() or not is_label(source.namespace):
-        return ""
-    base = f"/apis/{_GROUP}/{version}"
-    if kind == _RUNTIMES[0]:
-        return f"{base}/clustertrainingruntimes/{name}"
-    return f"{base}/namespaces/{source.namespace}/trainingruntimes/{name}"
+    if not is_train_job(source) or kind not in _RUNTIMES:
+        return None
+    resource = f"{kind.lower()}s"
+    namespace = source.namespace if kind == _RUNTIMES[1] else None
+    try:
+        return CollectionPath(str(source.value["apiVersion"]), resource, namespace).path_of(name)
+    except InvalidName:
+        return None
 
 
 def templates_of_train_job(

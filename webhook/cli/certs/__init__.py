@@ -13,6 +13,7 @@ from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
 from webhook.cli.lazy import LazyGroup
 from webhook.cli.options import Duration, cluster_options, namespace_option
 from webhook.cli.output import output_option, print_result
+from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,7 @@ def installation_options(function: Callable[..., None]) -> Callable[..., None]:
     namespace = namespace_option("Where Fairlead is installed.", names.NAMESPACE)
     configuration = click.option(
         "--webhook-configuration",
+        type=ObjectName(),
         default=names.WEBHOOK_CONFIGURATION,
         show_default=True,
         metavar="NAME",

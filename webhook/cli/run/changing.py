@@ -17,17 +17,18 @@ from webhook.cli.run.list import FORMS, print_runs
 from webhook.errors import FairleadError, UnreadableInput
 from webhook.run_client.find_runs import find_runs
 from webhook.run_client.rows import reference
-from webhook.run_client.submit import runs_path
+from webhook.run_client.submit import run_path
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from webhook.api_paths import ObjectPath
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
     from webhook.run_client.find_runs import Targets
 
     # Changes a raw Run at its path.
-    Change: TypeAlias = Callable[[Client, str, Mapping[str, Any]], Awaitable[Any]]
+    Change: TypeAlias = Callable[[Client, ObjectPath, Mapping[str, Any]], Awaitable[Any]]
 
 # Seconds between two looks, and until a deletion is given up.
 PERIOD: Final = 0.5
@@ -104,7 +105,7 @@ async def _change_each(
     for each in runs:
         metadata = each["metadata"]
         try:
-            answer = await change(client, runs_path(metadata["namespace"], metadata["name"]), each)
+            answer = await change(client, run_path(metadata["namespace"], metadata["name"]), each)
         except FairleadError as error:
             print_error(error)
             fine = False
@@ -118,7 +119,7 @@ async def _change_each(
 
 
 def _suspending(wanted: bool) -> Change:
-    async def change(client: Client, path: str, run: Mapping[str, Any]) -> Any:
+    async def change(client: Client, path: ObjectPath, run: Mapping[str, Any]) -> Any:
         """Patch the Run. Raises UnreadableInput if it is over."""
         phase = (run.get("status") or {}).get("phase")
         if phase in ("Succeeded", "Failed"):
@@ -138,11 +139,11 @@ suspend = _command(
 resume = _command("resume", "resumed", "Their pods are created again.", _suspending(False))
 
 
-async def _delete(client: Client, path: str, _run: Mapping[str, Any]) -> None:
+async def _delete(client: Client, path: ObjectPath, _run: Mapping[str, Any]) -> None:
     await client.delete(path, {"propagationPolicy": "Background"})
 
 
-async def _delete_and_wait(client: Client, path: str, run: Mapping[str, Any]) -> None:
+async def _delete_and_wait(client: Client, path: ObjectPath, run: Mapping[str, Any]) -> None:
     """Return when the Run and what it owns are gone. Raises UnreadableInput if that takes long."""
     await client.delete(path, {"propagationPolicy": "Foreground"})
     end = time.monotonic() + PATIENCE

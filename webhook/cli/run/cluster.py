@@ -13,6 +13,7 @@ from webhook.errors import FairleadError
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.run_client.find_runs import Targets
 from webhook.run_client.submit import runs_path
+from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,10 +33,8 @@ def target_options(function: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
-class RunName(click.ParamType[str]):
+class RunName(ObjectName):
     """The name of a Run, which the shell completes by those of the namespace."""
-
-    name = "name"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

@@ -17,7 +17,7 @@ from webhook.cli.run.list import FORMS, print_runs
 from webhook.run.model.status import Phase
 from webhook.run_client.find_runs import find_runs
 from webhook.run_client.following import follow
-from webhook.run_client.submit import runs_path
+from webhook.run_client.submit import run_path
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
@@ -136,7 +136,7 @@ def command(
             )
         )
         if output:
-            now = [await client.find(runs_path(*place)) for place in places]
+            now = [await client.find(run_path(*place)) for place in places]
             there = [each for each in now if each]
             print_runs(there, output, everywhere=not targets.namespace)
         return max(code_of(name, each) for (_, name), each in zip(places, endings, strict=True))

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from certs import kept
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.cluster_objects import watched_objects
 from webhook.interception import read_ca_bundles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.api_paths import ObjectPath
 API_VERSION: Final = "admissionregistration.k8s.io/v1"
 OPAQUE: Final = "Opaque"
 TLS: Final = "kubernetes.io/tls"
@@ -43,14 +45,14 @@ class Place:
     name: str
 
     @property
-    def collection(self) -> str:
+    def collection(self) -> CollectionPath:
         """The path of the collection of this kind."""
-        return f"/apis/{API_VERSION}/{self.resource}"
+        return CollectionPath(API_VERSION, self.resource)
 
     @property
-    def path(self) -> str:
+    def path(self) -> ObjectPath:
         """The path of this configuration."""
-        return f"{self.collection}/{self.name}"
+        return self.collection.path_of(self.name)
 
 
 def mutating(name: str) -> Place:
@@ -89,13 +91,13 @@ class Installation:
         return f"{self.service}.{self.namespace}.svc"
 
     @property
-    def secrets(self) -> str:
+    def secrets(self) -> CollectionPath:
         """The path of the namespace's Secrets."""
         return watched_objects.secrets(self.namespace)
 
-    def secret(self, name: str) -> str:
+    def secret(self, name: str) -> ObjectPath:
         """Return the path of one Secret."""
-        return f"{self.secrets}/{name}"
+        return self.secrets.path_of(name)
 
 
 def bundles(

@@ -13,6 +13,7 @@ from cryptography import x509
 
 from certs.kept import Authority, Serving
 from certs.rotation import Observed
+from webhook.api_paths import CollectionPath
 from webhook.cluster_objects.watched_objects import NamedObject, data_of
 from webhook.controller.certificates.certificate_objects import (
     bundles,
@@ -96,7 +97,7 @@ class Observer:
     async def _replicas(self) -> tuple[int | None, ...]:
         # One slice has up to 100 endpoints, and the usual number of replicas is three.
         listing = await self._client.list(
-            f"/apis/discovery.k8s.io/v1/namespaces/{self._installation.namespace}/endpointslices",
+            CollectionPath("discovery.k8s.io/v1", "endpointslices", self._installation.namespace),
             lambda each: each,
             query={"labelSelector": f"{_SERVICE_LABEL}={self._installation.service}"},
         )

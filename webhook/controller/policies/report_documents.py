@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,10 +45,9 @@ class _Row(NamedTuple):
         return FIRST[self.result.result], self.pod.name, *self.result
 
 
-def collection(namespace: str = "") -> str:
+def collection(namespace: str = "") -> CollectionPath:
     """Return the path of all reports, or of those in a namespace."""
-    within = f"/namespaces/{namespace}" if namespace else ""
-    return f"/apis/{VERSION}{within}/{RESOURCE}"
+    return CollectionPath(VERSION, RESOURCE, namespace or None)
 
 
 def report(

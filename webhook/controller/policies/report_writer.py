@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api_paths import NAMESPACES, CollectionPath
 from webhook.cluster_objects.watched_objects import value_of_default
 from webhook.controller.policies.pod_results import JudgedPod, PodJudge
 from webhook.controller.policies.report_documents import (
@@ -52,9 +53,8 @@ _SOON: Final = 0.5
 _PAGE: Final = "500"
 # Seconds between two writes. Runs use hundreds of writes per second of the same limit.
 _SPACING: Final = 0.2
-_PODS: Final = "/api/v1/pods"
-_NAMESPACES: Final = "/api/v1/namespaces"
-_OWNERS: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+_PODS: Final = CollectionPath("v1", "pods")
+_OWNERS: Final = CollectionPath("rbac.authorization.k8s.io/v1", "clusterroles")
 
 
 @dataclass(eq=False, repr=False)
@@ -136,7 +136,7 @@ class PodReports:
 
     async def _write(self, namespace: str, wanted: Json | None, before: Json | None) -> bool:
         """Create, replace or delete a report, or leave it as it is; return whether it changed."""
-        path = f"{collection(namespace)}/{NAME}"
+        path = collection(namespace).path_of(NAME)
         try:
             if wanted is None:
                 if before is not None:
@@ -183,12 +183,12 @@ class PodReports:
                 ending.add(metadata["name"])
             return metadata["name"], metadata.get("labels") or {}
 
-        return dict((await self.client.list(_NAMESPACES, keep)).items), ending
+        return dict((await self.client.list(NAMESPACES, keep)).items), ending
 
     async def _owner(self) -> Json | None:
         """Return the reference to the ClusterRole of the component; None if there is none."""
         try:
-            found = await self.client.get(f"{_OWNERS}/{OWNER}")
+            found = await self.client.get(_OWNERS.path_of(OWNER))
         except ClusterError as error:
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                 raise

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import aiohttp
 
 from webhook import names
-from webhook.cluster_objects.watched_objects import ClusterClasses, NodeView
+from webhook.cluster_objects.watched_objects import CONFIGURATIONS, ClusterClasses, NodeView
 from webhook.controller.policies.policy_judging import Judging
 from webhook.controller.policies.replica_metrics import report_of
 from webhook.controller.policies.report_writer import PodReports
@@ -49,10 +49,7 @@ LAST_WRITES: Final = 2.0
 # Seconds for one replica to answer; within a cluster it takes milliseconds.
 PATIENCE: Final = 5.0
 AT_ONCE: Final = 8
-_CONFIGURATION: Final = (
-    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/"
-    f"{names.WEBHOOK_CONFIGURATION}"
-)
+_CONFIGURATION: Final = CONFIGURATIONS.path_of(names.WEBHOOK_CONFIGURATION)
 # Bytes. The metrics of 1,000 policies in 1,000 namespaces take about ten million.
 _LONGEST: Final = 64 * 2**20
 

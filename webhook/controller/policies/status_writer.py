@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from webhook import names
-from webhook.cluster_objects.policy_objects import GROUP, PolicyObjects, text_of
+from webhook.api_paths import CollectionPath
+from webhook.cluster_objects.policy_objects import PolicyObjects, text_of
 from webhook.errors import ClusterError, NotLeading
 from webhook.kube.rate_limit import Backoff
 from webhook.policy.status_model import MODELS, ObservedObject
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
+    from webhook.api_paths import ObjectPath
     from webhook.judgement.reporting.statuses import Due, Urgency
     from webhook.kube.cache import Change
     from webhook.kube.watches import Watches
@@ -51,9 +53,10 @@ class Stored(NamedTuple):
     version: str
 
     @property
-    def path(self) -> str:
+    def path(self) -> ObjectPath:
         """The path of its status."""
-        return f"{GROUP}/{self.observed.resource}/{self.observed.name}/status"
+        path = CollectionPath(names.API_VERSION, self.observed.resource)
+        return path.path_of(self.observed.name).subresource("status")
 
 
 def stored(resource: str, raw: dict[str, Any]) -> Stored:

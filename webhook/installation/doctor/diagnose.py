@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from certs.kept import BUNDLE, CERTIFICATE
 from webhook import names
+from webhook.api_paths import NAMESPACES, VERSION, CollectionPath
+from webhook.api_paths import NODES as NODES_PATH
 from webhook.cluster_objects.namespaces import read_namespace
 from webhook.cluster_objects.policy_objects import read_objects
-from webhook.cluster_objects.watched_objects import PATH as NODES_PATH
-from webhook.cluster_objects.watched_objects import data_of
+from webhook.cluster_objects.watched_objects import data_of, secrets
 from webhook.cluster_objects.webhook_replicas import CONTROLLER, WEBHOOK, NoReplica, read_by_replica
 from webhook.errors import ClusterError
 from webhook.installation.apply import list_guards
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Container, Mapping, Sequence
     from datetime import datetime
 
+    from webhook.api_paths import ObjectPath
     from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
     from webhook.kube.watches import WatchState
@@ -64,7 +66,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_IN_NAMESPACE: Final = f"namespaces/{names.NAMESPACE}"
 # Concurrent requests.
 _AT_ONCE: Final = 8
 
@@ -87,10 +88,12 @@ class Reader:
 
         Raises ClusterError if the API server does not answer.
         """
-        server = str((await self._client.get("/version")).get("gitVersion", ""))
+        server = str((await self._client.get(VERSION)).get("gitVersion", ""))
         configuration = await self._object(ReadKind.POD_RULES, INTERCEPTION.path)
         judging = await self._object(ReadKind.JUDGING, JUDGING.path)
-        found = await self._list(ReadKind.DEPLOYMENTS, f"/apis/apps/v1/{_IN_NAMESPACE}/deployments")
+        found = await self._list(
+            ReadKind.DEPLOYMENTS, CollectionPath("apps/v1", "deployments", names.NAMESPACE)
+        )
         programs = (names.CONTROLLER, names.WEBHOOK, names.UI)
         deployments = {_name(each): each for each in found if _name(each) in programs}
         for what in (ReadKind.METRICS, ReadKind.POLICIES):
@@ -103,7 +106,7 @@ class Reader:
             for name, labels in known.items()
             if labels.get(names.PLACE) == names.PLACE_ALL
             for each in await self._list(
-                ReadKind.DAEMON_SETS, f"/apis/apps/v1/namespaces/{name}/daemonsets"
+                ReadKind.DAEMON_SETS, CollectionPath("apps/v1", "daemonsets", name)
             )
         ]
         unplaced = find_unplaced(self._client, configuration, known, everywhere=not namespaces)
@@ -117,7 +120,7 @@ class Reader:
             definition=await self._object(ReadKind.DEFINITION, RUNS.path),
             expected=expected,
             deployments=deployments,
-            pods=await self._list(ReadKind.PODS, f"/api/v1/{_IN_NAMESPACE}/pods"),
+            pods=await self._list(ReadKind.PODS, CollectionPath("v1", "pods", names.NAMESPACE)),
             endpoints=await self._endpoints(),
             configuration=configuration,
             guard_objects=await self._tried(ReadKind.GUARDS, list_guards(self._client)) or {},
@@ -153,11 +156,11 @@ class Reader:
                 self._unread[what] = error.words or str(error)
             return None
 
-    async def _object(self, what: ReadKind, path: str) -> Json | None:
+    async def _object(self, what: ReadKind, path: ObjectPath) -> Json | None:
         return await self._tried(what, self._client.get(path))
 
     async def _list(
-        self, what: ReadKind, path: str, query: Mapping[str, str] | None = None
+        self, what: ReadKind, path: CollectionPath, query: Mapping[str, str] | None = None
     ) -> list[Json]:
         found = await self._tried(what, self._client.list(path, lambda each: each, query=query))
         return found.items if found else []
@@ -165,7 +168,7 @@ class Reader:
     async def _endpoints(self) -> list[bool]:
         slices = await self._list(
             ReadKind.ENDPOINTS,
-            f"/apis/discovery.k8s.io/v1/{_IN_NAMESPACE}/endpointslices",
+            CollectionPath("discovery.k8s.io/v1", "endpointslices", names.NAMESPACE),
             {"labelSelector": f"kubernetes.io/service-name={names.WEBHOOK}"},
         )
         # Absent means ready (k8s.io/api/discovery/v1, EndpointConditions).
@@ -176,7 +179,7 @@ class Reader:
         ]
 
     async def _serving(self) -> dict[str, bytes] | None:
-        path = f"/api/v1/{_IN_NAMESPACE}/secrets/{names.SERVING_SECRET}"
+        path = secrets(names.NAMESPACE).path_of(names.SERVING_SECRET)
         secret = await self._object(ReadKind.SERVING, path)
         # Without the private key.
         return secret and {k: v for k, v in data_of(secret).items() if k in (CERTIFICATE, BUNDLE)}
@@ -211,7 +214,7 @@ class Reader:
                 for name in wanted
             ]
         else:
-            found = [*await self._list(ReadKind.NAMESPACES, "/api/v1/namespaces")]
+            found = [*await self._list(ReadKind.NAMESPACES, NAMESPACES)]
         return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
 
     async def _files(self) -> dict[str, bytes] | None:
@@ -245,7 +248,7 @@ class Reader:
         body = {"spec": {**(user if account else {}), "resourceAttributes": asked}}
         kind = "subjectaccessreviews" if account else "selfsubjectaccessreviews"
         async with limit:
-            path = f"/apis/authorization.k8s.io/v1/{kind}"
+            path = CollectionPath("authorization.k8s.io/v1", kind)
             answer = await self._tried(what, self._client.create(path, body))
         return answer is not None and not answer["status"].get("allowed")
 

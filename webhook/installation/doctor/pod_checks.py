@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.decision import stamp
 from webhook.decision.arrival import Cluster
 from webhook.errors import InvalidDocuments, InvalidPod
@@ -141,12 +142,12 @@ async def find_unplaced(
         }
         selector = entry.get("objectSelector") or {}
         query = {"labelSelector": selector_query(selector)}
-        paths = [f"/api/v1/namespaces/{name}/pods" for name in sorted(reached)]
+        paths = [CollectionPath("v1", "pods", name) for name in sorted(reached)]
         # Few pods have a mark. Without a mark in the selector, nearly all would be listed.
         if everywhere and any(
             each["operator"] in ("In", "Exists") for each in expressions(selector)
         ):
-            paths = ["/api/v1/pods"]
+            paths = [CollectionPath("v1", "pods")]
         for path in paths:
             pods = await client.list(path, read_pod, query=query)
             found.update(pod for pod in pods.items if pod and pod.namespace in reached)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from cryptography import x509
 
+    from webhook.api_paths import ObjectPath
     from webhook.installation.doctor.cluster_state import Finding
     from webhook.kube.client import Client
 
@@ -105,7 +106,7 @@ async def read_state(client: Client, installation: Installation) -> CertificateS
     return CertificateState(installation, authority, serving, configurations)
 
 
-async def _read(client: Client, path: str) -> ReadObject:
+async def _read(client: Client, path: ObjectPath) -> ReadObject:
     with PassOver(HTTPStatus.FORBIDDEN):
         return ReadObject(await client.find(path))
     return ReadObject(None, hidden=True)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.errors import InvalidRun
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import labels_of
@@ -61,10 +62,8 @@ async def read_pods(
     Leaves out pods without a run, and objects that have ended or are being deleted. `known` has
     labels by namespace. Raises ClusterError.
     """
-    within = f"/namespaces/{namespace}" if namespace else ""
-    listed = await client.list(
-        f"/api/v1{within}/pods", lambda pod: relevant_pod(pod, known, sources)
-    )
+    path = CollectionPath("v1", "pods", namespace or None)
+    listed = await client.list(path, lambda pod: relevant_pod(pod, known, sources))
     live = [from_answer("v1", "Pod", pod) for pod in listed.items if pod]
     workloads: list[Object] = []
     for kind in await Discovery(client).by_groups(MAKERS):

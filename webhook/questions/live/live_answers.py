@@ -6,6 +6,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from webhook.api_paths import NODES
 from webhook.errors import (
     ClusterError,
     FairleadError,
@@ -112,7 +113,7 @@ async def node_list(client: Client, where: Where | None) -> Sequence[Node] | Non
         return None
     if where is not CLUSTER:
         return read_nodes(where)
-    return (await client.list("/api/v1/nodes", nodes_of.parse_node)).items
+    return (await client.list(NODES, nodes_of.parse_node)).items
 
 
 class Reader:

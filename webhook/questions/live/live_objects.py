@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.api_paths import ApiPath
 from webhook.dns_names import is_subdomain
 from webhook.errors import ClusterError, FairleadError, PassOver, WrongUsage
 from webhook.installation.object_kinds import Kind
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _USUAL: Final = tuple(
     dict.fromkeys(("", "batch", "apps", names.GROUP, *(group for group, _ in KINDS)))
 )
+_GROUPS: Final = ApiPath("apis")
 
 
 _TYPE: Final = re.compile(r"[A-Za-z][-A-Za-z0-9.]*")
@@ -114,7 +116,7 @@ class Discovery:
         """Return the versions of each group, the preferred one first; `v1` for the core."""
         if self._versions is None:
             self._versions = {"": ["v1"]}
-            for each in (await self.client.get("/apis")).get("groups") or ():
+            for each in (await self.client.get(_GROUPS)).get("groups") or ():
                 every = (each.get("preferredVersion"), *(each.get("versions") or ()))
                 versions = dict.fromkeys(one["groupVersion"] for one in every if one)
                 self._versions[each["name"]] = list(versions)
@@ -122,10 +124,10 @@ class Discovery:
 
     async def _of(self, version: str) -> list[dict[str, Any]]:
         if version not in self._resources:
-            path = f"/apis/{version}" if "/" in version else f"/api/{version}"
             found: list[dict[str, Any]] = []
             # A definition may be deleted between two requests; an aggregated API may be down.
             with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
+                path = ApiPath.of_version(version)
                 found = (await self.client.get(path)).get("resources") or []
             self._resources[version] = [each for each in found if "/" not in each["name"]]
         return self._resources[version]
@@ -146,9 +148,10 @@ async def find(
 
     `others`: whether the error names other objects of the namespace.
     """
+    path = served.path_of(namespace, name)
     try:
         with PassOver(HTTPStatus.NOT_FOUND):
-            return as_object(served, await client.get(served.path(namespace, name)))
+            return as_object(served, await client.get(path))
     except ClusterError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise

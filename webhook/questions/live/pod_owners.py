@@ -64,7 +64,7 @@ async def maker_of(discovery: Discovery, pod: Object) -> tuple[Object | None, st
     name = str(owner.get("name"))
     with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
         if served := await discovery.by_kind(version, kind):
-            path = served.path(pod.namespace, name)
+            path = served.path_of(pod.namespace, name)
             found = as_object(served, await discovery.client.get(path))
             # Another object may have the same name now.
             return found if found.metadata.get("uid") == owner.get("uid") else None, ""

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import names, validating
-from webhook.cluster_objects.policy_objects import GROUP
+from webhook.cluster_objects.policy_objects import objects_of
 from webhook.cluster_objects.webhook_replicas import read_by_replica
 from webhook.controller.policies.replica_metrics import report_of
 from webhook.decision.stamp import HASH_LENGTH
@@ -133,7 +133,7 @@ async def ask_replicas(client: Client) -> ReplicaCounts:
 
 async def _observed(client: Client, why: str) -> ReplicaCounts:
     """Return the sets that policies' statuses say replicas serve; `why` they were not asked."""
-    path = f"{GROUP}/{names.PLACEMENT_POLICIES}"
+    path = objects_of(names.PLACEMENT_POLICIES)
     found: dict[str, str] = {}
     with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
         for status in (await client.list(path, lambda one: one.get("status") or {})).items:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from webhook.api_paths import CollectionPath
 from webhook.errors import InvalidDocuments, PassOver
 from webhook.evaluation.result import period
 from webhook.judgement.set_judgement import Objects
@@ -85,7 +86,7 @@ async def of_cluster(client: Client) -> ExceptionReport:
     except InvalidDocuments:
         notes = ["the documents do not compile to a policy set: the webhook uses the last good one"]
     with PassOver(HTTPStatus.FORBIDDEN):
-        listed = await client.list("/api/v1/pods", _passed_by)
+        listed = await client.list(CollectionPath("v1", "pods"), _passed_by)
         passed = Counter(name for exceptions in listed.items for name in exceptions)
         return _report(documents, passed, notes)
     notes.append("you may not list pods: who has passed is not known")

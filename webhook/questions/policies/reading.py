@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import InvalidDocuments, InvalidPod, PassOver
 from webhook.evaluation.result import answers
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
     from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
-_DEPLOYMENT: Final = f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments/{names.WEBHOOK}"
+_DEPLOYMENT: Final = CollectionPath("apps/v1", "deployments", names.NAMESPACE).path_of(
+    names.WEBHOOK
+)
 _ACCEPTED: Final = "Accepted"
 
 
@@ -107,11 +110,11 @@ async def gather(
 async def _cluster(
     client: Client,
 ) -> tuple[Documents[PolicyDocument], Mapping[str, Mapping[str, Any]]]:
-    from webhook.cluster_objects.policy_objects import GROUP, read_objects
+    from webhook.cluster_objects.policy_objects import objects_of, read_objects
 
     objects = await read_objects(client)
     listed = await client.list(
-        f"{GROUP}/{names.PLACEMENT_POLICIES}",
+        objects_of(names.PLACEMENT_POLICIES),
         lambda one: (str(one["metadata"]["name"]), one.get("status") or {}),
     )
     return Objects().documents(objects), dict(listed.items)

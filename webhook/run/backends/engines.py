@@ -34,12 +34,11 @@ _ACCOUNT: Final = (
 class OwnerSource:
     """Objects that an engine creates between its own object and the pods, such as Jobs.
 
-    group: the path of the group and version on the API server.
     label: all of them have it, and its value is the name of the engine's object.
     labelled: False if they do not have the Run's uid as a label.
     """
 
-    group: str
+    api_version: str
     resource: str
     kind: str
     label: str
@@ -107,11 +106,6 @@ class Engine:
 
     # Whether `absent_role` needs EngineObserved.between, for which all owners of pods are read.
     needs_owners: ClassVar[bool] = False
-
-    @property
-    def group(self) -> str:
-        """The path of the group and version on the API server."""
-        return f"/apis/{self.api_version}"
 
     def read(self, raw: Mapping[str, Any]) -> EngineObject | None:
         """Return the object; None if no Run owns it."""
@@ -257,7 +251,7 @@ _MPI_PODS: Final = PodSource(
     "training.kubeflow.org/job-role",
     "training.kubeflow.org/replica-index",
     {},
-    (OwnerSource("/apis/batch/v1", "jobs", "Job", "app", labelled=False),),
+    (OwnerSource("batch/v1", "jobs", "Job", "app", labelled=False),),
 )
 _JOBSET: Final = "jobset.sigs.k8s.io/jobset-name"
 _JOBSET_PODS: Final = PodSource(
@@ -265,20 +259,20 @@ _JOBSET_PODS: Final = PodSource(
     "jobset.sigs.k8s.io/replicatedjob-name",
     "jobset.sigs.k8s.io/job-index",
     {},
-    (OwnerSource("/apis/batch/v1", "jobs", "Job", _JOBSET),),
+    (OwnerSource("batch/v1", "jobs", "Job", _JOBSET),),
 )
 _DASK: Final = "dask.org/cluster-name"
-_DASK_GROUP: Final = "/apis/kubernetes.dask.org/v1"
+_DASK_VERSION: Final = "kubernetes.dask.org/v1"
 _DASK_PODS: Final = PodSource(
     _DASK,
     "dask.org/component",
     "",
     {},
     (
-        OwnerSource(_DASK_GROUP, "daskclusters", "DaskCluster", _DASK),
-        OwnerSource(_DASK_GROUP, "daskworkergroups", "DaskWorkerGroup", _DASK),
-        OwnerSource("/apis/apps/v1", "deployments", "Deployment", _DASK),
-        OwnerSource("/apis/apps/v1", "replicasets", "ReplicaSet", _DASK),
+        OwnerSource(_DASK_VERSION, "daskclusters", "DaskCluster", _DASK),
+        OwnerSource(_DASK_VERSION, "daskworkergroups", "DaskWorkerGroup", _DASK),
+        OwnerSource("apps/v1", "deployments", "Deployment", _DASK),
+        OwnerSource("apps/v1", "replicasets", "ReplicaSet", _DASK),
     ),
 )
 _KUBEFLOW: Final = Kubeflow()
