@@ -299,3 +299,29 @@ def test_a_value_that_is_not_a_list_is_an_error(tmp_path: Path, body: dict[str, 
 
     with pytest.raises(ClusterError, match="not a list"):
         read(other, tmp_path)
+
+
+async def test_a_text_is_no_path_and_no_collection_is_deleted(tmp_path: Path) -> None:
+    """Neither is sent: nobody has checked the text, and a deleted collection is all of it."""
+    async with fake_api(echo) as api, client_of(api, tmp_path) as client:
+        # Any: mypy refuses all of these too.
+        text: Any = f"{THINGS}/{''}"
+        collection: Any = THINGS
+        other: Any = ApiPath(*THING.split("/")[1:])
+        for call in (
+            client.get(text),
+            client.find(text),
+            client.patch(text, {}, "merge"),
+            client.list(text, lambda each: each),
+            client.delete(text),
+            client.delete(collection),
+            client.delete(other),
+        ):
+            with pytest.raises(TypeError, match="want a path"):
+                await call
+        with pytest.raises(TypeError, match="want a path"):
+            async with client.stream(text, query={}, silence=None):
+                raise AssertionError
+        assert api.requests == []
+        await client.delete(THING)
+        assert [each.path for each in api.requests] == [THING]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from webhook.api_paths import NODES, CollectionPath
+from webhook.api_paths import NODES, CollectionPath, check_name
 from webhook.cluster_objects.sharing import Sharing
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache, Change
@@ -55,8 +55,9 @@ class NamedObject(Generic[T]):
         name: str,
         keep: Callable[[dict[str, Any]], T],
     ) -> None:
+        query = {"fieldSelector": f"metadata.name={check_name(name)}"}
         self.cache = Cache(keep)
-        self.watch = watches.add(path, self.cache, query={"fieldSelector": f"metadata.name={name}"})
+        self.watch = watches.add(path, self.cache, query=query)
 
     @property
     def value(self) -> T | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import re
 import time
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 from webhook.api_paths import CollectionPath
 from webhook.decision.notice import owner_of
 from webhook.dns_names import is_subdomain
-from webhook.errors import ClusterError, InvalidName
+from webhook.errors import ClusterError
 from webhook.kube.client import METADATA
 from webhook.kube.events import event
 from webhook.kube.rate_limit import Paces
@@ -59,7 +58,6 @@ CREATED: Final = {
     ("ray.io", "RayJob"): "rayjobs",
     ("sparkoperator.k8s.io", "SparkApplication"): "sparkapplications",
 }
-_VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 # Seconds to wait for one owner, and the number of owners to read: a worker of a DaskJob has the
 # most, a ReplicaSet, a Deployment, a DaskWorkerGroup and a DaskCluster.
 _PATIENCE: Final = 5.0
@@ -166,10 +164,10 @@ class Notices:
     async def _above(self, namespace: str, owner: Owner) -> Owner:
         """Return the topmost controller above an owner, or the owner, with its uid if it exists."""
         for _ in range(_MOST_HOPS):
-            path = _path(namespace, owner)
-            if path is None:
-                break
             try:
+                path = _path(namespace, owner)
+                if path is None:
+                    break
                 async with asyncio.timeout(_PATIENCE):
                     found = await self.client.get(path, accept=METADATA)
             except (ClusterError, TimeoutError):
@@ -189,16 +187,12 @@ class Notices:
 def _path(namespace: str, owner: Owner) -> ObjectPath | None:
     """Return the path of an owner that may have a controller itself, else None.
 
-    The owner is as the pod refers to it, and anyone may write a pod.
+    The owner is as the pod refers to it, and anyone may write a pod. Raises InvalidName.
     """
-    group, _, version = owner.api_version.partition("/")
-    resource = CREATED.get((group, owner.kind))
-    if not resource or not _VERSION.fullmatch(version):
+    resource = CREATED.get((owner.api_version.partition("/")[0], owner.kind))
+    if not resource:
         return None
-    try:
-        return CollectionPath(owner.api_version, resource, namespace).path_of(owner.name)
-    except InvalidName:
-        return None
+    return CollectionPath(owner.api_version, resource, namespace).path_of(owner.name)
 
 
 def event_name(owner: Owner, reason: str, when: datetime) -> str:

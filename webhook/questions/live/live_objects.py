@@ -51,7 +51,6 @@ def parse_references(words: tuple[str, ...]) -> list[ObjectReference]:
     else:
         found = [ObjectReference(words[0], name) for name in words[1:]]
     for each in found:
-        # Nothing else may become part of a path or a query.
         if not _TYPE.fullmatch(each.kind) or not is_subdomain(each.name):
             raise WrongUsage(
                 f"{each.kind}/{each.name}: want a kind, such as pod, job or jobset, and a name of "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.dns_names import is_subdomain
 from webhook.errors import PassOver
 from webhook.questions.live.live_objects import Discovery, as_object
 from webhook.run.observation import controller_of
@@ -41,11 +40,6 @@ class ListedPod(NamedTuple):
     owner: Mapping[str, Any] | None
 
 
-def _is_named(owner: Mapping[str, Any]) -> bool:
-    group, _, version = str(owner.get("apiVersion")).rpartition("/")
-    return all(map(is_subdomain, (group or "core", version, str(owner.get("name")))))
-
-
 def _kind_of(owner: Mapping[str, Any]) -> tuple[str, str]:
     return str(owner.get("apiVersion")), str(owner.get("kind"))
 
@@ -54,11 +48,11 @@ async def maker_of(discovery: Discovery, pod: Object) -> tuple[Object | None, st
     """Return the object that created the pod, None if it does not exist any more; and why it may
     not be read.
 
-    The author of the pod chose the owner's name, and the API server accepts any text. Only valid
-    names become part of a path, because it is read with the user's rights. Raises ClusterError.
+    The author of the pod chose the owner's name, and the API server accepts any text. Raises
+    ClusterError.
     """
     owner = controller_of(pod.value)
-    if owner is None or not _is_named(owner):
+    if owner is None:
         return None, ""
     version, kind = _kind_of(owner)
     name = str(owner.get("name"))
@@ -102,7 +96,7 @@ class Owners:
         for depth in range(_LONGEST_CHAIN):
             wanted.pop(str(below), None)
             above: dict[str, Mapping[str, Any]] = {}
-            for kind in sorted({_kind_of(each) for each in wanted.values() if _is_named(each)}):
+            for kind in sorted(set(map(_kind_of, wanted.values()))):
                 above |= await found._read(discovery, kind, namespace, wanted, direct=not depth)
             wanted = {uid: owner for uid, owner in above.items() if uid not in found._above}
             if not wanted:
