@@ -19,7 +19,6 @@ FairleadError
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from webhook.shortening import cut
@@ -121,7 +120,7 @@ class InvalidName(ClusterError):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, status=HTTPStatus.NOT_FOUND, reason="InvalidName")
+        super().__init__(message, status=404, reason="InvalidName")
 
 
 class PassOver:

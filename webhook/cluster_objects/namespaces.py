@@ -109,7 +109,7 @@ class Namespaces:
         try:
             raw = await self._get(NAMESPACES.path_of(check_namespace(name)))
         except InvalidName as error:
-            raise NotSynced(f"no namespace can have that name: {error}") from error
+            raise NotSynced(f"namespace {name!r}: no namespace can have that name") from error
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 raise NotSynced(f"namespace {name}: the API server does not know it yet") from error
