@@ -166,6 +166,7 @@ def test_a_command_with_an_impossible_name_is_wrong_usage(
 def test_an_empty_selector_chooses_no_runs(two_runs: Space, verb: str, selector: str) -> None:
     """The API server takes it for all."""
     before = versions(two_runs)
+    assert len(two_runs.items(names.RUNS, selector)) == 2
     done = two_runs.ask("run", verb, "-l", selector)
     assert done.exit_code == 2, done.output
     mentions(done.output, "--selector")

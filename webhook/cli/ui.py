@@ -7,7 +7,7 @@ import logging
 import secrets
 import socket
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -103,12 +103,11 @@ def command(
       1  a file could not be read, the port is taken, or the cluster did not answer
       2  wrong usage
     """
-    import webbrowser
-
     import uvicorn
 
     from webhook.ui.app import Pages
     from webhook.ui.guard import PARAMETER, Guard
+    from webhook.ui.opening import opened_pages
     from webhook.ui.playground import Texts
 
     if namespace and not where:
@@ -118,22 +117,21 @@ def command(
         kubeconfig.ask(lambda client: client.get(VERSION))
     texts = Texts("", _PODS, "") if reads else _texts(policies, filenames, nodes)
     token = "" if no_token else secrets.token_urlsafe(24)
-    with socket.socket() as listening:
+    with socket.socket() as listening, ExitStack() as ending:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind(("127.0.0.1", port))
         except OSError as error:
             raise ServingError(f"127.0.0.1:{port}: {error.strerror}; give another --port") from None
         listening.listen()
-        query = f"?{PARAMETER}={token}" if token else ""
-        address = f"http://127.0.0.1:{listening.getsockname()[1]}/{query}"
-        click.echo(address)
-        click.echo("Ctrl-C ends it.", err=True)
-        if not no_browser:
-            webbrowser.open(address)
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        click.echo(f"{address}?{PARAMETER}={token}" if token else address)
+        click.echo("Ctrl-C ends it. Open this address if your browser shows no page.", err=True)
         cluster = kubeconfig if where else None
         pages = Pages(texts, cluster, namespace, _texts_of if reads else None)
         app = Guard(pages.app(), token=token)
+        if not no_browser:
+            app.entered = ending.enter_context(opened_pages(address, token))
         config = uvicorn.Config(
             app,
             log_level="error",

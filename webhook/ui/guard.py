@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import URL, Headers, MutableHeaders
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PARAMETER: Final = "token"
+ENTRY: Final = "/enter"
+# Bytes of a form with the token, and seconds until it is there.
+_LONGEST_FORM: Final = 1024
+_PATIENCE: Final = 10.0
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _HEADERS: Final = {
     "content-security-policy": (
@@ -30,6 +36,12 @@ _HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
 }
+# A redirect would be part of the way from the file, another site, and would lack the cookie. What
+# the page itself asks for next has it.
+_ENTERED: Final = (
+    '<!doctype html><html lang="en"><meta http-equiv="refresh" content="0;url=/">'
+    '<title>Fairlead</title><a href="/">Fairlead</a></html>'
+)
 _STALE: Final = (
     "This page is for the person who started it: open the address that `fairlead ui` printed last."
 )
@@ -38,16 +50,19 @@ _STALE: Final = (
 class Guard:
     """ASGI middleware: only requests of this page with its token reach the app.
 
-    The token is in the first address, and then in a cookie that no script reads and that no other
-    site can have sent (RFC 6265bis, SameSite=Strict). A request for another host name is refused,
-    because its page may be another site's (DNS rebinding), and so is one from another origin. Both
-    hold without a token too.
+    The token is in the first address, or in a form that is sent to ENTRY, and then in a cookie that
+    no script reads and that no other site can have sent (RFC 6265bis, SameSite=Strict). A request
+    for another host name is refused, because its page may be another site's (DNS rebinding), and so
+    is one from another origin, except for a form with the token. Both hold without a token too.
+
+    `entered` is called at each entry with the token.
     """
 
     def __init__(self, app: ASGIApp, *, token: str, hosts: Collection[str] = LOOPBACK) -> None:
         self._app = app
         self._token = token
         self._hosts = frozenset(hosts)
+        self.entered: Callable[[], None] = lambda: None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,22 +74,27 @@ class Guard:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        request = Request(scope)
-        refusal = self._refusal(request.headers)
+        request = Request(scope, receive)
+        is_form = bool(self._token) and (request.method, request.url.path) == ("POST", ENTRY)
+        refusal = self._wrong_host(request.headers)
+        if not refusal and not is_form:
+            refusal = _foreign(request.headers)
         if refusal:
             await PlainTextResponse(f"{refusal}\n", HTTPStatus.FORBIDDEN)(scope, receive, answer)
         elif not self._token:
             await self._app(scope, receive, answer)
+        elif is_form and self._is_token(await _token_of(request)):
+            await self._welcome(HTMLResponse(_ENTERED), request.url)(scope, receive, answer)
         elif self._is_token(request.query_params.get(PARAMETER, "")):
-            await self._welcome(request.url)(scope, receive, answer)
-        elif self._is_token(request.cookies.get(_cookie(request.url), "")):
+            response = RedirectResponse(_without_token(request.url), HTTPStatus.SEE_OTHER)
+            await self._welcome(response, request.url)(scope, receive, answer)
+        elif not is_form and self._is_token(request.cookies.get(_cookie(request.url), "")):
             await self._app(scope, receive, answer)
         else:
-            response = PlainTextResponse(f"{_STALE}\n", HTTPStatus.UNAUTHORIZED)
-            await response(scope, receive, answer)
+            await PlainTextResponse(f"{_STALE}\n", HTTPStatus.UNAUTHORIZED)(scope, receive, answer)
 
-    def _refusal(self, headers: Headers) -> str:
-        """Return why a request is refused whatever its token; empty if it is not."""
+    def _wrong_host(self, headers: Headers) -> str:
+        """Return why a request for this host is refused whatever its token; empty if it is not."""
         host = headers.get("host", "")
         try:
             name = urlsplit(f"//{host}").hostname
@@ -82,26 +102,47 @@ class Guard:
             name = None
         if name not in self._hosts:
             return f"the page has other names than that: {', '.join(sorted(self._hosts))}"
-        origin = headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != host:
-            return "a page of another site asked for this"
-        if headers.get("sec-fetch-site", "none") == "cross-site" and (
-            headers.get("sec-fetch-mode") != "navigate"
-        ):
-            return "a page of another site asked for this"
         return ""
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token.encode())
 
-    def _welcome(self, url: URL) -> RedirectResponse:
-        """Return the same address without the token, and the cookie."""
-        query = urlencode([pair for pair in parse_qsl(url.query) if pair[0] != PARAMETER])
-        where = url.path + (f"?{query}" if query else "")
-        # One slash: two would begin the name of another host.
-        response = RedirectResponse("/" + where.lstrip("/"), HTTPStatus.SEE_OTHER)
+    def _welcome(self, response: Response, url: URL) -> Response:
+        """Return the response with the cookie."""
+        self.entered()
         response.set_cookie(_cookie(url), self._token, httponly=True, samesite="strict")
         return response
+
+
+def _foreign(headers: Headers) -> str:
+    """Return why a request from another site's page is refused; empty for others."""
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    is_foreign = origin is not None and origin.partition("://")[2] != headers.get("host")
+    if is_foreign or (site == "cross-site" and headers.get("sec-fetch-mode") != "navigate"):
+        return "a page of another site asked for this"
+    return ""
+
+
+async def _token_of(request: Request) -> str:
+    """Return the token of a form; empty if it has none, or is too long or too slow."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _LONGEST_FORM:
+                    return ""
+    except (TimeoutError, ClientDisconnect):
+        return ""
+    return dict(parse_qsl(body.decode("ascii", "replace"))).get(PARAMETER, "")
+
+
+def _without_token(url: URL) -> str:
+    """Return the path and query of an address, without the token."""
+    query = urlencode([pair for pair in parse_qsl(url.query) if pair[0] != PARAMETER])
+    where = url.path + (f"?{query}" if query else "")
+    # One slash: two would begin the name of another host.
+    return "/" + where.lstrip("/")
 
 
 def _cookie(url: URL) -> str:
