@@ -4,6 +4,7 @@ FairleadError
 ├── InvalidDocuments      policy files that cannot be read as such: carries every finding
 ├── InvalidReview         a request body that is not an AdmissionReview of a pod: answered with 400
 ├── InvalidPod            a pod whose placement fields have invalid types: carries the field
+├── UnreadableText        text that others wrote into an object, and that its reader cannot take
 ├── InvalidRun            a Run from which no pods can be created: carries every finding
 ├── UnreadableInput       a file or folder that was named cannot be read: carries every problem
 ├── ServingError          an address or a certificate that cannot be used to serve
@@ -53,6 +54,10 @@ class InvalidPod(FairleadError):
     def __init__(self, field: str, wanted: str, value: object) -> None:
         self.field = cut(field, 200)
         super().__init__(f"{self.field}: want {wanted}, not {type(value).__name__}")
+
+
+class UnreadableText(FairleadError):
+    """Text that others wrote into an object, such as an annotation, is not what it has to be."""
 
 
 class _Problems(FairleadError):

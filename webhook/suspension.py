@@ -9,15 +9,19 @@ patch that is valid only for that version of it.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.errors import UnreadableText
+from webhook.foreign_text import parse_moment, parse_object
 from webhook.interception import rules as standard_rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     Json = dict[str, Any]
 
@@ -120,22 +124,17 @@ def _time(text: str | None, problems: list[str]) -> datetime | None:
         problems.append(f"the annotation {names.DISABLED_UNTIL} is missing")
         return None
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        problems.append(f"the annotation {names.DISABLED_UNTIL} is {text[:40]!r}: no RFC 3339 time")
+        return parse_moment(text)
+    except UnreadableText as error:
+        problems.append(f"the annotation {names.DISABLED_UNTIL}: {error}")
         return None
-    if found.tzinfo is None:
-        problems.append(f"the annotation {names.DISABLED_UNTIL} is {text!r}: it has no time zone")
-        return None
-    return found
 
 
 def _rules(text: str | None, problems: list[str]) -> dict[str, list[Json]]:
-    try:
-        found = json.loads(text or "")
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not all(map(_are_rules, found.values())):
+    found: dict[str, Any] | None = None
+    with suppress(UnreadableText):
+        found = parse_object(text or "")
+    if found is None or not all(map(_are_rules, found.values())):
         problems.append(
             f"the annotation {names.DISABLED_RULES} is "
             f"{'missing' if text is None else 'no JSON object of lists of rules'}"

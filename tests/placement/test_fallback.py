@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.errors import UnreadableText
 from webhook.placement.capacity import Mode
 from webhook.placement.fallback import LONGEST, Event, Fallback, History, fallen, parse_history
 
@@ -105,5 +106,5 @@ def test_the_worst_history_is_one_after_which_each_applies(count: int, waits: bo
 )
 def test_what_is_no_history(text: str) -> None:
     """It is an error, and never half of one."""
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(UnreadableText):
         parse_history(text)

@@ -72,7 +72,8 @@ def command(selection: Selection, policy: str, field: str, output: str) -> None:
          live: a pod differs, would be rejected, has no stamp, or is not sent to the webhook,
          or what its author wrote may not be read;
          with --fail-on, something of that kind was found
-      2  wrong usage, or no such policy; the cluster did not answer; live: no such object
+      2  wrong usage, or no such policy; the cluster did not answer; live: no such object, or a
+         pod cannot be judged (stderr names it), and all others match
     """
     from webhook.questions.live.focus import Focus, field_path, unknown_field
 
@@ -80,11 +81,11 @@ def command(selection: Selection, policy: str, field: str, output: str) -> None:
     if path and (what := unknown_field(path)):
         raise click.UsageError(f"--field {field}: {what}")
     focus = Focus(policy, path)
-    same = _live(selection, focus, output) if selection.live else _files(selection, focus, output)
-    sys.exit(DONE if same else FAILED)
+    look = _live if selection.live else _files
+    sys.exit(look(selection, focus, output))
 
 
-def _live(selection: Selection, focus: Focus, output: str) -> bool:
+def _live(selection: Selection, focus: Focus, output: str) -> int:
     from webhook.questions.decisions import not_asked
     from webhook.questions.live import report
 
@@ -99,10 +100,12 @@ def _live(selection: Selection, focus: Focus, output: str) -> bool:
         json=lambda: report.document(answers, focus),
         text=lambda: report.lines(answers, focus),
     )
-    return answers.same and not fails(selection.fail_on, decided, [*answers.notes, *unasked])
+    if not answers.same or fails(selection.fail_on, decided, [*answers.notes, *unasked]):
+        return FAILED
+    return UNKNOWN if answers.unjudged else DONE
 
 
-def _files(selection: Selection, focus: Focus, output: str) -> bool:
+def _files(selection: Selection, focus: Focus, output: str) -> int:
     from webhook.questions.decisions import readable, unknown_facts
     from webhook.questions.live.focus import NoSuchPolicy, check_policy
     from webhook.questions.live.report import focused
@@ -127,4 +130,4 @@ def _files(selection: Selection, focus: Focus, output: str) -> bool:
         text=lambda: ["\n\n".join("\n".join(each) for each in texts)],
     )
     failed = fails(selection.fail_on, decided, unknown)
-    return not problems and not failed
+    return FAILED if problems or failed else DONE

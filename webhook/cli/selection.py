@@ -75,4 +75,6 @@ def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers
         stamped = [name for each in stamps for name in each.all_policies]
         check_policy(focus or Focus(), answers.policies, stamped)
     print_notes(answers.notes)
+    for each in answers.unjudged:
+        say("unknown", each, "yellow")
     return answers

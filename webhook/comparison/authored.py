@@ -95,7 +95,8 @@ def without_credits(
         for field in fields:
             # In a pod with nodeName, policies set no field that chooses a node. Its own values
             # there are credited anyway.
-            if own.node_name and BY_NAME[_NAME.findall(field)[0]].chooses_node:
+            row = BY_NAME.get(_NAME.findall(field)[0])
+            if own.node_name and row and row.chooses_node:
                 continue
             held = [setting for setting in settings.get((policy, field), ()) if holds(setting, own)]
             conditions += map(condition_of, held)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import jsonpatch
-import orjson
 
 from webhook import names
 from webhook.dns_names import MAX_LABEL
+from webhook.errors import UnreadableText
+from webhook.foreign_text import annotation, parse_object
 from webhook.identity import misread, unknown_keys
 
 if TYPE_CHECKING:
@@ -123,20 +125,13 @@ def _only(spec: JsonObject, fields: Collection[str]) -> JsonObject:
 
 def _files(metadata: JsonObject) -> Iterator[JsonObject]:
     """Yield the spec of each file that the pod was applied from, as nested field names."""
-    text = (metadata.get("annotations") or {}).get(names.LAST_APPLIED)
-    if isinstance(text, str):
-        yield _spec(_decoded(text), "spec")
+    if text := annotation(metadata, names.LAST_APPLIED):
+        with suppress(UnreadableText):
+            yield _spec(parse_object(text), "spec")
     entries = metadata.get("managedFields")
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and entry.get("operation") == "Apply":
             yield _unprefixed(_spec(entry.get("fieldsV1"), "f:spec"))
-
-
-def _decoded(text: str) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def _spec(holder: Any, key: str) -> JsonObject:

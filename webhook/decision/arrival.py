@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from webhook import names
-from webhook.errors import ClusterError, NotSynced
+from webhook.errors import ClusterError, NotSynced, UnreadableText
+from webhook.foreign_text import annotation
 from webhook.identity import leader_ref
 from webhook.placement.fallback import parse_history
 from webhook.placement.trace import warning
@@ -69,11 +70,10 @@ OF_DAEMON_SET: Final = "created by the DaemonSet controller, which uses its own 
 
 def history_of(pod: JsonObject) -> History | None:
     """Return what a v1.Pod's annotation says; None without a valid one."""
-    annotations = pod["metadata"].get("annotations")
-    text = annotations.get(names.HISTORY) if isinstance(annotations, dict) else None
+    text = annotation(pod["metadata"], names.HISTORY)
     try:
-        return parse_history(text) if isinstance(text, str) else None
-    except ValueError:
+        return parse_history(text) if text else None
+    except UnreadableText:
         return None  # of another version of the controller
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -35,17 +35,6 @@ def write_stamp(
     if policies_by_exception:
         stamp["exceptions"] = policies_by_exception
     return orjson.dumps(stamp, option=orjson.OPT_SORT_KEYS).decode("utf-8")
-
-
-def parse_stamp(text: object) -> Mapping[str, Any] | None:
-    """Parse the text of a pod's annotation; None if it is not a valid stamp."""
-    if not isinstance(text, str):
-        return None
-    try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def stamp_of(placement: PodPlacement | None) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.errors import InvalidRun
+from webhook.errors import InvalidRun, UnreadableText
 from webhook.placement.fallback import History, parse_events
 from webhook.pod_schema.field_checks import MOST
 from webhook.policy.findings import path_text
@@ -117,7 +118,8 @@ def history_of_replica(template: PodTemplate, index: int, now: datetime | None) 
     entries = at(template.source.value, ("status", "replicas", template.part, "history")) or ()
     for entry in entries:
         if number in parse_intervals(entry["indexes"]):
-            return History(now, parse_events(entry["events"]))
+            with suppress(UnreadableText):
+                return History(now, parse_events(entry["events"]))
     return None
 
 

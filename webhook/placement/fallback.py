@@ -6,11 +6,12 @@ may change. The controller counts, the webhook decides.
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.times import format_span, parse_time
+from webhook.errors import UnreadableText
+from webhook.foreign_text import parse_count, parse_list, parse_moment, parse_object
+from webhook.times import format_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 LONGEST: Final = timedelta(days=1)
 # The most disruptions that a fallback may wait for.
 MOST_DISRUPTIONS: Final = 10
+# The events of a history that is read; the controller writes at most 50 (run/history.py).
+_MOST_EVENTS: Final = 200
+# Seconds, about 30 years.
+_LONGEST_WAIT: Final = 10**9
 
 
 class Event(NamedTuple):
@@ -78,24 +83,22 @@ class Fallback(NamedTuple):
 
 
 def parse_history(text: str) -> History:
-    """Parse the annotation of a pod. Raises ValueError."""
-    try:
-        found = json.loads(text)
-        return History(parse_time(found["asOf"]), parse_events(found["events"]))
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"want asOf and events, each with class and time: {error}") from None
+    """Parse the annotation of a pod. Raises UnreadableText."""
+    found = parse_object(text)
+    return History(parse_moment(found.get("asOf")), parse_events(found.get("events")))
 
 
-def parse_events(found: Iterable[Mapping[str, Any]]) -> tuple[Event, ...]:
-    """Parse the events of a history. Raises ValueError, KeyError or TypeError."""
-    return tuple(
-        Event(str(each["class"]), parse_time(each["time"]), _seconds(each)) for each in found
-    )
+def parse_events(found: object) -> tuple[Event, ...]:
+    """Parse the events of a history. Raises UnreadableText."""
+    return tuple(map(_event, parse_list(found, _MOST_EVENTS)))
 
 
-def _seconds(event: Mapping[str, Any]) -> int | None:
-    waited = event.get("waitedSeconds")
-    return int(str(waited)) if waited is not None else None
+def _event(found: object) -> Event:
+    if not isinstance(found, dict) or not isinstance(name := found.get("class"), str):
+        raise UnreadableText("want events with a class and a time")
+    waited = found.get("waitedSeconds")
+    seconds = None if waited is None else parse_count(waited, 0, _LONGEST_WAIT)
+    return Event(name, parse_moment(found.get("time")), seconds)
 
 
 def assumed(now: datetime, classes: Mapping[str, tuple[int, timedelta | None]]) -> History:

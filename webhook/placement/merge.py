@@ -149,7 +149,7 @@ def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) ->
     if wrong := [each for each in named if each not in valid]:
         warn(f"{quoted(wrong[0])} is not the name of a node, and is left out")
     if valid != avoided:
-        warn(f"{len(named)} nodes are too many; the first {len(avoided)} are avoided")
+        warn(f"it names over {len(avoided)} nodes; the first {len(avoided)} are avoided")
     if not avoided:
         return required
     terms = len(required or ())

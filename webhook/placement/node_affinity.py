@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import FairleadError
+from webhook.foreign_text import split_names
 from webhook.placement import label_values
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ MAX_REQUIREMENTS = 16_384
 MAX_VALUES = 65_536
 # The most nodes that a pod avoids by its annotation.
 MOST_AVOIDED: Final = 50
+# The most that are read of that annotation.
+_MOST_NAMED: Final = 200
 # Pairs of terms that are compared without preparing anything: nearly every pod has fewer.
 _FEW: Final = 64
 
@@ -74,9 +77,11 @@ def _requirements(terms: Sequence[Term]) -> int:
 
 
 def avoided_nodes(annotations: Mapping[str, str]) -> list[str]:
-    """Return the names in the annotation AVOID_NODES of a pod, each once, valid or not."""
-    text = annotations.get(names.AVOID_NODES) or ""
-    return list(dict.fromkeys(filter(None, text.replace(" ", "").split(","))))
+    """Return the names in the annotation AVOID_NODES of a pod, each once, valid or not.
+
+    At most 200: more than MOST_AVOIDED, and few enough to compare.
+    """
+    return split_names(annotations.get(names.AVOID_NODES) or "", _MOST_NAMED)
 
 
 def is_empty(term: Term) -> bool:

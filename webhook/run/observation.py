@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from webhook import names
+from webhook.dns_names import is_subdomain
+from webhook.foreign_text import annotation
 from webhook.placement.node_affinity import avoided_nodes
 from webhook.placement.pod_requests import requests
+from webhook.placement.stamp_text import read_waits
 from webhook.run.observed import EngineEvent, EngineObject, Exit, OwnedDeployment, OwnedPod
 
 if TYPE_CHECKING:
@@ -217,7 +220,7 @@ def _read_pod(
         run_uid=run_uid,
         role=sys.intern(role),
         index=index,
-        attempt=_number((metadata.get("annotations") or {}).get(names.ATTEMPT)) or 0,
+        attempt=_number(annotation(metadata, names.ATTEMPT)) or 0,
         phase=phase,
         ready=_is_true(conditions.get("Ready")),
         node=sys.intern((raw.get("spec") or {}).get("nodeName") or ""),
@@ -231,8 +234,8 @@ def _read_pod(
         created=metadata.get("creationTimestamp") or "",
         bound_since=_since(scheduled) if _is_true(scheduled) else "",
         accelerators=_accelerators(raw.get("spec") or {}),
-        fallback=_fallback(metadata),
-        avoid=frozenset(avoided_nodes(metadata.get("annotations") or {})),
+        fallback=read_waits(metadata),
+        avoid=frozenset(filter(is_subdomain, avoided_nodes(metadata.get("annotations") or {}))),
         waiting=containers.waiting(),
         exit=containers.exit() if phase in ("Succeeded", "Failed") else None,
         running_since=containers.running_since(),
@@ -336,22 +339,6 @@ def _half_deleted(metadata: Mapping[str, Any]) -> bool:
 
 def _since(condition: Mapping[str, Any] | None) -> str:
     return (condition or {}).get("lastTransitionTime") or ""
-
-
-def _fallback(metadata: Mapping[str, Any]) -> tuple[tuple[str, int | None], ...]:
-    """Return the classes that the webhook's stamp says the pod requires for now."""
-    text = (metadata.get("annotations") or {}).get(names.PLACEMENT) or ""
-    if '"fallback"' not in text:
-        return ()
-    try:
-        found = orjson.loads(text)["fallback"]
-        return tuple(
-            (sys.intern(name), most)
-            for name, most in sorted(found.items())
-            if most is None or isinstance(most, int)
-        )
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        return ()  # not the webhook's
 
 
 def _accelerators(spec: dict[str, Any]) -> tuple[tuple[str, int], ...]:

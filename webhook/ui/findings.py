@@ -99,7 +99,7 @@ async def explained(client: Client, namespace: str, name: str) -> dict[str, Any]
     try:
         found = await ask(client, [ObjectReference("pod", name)], namespace, (), CLUSTER)
         values["lines"] = list(map(click.unstyle, report.lines(found, Focus())))
-        values["notes"] = found.notes
+        values["notes"] = [*found.unjudged, *found.notes]
     except FairleadError as error:
         values["notes"] = str(error).splitlines()
     return values

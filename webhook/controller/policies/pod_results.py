@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names
-from webhook.decision import audit, stamp
+from webhook.decision import audit
 from webhook.errors import InvalidPod
+from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.world import labels_of
 from webhook.identity import identify, leader_ref
 from webhook.interception import exclusion_reason
+from webhook.placement.stamp_text import read_stamp
 from webhook.shortening import fit
 from webhook.workloads.stored_pod import as_admitted, is_over
 
@@ -22,12 +25,16 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
+_logger = logging.getLogger(__name__)
+
 Result: TypeAlias = Literal["fail", "warn", "error", "skip"]
 Severity: TypeAlias = Literal["high", "medium", "low", "info"]
 # A policy's name has no slash, so these names are free.
 UNPLACED: Final = f"{names.GROUP}/unplaced"
 NO_NODE: Final = f"{names.GROUP}/no-node"
 UNREADABLE: Final = f"{names.GROUP}/unreadable"
+# Faults that are logged in each pass; all are counted.
+_LOGGED: Final = 3
 # Characters. Authors choose parts of a message, and 200 results share one object.
 _LONGEST: Final = 500
 
@@ -43,12 +50,16 @@ class PodResult(NamedTuple):
 
 
 class JudgedPod(NamedTuple):
-    """A live pod of a run, and its results; none if all is well."""
+    """A live pod of a run, and its results; none if all is well.
+
+    fault: of Fairlead itself, which is why the pod could not be judged; else None
+    """
 
     namespace: str
     name: str
     uid: str
     results: tuple[PodResult, ...]
+    fault: Unjudged | None = None
 
 
 class _Leadership(NamedTuple):
@@ -92,24 +103,30 @@ def judge_pod(
     annotations = metadata.get("annotations") or {}
     if is_over(pod) or names.MIRROR_POD in annotations:
         return None
-    namespace = metadata["namespace"]
+    namespace, fault = metadata["namespace"], None
     found: tuple[PodResult, ...]
     try:
-        decision = world.evaluate(as_admitted(pod), namespace, led=led).decision
-        if decision.identity is None:
-            return None
-        found = tuple(_results(pod, decision, world.policies, prospects))
-    except InvalidPod as error:
+        with one_pod():
+            decision = world.evaluate(as_admitted(pod), namespace, led=led).decision
+            if decision.identity is None:
+                return None
+            found = tuple(_results(pod, decision, world.policies, prospects))
+    except (InvalidPod, Unjudged) as error:
+        fault = error if isinstance(error, Unjudged) else None
         found = (_result(UNREADABLE, "read", "error", "medium", str(error)),)
-    return JudgedPod(namespace, metadata["name"], metadata["uid"], found)
+    return JudgedPod(namespace, metadata["name"], metadata["uid"], found, fault)
 
 
 class PodJudge:
-    """Judges the pods of one pass. Those in doubt of leading wait for all others of their run."""
+    """Judges the pods of one pass. Those in doubt of leading wait for all others of their run.
+
+    `faults` counts the pods that a fault of Fairlead itself left unjudged; some are logged.
+    """
 
     def __init__(self, world: World, prospects: Prospects | None) -> None:
         self._world = world
         self._prospects = prospects
+        self.faults = 0
         self._led: set[tuple[str, str]] = set()
         self._waiting: list[tuple[tuple[str, str], JsonObject]] = []
 
@@ -132,15 +149,20 @@ class PodJudge:
         return [each for each in found if each is not None]
 
     def _judged(self, pod: JsonObject, *, led: bool) -> JudgedPod | None:
-        return judge_pod(pod, self._world, self._prospects, led=led)
+        judged = judge_pod(pod, self._world, self._prospects, led=led)
+        if judged and judged.fault:
+            self.faults += 1
+            if self.faults <= _LOGGED:
+                what = {"namespace": judged.namespace, "pod": judged.name}
+                _logger.error("pod not judged", exc_info=judged.fault, extra=what)
+        return judged
 
 
 def _results(
     pod: JsonObject, decision: Decision, policies: PolicySet, prospects: Prospects | None
 ) -> Iterator[PodResult]:
     metadata = pod["metadata"]
-    annotations = metadata.get("annotations") or {}
-    unstamped = stamp.parse_stamp(annotations.get(names.PLACEMENT)) is None
+    unstamped = read_stamp(metadata) is None
     if unstamped and not exclusion_reason(metadata["namespace"]):
         what = "the pod has no stamp: no policy was applied to it; fairlead pods --unplaced"
         yield _result(UNPLACED, "stamp", "fail", "medium", what)

@@ -73,6 +73,7 @@ class PodReports:
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     trouble: str = field(default="", init=False)
     state: str = field(default="no policy report written yet", init=False)
+    _faults: int = field(default=0, init=False)
 
     async def run(self) -> NoReturn:
         """Write reports until cancelled. An error ends one pass, and shows in `trouble`."""
@@ -131,6 +132,8 @@ class PodReports:
                 written += 1
                 await asyncio.sleep(_SPACING)
         self.state = f"{existing} policy reports, {written} of them changed last time"
+        if self._faults:
+            self.state += f"; faults left {self._faults} pods unjudged, see the log"
         if refused:
             raise ClusterError(refused)
 
@@ -234,6 +237,7 @@ class PodReports:
             query = {"limit": _PAGE, "continue": position}
         for pod in await asyncio.to_thread(judging.judge_rest):
             found[pod.namespace].append(pod)
+        self._faults = judging.faults
         return dict(found)
 
     def _note(self, trouble: str) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from webhook import names
 from webhook.convert.engines.parts import begin, first_of, is_second, set_present, set_templates
 from webhook.convert.polyaxon.draft import Converted, settled
 from webhook.convert.polyaxon.item import NOTHING, Item, plain
+from webhook.errors import UnreadableText
+from webhook.foreign_text import parse_object
 from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.run.backends import jobset, trainer
 from webhook.run.backends.backend import exit_code_policy
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 # Names of a JobSet's jobs that webhook/sources/jobset.yaml reads as workers, too.
 _CALLED_WORKERS: Final = ("workers", "node", "nodes")
+# Characters of a framework's settings, as a Run writes them. The place of each is looked up.
+_MOST_OF_SETTINGS: Final = 8192
 
 
 def extract_jobset(item: Item, _: Item) -> Converted:
@@ -69,13 +73,10 @@ def _same(found: Sequence[Item]) -> Item:
 def _read_settings(made: Converted, framework: str) -> None:
     """Move the framework's settings from the annotation to the spec, if it can be read."""
     annotation = made.annotations.get(names.SETTINGS)
-    try:
-        settings = json.loads(annotation.as_text) if isinstance(annotation, Item) else None
-    except ValueError:
-        return
-    if isinstance(settings, dict):
-        made.spec[framework] = settings
-        made.annotations = {k: v for k, v in made.annotations.items() if k != names.SETTINGS}
+    if isinstance(annotation, Item):
+        with suppress(UnreadableText):
+            made.spec[framework] = parse_object(annotation.as_text, _MOST_OF_SETTINGS)
+            made.annotations = {k: v for k, v in made.annotations.items() if k != names.SETTINGS}
 
 
 def _read_job(made: Converted, job: Item) -> dict[str, Draft]:

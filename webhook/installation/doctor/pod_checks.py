@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.api_paths import CollectionPath
-from webhook.decision import stamp
 from webhook.decision.arrival import Cluster
 from webhook.errors import InvalidDocuments, InvalidPod
 from webhook.evaluation.plugins import UNREAD
@@ -25,6 +24,7 @@ from webhook.installation.doctor.cluster_state import (
     warning,
 )
 from webhook.judgement.set_judgement import load_objects
+from webhook.placement.stamp_text import read_stamp
 from webhook.policy.load import load
 from webhook.shortening import first_few
 from webhook.workloads.object import Object
@@ -167,10 +167,9 @@ def selector_query(selector: Json) -> str:
 def read_pod(pod: Json) -> Unplaced | None:
     """Return the pod if it was not placed, and has not finished."""
     metadata = pod["metadata"]
-    annotations = metadata.get("annotations") or {}
     over = (pod.get("status") or {}).get("phase") in _OVER
-    mirror = names.MIRROR_POD in annotations
-    if over or mirror or stamp.parse_stamp(annotations.get(names.PLACEMENT)) is not None:
+    mirror = names.MIRROR_POD in (metadata.get("annotations") or {})
+    if over or mirror or read_stamp(metadata) is not None:
         return None
     return Unplaced(metadata["namespace"], metadata["name"], metadata.get("creationTimestamp", ""))
 

@@ -10,6 +10,7 @@ from webhook.comparison.compare import Comparison, Same
 from webhook.comparison.difference import Difference
 from webhook.comparison.difference_report import JudgedPod, Maker, report
 from webhook.errors import FairleadError, InvalidPod, UnreadableInput
+from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.sending import nothing_sent
 from webhook.placement.daemon import on_node, template_nodes
@@ -199,6 +200,7 @@ class Judge:
         self._comparison = Comparison(old, new.policies)
         self._unasked: dict[str, None] = {}
         self._without_nodes: dict[str, None] = {}
+        self._unjudged: dict[str, None] = {}
 
     def describe_unknown(self) -> Iterator[str]:
         """Yield lines about DaemonSets without nodes, and what the API server did not say."""
@@ -208,6 +210,7 @@ class Judge:
                 f"{NODES_DECIDE}; the nodes are unknown here: give --nodes"
             )
         yield from self._unasked
+        yield from map(one_line, self._unjudged)
 
     def of_templates(self, templates: Sequence[PodTemplate]) -> list[JudgedPod]:
         """Return the results for all pods.
@@ -222,9 +225,12 @@ class Judge:
             wrong = miscounted(each, self._worlds[1].policies.sources)
             problems += [line for line in wrong if line not in problems]
             try:
-                found += self.of_template(each)
+                with one_pod():
+                    found += self.of_template(each)
             except InvalidPod as error:
                 problems.append(misshapen(each, error))
+            except Unjudged as error:
+                self._unjudged[f"{each.source.title} in {each.source.namespace}: {error}"] = None
         if problems:
             raise UnreadableInput(problems)
         return found

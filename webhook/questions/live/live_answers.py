@@ -15,6 +15,7 @@ from webhook.errors import (
     PassOver,
     UnreadableInput,
 )
+from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.templates import templates_of
 from webhook.placement import nodes as nodes_of
 from webhook.questions.cluster_surroundings import read_world
@@ -32,6 +33,7 @@ from webhook.questions.offline import (
     with_nodes,
 )
 from webhook.questions.where import CLUSTER, Where, paths_of
+from webhook.shortening import one_line
 from webhook.workloads.template import PodTemplate
 from webhook.workloads.template_search import unread
 
@@ -67,7 +69,9 @@ async def ask(
     used = [each.namespace for each in objects]
     world = await read_world(client, policies, used, nodes, notes)
     reader = Reader(discovery, world, notes)
-    found = [await reader.answer(each) for each in objects]
+    found = [answer for each in objects if (answer := await reader.answer(each))]
+    if not found:
+        raise UnreadableInput([*reader.unjudged])
     templates = [one for each in found for one in each.templates]
     unknown = unknown_labels(policies, templates, world.namespaces, "a right to get namespaces")
     if not where:
@@ -89,6 +93,7 @@ async def ask(
             *dict.fromkeys(doubts),
             *unknown_facts([replicas for each in found for replicas in each.replicas]),
         ],
+        [*reader.unjudged],
     )
 
 
@@ -117,21 +122,30 @@ async def node_list(client: Client, where: Where | None) -> Sequence[Node] | Non
 
 
 class Reader:
-    """Reads objects of one cluster, and evaluates them; notes what may not be read."""
+    """Reads objects of one cluster, and evaluates them; notes what may not be read.
+
+    `unjudged` has a line for each pod that cannot be judged, once each.
+    """
 
     def __init__(self, discovery: Discovery, world: World, notes: list[str]) -> None:
         self._discovery = discovery
         self.world = world
         self.notes = notes
+        self.unjudged: dict[str, None] = {}
 
-    async def answer(self, source: Object) -> Answer:
-        """Return the answer for a pod or a workload. Raises FairleadError for another object."""
+    async def answer(self, source: Object) -> Answer | None:
+        """Return the answer for a pod or a workload; None for a pod that cannot be judged.
+
+        Raises FairleadError for another object.
+        """
         judge = await self._reading(source)
         answer = judge()
+        if answer is None:
+            return None
         today = (*answer.replicas, *(each.today for each in answer.pods))
         return judge() if any(map(depends_on_node, today)) and await self.read_nodes() else answer
 
-    async def _reading(self, source: Object) -> Callable[[], Answer]:
+    async def _reading(self, source: Object) -> Callable[[], Answer | None]:
         """Read what belongs to an object; return how to judge it in the present world."""
         sources = self.world.policies.sources
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
@@ -148,8 +162,10 @@ class Reader:
         live = await pods_of(self._discovery, source, self.notes)
         return partial(self._of_workload, source, templates, live)
 
-    def _of_pod(self, pod: Object, templates: Sequence[PodTemplate] | None) -> Answer:
+    def _of_pod(self, pod: Object, templates: Sequence[PodTemplate] | None) -> Answer | None:
         live = self._judged(pod, templates)
+        if live is None:
+            return None
         today = live.today
         return Answer(today.template.source, [today.template], [today], [live], is_pod=True)
 
@@ -157,13 +173,18 @@ class Reader:
         self, source: Object, templates: Sequence[PodTemplate], live: Sequence[Object]
     ) -> Answer:
         replicas = decisions(Offline(self.world, [source], templates))
-        return Answer(source, templates, replicas, [self._judged(pod, templates) for pod in live])
+        pods = [judged for pod in live if (judged := self._judged(pod, templates))]
+        return Answer(source, templates, replicas, pods)
 
-    def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
+    def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod | None:
         try:
-            return compare_pod(self.world, pod, templates)
+            with one_pod():
+                return compare_pod(self.world, pod, templates)
         except InvalidPod as error:
-            raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
+            self.unjudged[misshapen(PodTemplate(pod, ()), error)] = None
+        except Unjudged as error:
+            self.unjudged[one_line(f"{pod.title} in {pod.namespace}: {error}")] = None
+        return None
 
     async def read_nodes(self) -> bool:
         """Read the nodes if they are not known, and return whether they have become known.

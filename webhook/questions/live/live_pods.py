@@ -10,11 +10,11 @@ from webhook.errors import WrongUsage
 from webhook.evaluation.replicas import Replicas
 from webhook.evaluation.result import answers
 from webhook.placement import pod as pods
+from webhook.placement.stamp_text import Stamp, read_stamp
 from webhook.placement.tolerations import within
 from webhook.questions.decisions import NODES_DECIDE, depends_on_node
-from webhook.questions.live import pod_stamp
 from webhook.questions.live.focus import touched
-from webhook.questions.live.pod_stamp import Origin, Stamp, origin_of
+from webhook.questions.live.pod_stamp import Origin, origin_of
 from webhook.questions.offline import Offline
 from webhook.text.value_text import both_texts
 from webhook.workloads.object import Object
@@ -123,7 +123,7 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
 
     Raises InvalidPod.
     """
-    stamp = pod_stamp.read_stamp(pod)
+    stamp = read_stamp(pod.metadata)
     admitted = Object(pod.file, as_admitted(pod.value))
     origin = origin_of(admitted, stamp, templates or (), world.policies)
     author = origin.pod
@@ -246,11 +246,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers; `notes` name unknown facts."""
+    """The answers; `notes` name unknown facts, `unjudged` pods that cannot be judged, and why."""
 
     world: World
     found: Sequence[Answer]
     notes: Sequence[str]
+    unjudged: Sequence[str] = ()
 
     def asking(self, server: Server) -> Answers:
         """Return the answers, with the API server asked about pods as they would be now."""

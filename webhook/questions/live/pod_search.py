@@ -11,10 +11,12 @@ import orjson
 from webhook import names
 from webhook.decision.prospects import Prospects
 from webhook.errors import ClusterError, InvalidPod, PassOver
+from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.sending import nothing_sent
 from webhook.evaluation.world import labels_of
 from webhook.identity import identify
 from webhook.placement.node_groups import NodeGroups
+from webhook.placement.stamp_text import read_stamp
 from webhook.questions.cluster_surroundings import read_world
 from webhook.questions.decisions import unlisted_classes
 from webhook.questions.live.live_answers import Reader, made_by, node_list, policy_set
@@ -22,12 +24,11 @@ from webhook.questions.live.live_objects import Discovery, as_object
 from webhook.questions.live.live_pods import Difference, LivePod, State, compare_pod
 from webhook.questions.live.missing_stamp import sending_notes, why_unstamped
 from webhook.questions.live.pod_owners import ListedPod, Owner, Owners
-from webhook.questions.live.pod_stamp import read_stamp
 from webhook.questions.live.served_policies import not_served
 from webhook.questions.offline import unknown_labels
 from webhook.questions.where import CLUSTER, Where
 from webhook.run.observation import controller_of
-from webhook.shortening import harmless
+from webhook.shortening import harmless, one_line
 from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.stored_pod import is_over
 
@@ -183,7 +184,7 @@ async def _list_pods(discovery: Discovery, found: Found, world: World) -> list[L
         known = labels_of(pod.namespace, world.namespaces)
         own, annotations = pod.metadata.get("labels") or {}, pod.metadata.get("annotations") or {}
         is_run = identify(own, annotations, known, found.policies.sources) is not None
-        if not is_run and read_stamp(pod) is None:
+        if not is_run and read_stamp(pod.metadata) is None:
             return None
         kept = {key: each for key, each in pod.value.items() if key != "status"}
         return ListedPod(pod.namespace, orjson.dumps(kept), controller_of(pod.value))
@@ -217,15 +218,18 @@ def _judge_all(
     templates_by_maker: dict[str, Sequence[PodTemplate]] = {}
     for each in listed:
         pod = Object(ANSWERED, orjson.loads(each.text))
-        maker = owners.maker(each)
-        uid = str(maker.metadata.get("uid")) if maker else ""
-        if uid not in templates_by_maker:
-            templates_by_maker[uid] = made_by(maker, sources)
-        templates = None if owners.is_unread(each) else templates_by_maker[uid]
         try:
-            live = compare_pod(world, pod, templates)
-        except InvalidPod as error:
-            found.unknown.append(f"{pod.title} in {pod.namespace} cannot be judged: {error}")
+            with one_pod():
+                maker = owners.maker(each)
+                uid = str(maker.metadata.get("uid")) if maker else ""
+                if uid not in templates_by_maker:
+                    templates_by_maker[uid] = made_by(maker, sources)
+                templates = None if owners.is_unread(each) else templates_by_maker[uid]
+                live = compare_pod(world, pod, templates)
+                kinds = [*_findings(live, pod.value, reader, search, prospects)]
+        except (InvalidPod, Unjudged) as error:
+            title = one_line(f"{pod.title} in {pod.namespace}")
+            found.unknown.append(f"{title} cannot be judged: {error}")
             found.unjudged += 1
             continue
         owner = owners.top(each, pod)
@@ -250,7 +254,7 @@ def _judge_all(
                 () if reason else live.differences,
                 live.origin.unsure,
             )
-            for kind, reason in _findings(live, pod.value, reader, search, prospects)
+            for kind, reason in kinds
         ]
     found.findings.sort(key=lambda each: (each.namespace, str(each.owner), each.finding, each.name))
     return hashes, list(decided.values())

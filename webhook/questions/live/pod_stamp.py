@@ -9,16 +9,15 @@ import copy
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import jsonpatch
-import orjson
 
 from webhook import names
 from webhook.comparison.authored import with_origin, without_credits
-from webhook.decision import stamp
-from webhook.errors import InvalidPod
+from webhook.errors import InvalidPod, UnreadableText
+from webhook.foreign_text import parse_object
 from webhook.placement import patch
 from webhook.placement import pod as pods
 from webhook.placement.fields import OF_PODS, STORED_NORMAL, is_empty
-from webhook.shortening import harmless
+from webhook.pod_schema import field_checks
 from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.object import Object
 from webhook.workloads.stored_pod import has_edited_tolerations, normal
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from webhook.comparison.authored import Credit
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
+    from webhook.placement.stamp_text import Stamp
     from webhook.policy.policy_set import PolicySet
     from webhook.workloads.template import PodTemplate
 
@@ -44,52 +44,6 @@ _VARIES: Final = object()
 # A value that fits a replica fits the template; a value that varies may fit.
 _FITS: Final = 2
 _MAY_FIT: Final = 1
-
-
-class Stamp(NamedTuple):
-    """The stamp: the set's hash, and the fields that each policy is credited with.
-
-    `left_alone` is why the pod was left alone, or empty; `exceptions` the policies that each took
-    away. `whole` is the unchanged stamp.
-    """
-
-    set_hash: str
-    policies: Mapping[str, Sequence[str]]
-    left_alone: str
-    exceptions: Mapping[str, Sequence[str]]
-    whole: Mapping[str, Any]
-
-    @property
-    def all_policies(self) -> list[str]:
-        return [*self.policies, *(each for gone in self.exceptions.values() for each in gone)]
-
-
-def read_stamp(pod: Object) -> Stamp | None:
-    """Return the pod's stamp; None if it has none that can be read.
-
-    Any user who may write pods may have written it, so control characters are escaped.
-    """
-    annotations = pod.metadata.get("annotations")
-    found = stamp.parse_stamp(
-        annotations.get(names.PLACEMENT) if isinstance(annotations, dict) else None
-    )
-    if found is None:
-        return None
-    return Stamp(
-        harmless(str(found.get("set") or "")),
-        _lists(found.get("policies")),
-        harmless(str(found.get("leftAlone") or "")),
-        _lists(found.get("exceptions")),
-        found,
-    )
-
-
-def _lists(value: object) -> Mapping[str, Sequence[str]]:
-    return {
-        harmless(str(key)): [harmless(str(each)) for each in items]
-        for key, items in (value.items() if isinstance(value, dict) else ())
-        if isinstance(items, list)
-    }
 
 
 class Origin(NamedTuple):
@@ -140,13 +94,24 @@ def _text(
             return f"the template of {title}", _with_values(texts[0], own), ""
         doubt = f"the pod's labels do not show which template of {title} it is from"
         return f"{_BY_STAMP}; {doubt}", None, doubt
-    annotation = own.annotations.get(names.LAST_APPLIED)
-    if annotation:
-        try:
-            return _BY_FILE, pods.parse_pod(_whole(orjson.loads(annotation))), ""
-        except (orjson.JSONDecodeError, InvalidPod):
-            pass  # anybody may write there
+    if file := _file(own.annotations.get(names.LAST_APPLIED, "")):
+        return _BY_FILE, file, ""
     return _BY_STAMP, None, ""
+
+
+def _file(text: str) -> PodPlacement | None:
+    """Return the placement in the file that a pod was applied from; None if it is no pod's.
+
+    Anybody may write there, so nothing counts that the API server would not have taken.
+    """
+    try:
+        pod = parse_object(text) if text else {}
+        faults = [*field_checks.faults(pod, field_checks.POD, whole=False)]
+        # Errors may follow the last fault that is listed.
+        wrong = len(faults) == field_checks.MOST or any(f.severity == "error" for f in faults)
+        return pods.parse_pod(_whole(pod)) if pod and not wrong else None
+    except (UnreadableText, InvalidPod):
+        return None
 
 
 def _with_values(text: PodPlacement, own: PodPlacement) -> PodPlacement:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from webhook.audited import Record, records_of_metrics, records_of_pods
 from webhook.cluster_objects.webhook_replicas import NoReplica, read_by_replica
 from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
+from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.replicas import evaluate_template
 from webhook.questions.cluster_surroundings import read_policies, read_world
 from webhook.questions.diff.comparison_input import read_pods
@@ -44,8 +45,12 @@ async def records_of_cluster(client: Client, notes: list[str]) -> list[Record] |
     records: list[Record] = []
     for each in found.makers:
         try:
-            groups = evaluate_template(world, each, each.source.namespace)
+            with one_pod():
+                groups = evaluate_template(world, each, each.source.namespace)
         except InvalidPod:
             continue  # no controller can create it
+        except Unjudged as error:
+            notes.append(f"{each.source.title} in {each.source.namespace} is left out: {error}")
+            continue
         records += [record for group in groups for record in records_of_pods(group)]
     return records

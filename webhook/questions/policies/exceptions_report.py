@@ -12,17 +12,16 @@ from webhook.api_paths import CollectionPath
 from webhook.errors import InvalidDocuments, PassOver
 from webhook.evaluation.result import period
 from webhook.judgement.set_judgement import Objects
+from webhook.placement.stamp_text import read_stamp
 from webhook.policy import policy_documents
 from webhook.policy.conditions import describe_fields
 from webhook.policy.exceptions import PolicyException, compiled
 from webhook.policy.load import compiled as load_compiled
 from webhook.policy.model import PlacementException
-from webhook.questions.live.pod_stamp import read_stamp
 from webhook.questions.live.served_policies import differing
 from webhook.questions.offline import policy_files
 from webhook.shortening import harmless
 from webhook.text.layout import table
-from webhook.workloads.object import from_answer
 from webhook.workloads.stored_pod import is_over
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def _report(
 
 
 def _passed_by(pod: dict[str, Any]) -> Sequence[str]:
-    found = None if is_over(pod) else read_stamp(from_answer("v1", "Pod", pod))
+    found = None if is_over(pod) else read_stamp(pod["metadata"])
     return tuple(found.exceptions) if found else ()
 
 

@@ -9,16 +9,17 @@ from webhook import names
 from webhook.api_paths import CollectionPath
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import InvalidDocuments, InvalidPod, PassOver
+from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.result import answers
 from webhook.evaluation.sending import nothing_sent
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
 from webhook.judgement.set_judgement import Objects
+from webhook.placement.stamp_text import read_stamp
 from webhook.policy import policy_documents
 from webhook.policy.load import compiled
 from webhook.policy.model import PlacementPolicy
 from webhook.questions.cluster_surroundings import read_world
 from webhook.questions.diff.comparison_input import is_live, owner_of, read_pods
-from webhook.questions.live import pod_stamp
 from webhook.questions.live.served_policies import (
     ReplicaCounts,
     another_set,
@@ -28,6 +29,7 @@ from webhook.questions.live.served_policies import (
 from webhook.questions.offline import policy_files, unknown_values
 from webhook.questions.policies.policies_in_force import LivePod, PoliciesInForce, Template
 from webhook.questions.where import Where, paths_of
+from webhook.shortening import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -137,22 +139,26 @@ async def _touched(
     live = [pod for each in found.live if (pod := matcher.pod(each))]
     makers = [each for each in found.makers if not is_live(each)]
     templates = [matcher.template(each) for each in makers]
-    notes += [*found.notes, *unknown_values(policies, makers)]
+    notes += [*found.notes, *matcher.unjudged, *unknown_values(policies, makers)]
     if nothing := nothing_sent(world.configuration):
         notes.append(f"{nothing.reason}, so no policy is asked; {nothing.cure}")
     return live, templates, notes
 
 
 class PolicyMatcher:
-    """Finds the policies that apply to pods; `templates` are those of the objects beside them."""
+    """Finds the policies that apply to pods; `templates` are those of the objects beside them.
+
+    `unjudged` has a line for each pod that a fault of Fairlead itself leaves out.
+    """
 
     def __init__(self, world: World, templates: Iterable[PodTemplate] = ()) -> None:
         self._world = world
+        self.unjudged: dict[str, None] = {}
         self._led = {each.source.metadata.get("uid") for each in templates if each.led}
 
     def pod(self, pod: Object) -> LivePod | None:
         """Return a live pod; None if it has no run and no policy was applied to it."""
-        stamp = pod_stamp.read_stamp(pod)
+        stamp = read_stamp(pod.metadata)
         taken = tuple(stamp.policies) if stamp else ()
         found = self._evaluate(pod.value, pod.namespace, led=owner_of(pod) in self._led)
         if found is None:
@@ -185,8 +191,13 @@ class PolicyMatcher:
     def _evaluate(self, pod: JsonObject, namespace: str, *, led: bool) -> Evaluation | None:
         """Return what happens to a pod; None if it has no run, or the API server rejects it."""
         try:
-            found = self._world.evaluate(pod, namespace, led=led)
+            with one_pod():
+                found = self._world.evaluate(pod, namespace, led=led)
         except InvalidPod:
+            return None
+        except Unjudged as error:
+            title = one_line(f"Pod/{pod['metadata'].get('name')} in {namespace}")
+            self.unjudged[f"{title} is left out: {error}"] = None
             return None
         return found if found.decision.identity else None
 

@@ -1,0 +1,95 @@
+"""Read the stamp of a pod, whoever wrote it: a webhook, a newer one, or the pod's author."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.dns_names import is_subdomain
+from webhook.errors import UnreadableText
+from webhook.foreign_text import annotation, parse_count, parse_object
+from webhook.placement.fallback import LONGEST
+from webhook.shortening import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# Classes of a stamp with a fallback. Each that a pod loses is an event in its Run's status.
+_MOST_CLASSES: Final = 32
+
+
+class Stamp(NamedTuple):
+    """The stamp: the set's hash, and the fields that each policy is credited with.
+
+    `left_alone` is why the pod was left alone, or empty; `exceptions` the policies that each took
+    away. `whole` is the unchanged stamp, with what this version does not know.
+    """
+
+    set_hash: str
+    policies: Mapping[str, Sequence[str]]
+    left_alone: str
+    exceptions: Mapping[str, Sequence[str]]
+    whole: Mapping[str, Any]
+
+    @property
+    def all_policies(self) -> list[str]:
+        return [*self.policies, *(each for gone in self.exceptions.values() for each in gone)]
+
+
+def read_stamp(metadata: object) -> Stamp | None:
+    """Return the stamp in a pod's metadata; None if it has none that can be read.
+
+    Any user who may write pods may have written it, so control characters are escaped.
+    """
+    text = annotation(metadata, names.PLACEMENT)
+    try:
+        found = parse_object(text) if text else None
+    except UnreadableText:
+        return None
+    if found is None:
+        return None
+    return Stamp(
+        _text(found.get("set")),
+        _lists(found.get("policies")),
+        _text(found.get("leftAlone")),
+        _lists(found.get("exceptions")),
+        found,
+    )
+
+
+def read_waits(metadata: object) -> tuple[tuple[str, int | None], ...]:
+    """Return the classes that a pod requires until it falls back, by its stamp.
+
+    Each with the seconds that it waits for a node before that; None if it does not.
+    """
+    # Most stamps have none, and the controller reads thousands of pods.
+    if '"fallback"' not in annotation(metadata, names.PLACEMENT):
+        return ()
+    stamp = read_stamp(metadata)
+    classes = stamp.whole.get("fallback") if stamp else None
+    entries = sorted(classes.items())[:_MOST_CLASSES] if isinstance(classes, dict) else ()
+    return tuple(
+        (sys.intern(name), seconds)
+        for name, seconds in entries
+        if is_subdomain(name) and _is_wait(seconds)
+    )
+
+
+def _is_wait(seconds: object) -> bool:
+    try:
+        return seconds is None or bool(parse_count(seconds, 1, round(LONGEST.total_seconds())))
+    except UnreadableText:
+        return False  # the time until which a class is not required, or nobody's
+
+
+def _text(value: object) -> str:
+    return harmless(value) if isinstance(value, str) else ""
+
+
+def _lists(value: object) -> Mapping[str, Sequence[str]]:
+    return {
+        harmless(key): [harmless(each) for each in items if isinstance(each, str)]
+        for key, items in (value.items() if isinstance(value, dict) else ())
+        if isinstance(items, list)
+    }
