@@ -170,7 +170,9 @@ def _files() -> Iterator[tuple[str, str]]:
             yield f"file: its {field} {name}", written({"metadata": written({field: value})})
 
 
-TEXTS: Final[dict[str, str]] = dict((*_plain(), *_stamps(), *_histories(), *_files()))
+# Without a form.
+PLAIN: Final[dict[str, str]] = dict(_plain())
+TEXTS: Final[dict[str, str]] = dict((*PLAIN.items(), *_stamps(), *_histories(), *_files()))
 # Every key that the product names is tried as an annotation, also if it is meant as a label: so a
 # future one is among them. Beside them the annotations that the systems' files read.
 KEYS: Final = sorted(

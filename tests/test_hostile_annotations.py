@@ -114,13 +114,15 @@ METRICS: Final = Metrics()
 def answer_reviews(annotations: Json) -> None:
     """Whoever the caller says to be: anybody reaches the port."""
     for user in ("somebody", names.CONTROLLER_USER):
-        inputs = DecisionInputs(lambda: POLICIES, Known({"ml-team": {}}), lambda: "")
-        handler = Handler(inputs, METRICS)
-        body = orjson.dumps(review(pod(annotations), userInfo={"username": user}))
-        reply = asyncio.run(handler.handle(body))
-        assert reply.status in (200, 400), reply.body
-        if reply.status == 200:
-            assert "response" in orjson.loads(reply.body)
+        answer(orjson.dumps(review(pod(annotations), userInfo={"username": user})))
+
+
+def answer(body: bytes) -> None:
+    inputs = DecisionInputs(lambda: POLICIES, Known({"ml-team": {}}), lambda: "")
+    reply = asyncio.run(Handler(inputs, METRICS).handle(body))
+    assert reply.status in (200, 400), reply.body
+    if reply.status == 200:
+        assert "response" in orjson.loads(reply.body)
 
 
 def explain(annotations: Json) -> None:
@@ -162,6 +164,7 @@ def look_at_lists(annotations: Json) -> None:
     """The doctor's and the pages' lists of pods."""
     pod_checks.read_pod(pod(annotations))
     pod_of(pod(annotations))
+    observation.engine_pod(pod(annotations), names.ROLE, names.REPLICA_INDEX, {})
 
 
 def restore_rules(annotations: Json) -> None:
@@ -242,3 +245,18 @@ def test_no_annotation_ends_a_look_at_pods(face: str) -> None:
             FACES[face](written)
         except Exception as error:
             raise AssertionError(f"{name}: {error!r}") from error
+
+
+def test_no_label_and_no_type_of_a_review_is_a_fault_of_ours() -> None:
+    """A caller without credentials is not held to what the API server stores."""
+    for key in hostile.KEYS:
+        for text in hostile.PLAIN.values():
+            whole = pod({})
+            whole["metadata"]["labels"][key] = text
+            answer(orjson.dumps(review(whole)))
+    for field in ("labels", "annotations", "ownerReferences", "managedFields", "name"):
+        for value in hostile.VALUES.values():
+            for of in (value, f"[{value}]", f'{{"{names.PLACEMENT}": {value}}}'):
+                whole = pod({})
+                whole["metadata"][field] = "MARK"
+                answer(orjson.dumps(review(whole)).replace(b'"MARK"', of.encode()))

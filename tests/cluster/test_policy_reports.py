@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import hostile
 from tests.cluster.manifests import pod, template
 from tests.cluster.paths import home
 from tests.cluster.rule_cases import path_of
@@ -41,6 +42,7 @@ from webhook.times import to_second
 
 POOL = "cloud.google.com/gke-nodepool"
 WORKER = {names.RUN: "r", names.ROLE: "worker"}
+ANNOTATIONS = (names.PLACEMENT, names.HISTORY, names.LAST_APPLIED)
 OPTIONS = ("--no-leader-election", "--policy-reports", "--policy-reports-interval", "0.4")
 _OWNERS = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 POLICIES: dict[str, Json] = {
@@ -195,6 +197,28 @@ def test_a_report_has_every_kind_of_result(site: Site) -> None:
     assert {each["source"] for each in report["results"]} == {"fairlead"}
     shown = " ".join(site.kubectl("get", "polr", "-A").split())
     mentions(shown, "PASS FAIL WARN ERROR SKIP", "research fairlead", "1 2 1 0 1")
+
+
+def test_a_pod_with_any_annotation_has_a_result_and_so_has_the_pod_beside_it(site: Site) -> None:
+    """Whoever may patch a pod of theirs ends no report."""
+    space = site.space("hostile")
+    texts = [text for text in hostile.TEXTS.values() if len(text) < 80_000]
+    several = [dict.fromkeys(ANNOTATIONS, text) for text in texts[:: len(texts) // 40]]
+    for at, written in enumerate(several):
+        space.create(pod(f"p-{at}", labels=WORKER))
+        space.patch("pods", f"p-{at}", {"metadata": {"annotations": written}})
+    space.create(pod("refused", labels={**WORKER, "want": "strict"}))
+
+    def rejected() -> bool:
+        report = site.report("hostile")
+        return report is not None and ("strict", "audit", "fail", "refused") in rows(report)
+
+    eventually("the pod beside them is judged", rejected, explain=lambda: site.report("hostile"))
+    report = site.report("hostile")
+    assert report is not None
+    assert sum(report["summary"].values()) == len(several) + 1
+    assert report["summary"]["error"] == 0
+    assert "unjudged" not in state(site.controller)
 
 
 def test_the_audit_command_says_the_same_of_pods_now(site: Site) -> None:

@@ -81,7 +81,8 @@ def avoided_nodes(annotations: Mapping[str, str]) -> list[str]:
 
     At most 200: more than MOST_AVOIDED, and few enough to compare.
     """
-    return split_names(annotations.get(names.AVOID_NODES) or "", _MOST_NAMED)
+    text = annotations.get(names.AVOID_NODES)
+    return split_names(text, _MOST_NAMED) if text else []
 
 
 def is_empty(term: Term) -> bool:
