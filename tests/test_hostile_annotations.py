@@ -40,7 +40,7 @@ from webhook.policy.load import load
 from webhook.questions.diff.comparison_input import relevant_pod
 from webhook.questions.live import report
 from webhook.questions.live.focus import Focus
-from webhook.questions.live.live_pods import Answer, Answers, compare_pod
+from webhook.questions.live.live_pods import Answer, Answers, LivePod, compare_pod
 from webhook.run import observation
 from webhook.run.observed import OwnedPod
 from webhook.server.webhook_metrics import Metrics
@@ -127,11 +127,16 @@ def answer(body: bytes) -> None:
 
 def explain(annotations: Json) -> None:
     """Text and JSON, with and without a node."""
-    for spec, focus in (({}, Focus()), ({"nodeName": ""}, Focus("p", "tolerations"))):
-        live = compare_pod(WORLD, Object(ANSWERED, pod(annotations, **spec)), ())
-        answers = Answers(WORLD, [Answer(live.pod, [], [live.today], [live], is_pod=True)], [])
-        assert list(report.lines(answers, focus))
-        json.dumps(report.document(answers, focus), default=list)
+    bound, waiting = (
+        compare_pod(WORLD, Object(ANSWERED, pod(annotations, nodeName=node)), ())
+        for node in ("n", "")
+    )
+    assert list(report.lines(_answers(bound), Focus()))
+    json.dumps(report.document(_answers(waiting), Focus("p", "tolerations")), default=list)
+
+
+def _answers(live: LivePod) -> Answers:
+    return Answers(WORLD, [Answer(live.pod, [], [live.today], [live], is_pod=True)], [])
 
 
 PROSPECTS: Final = Prospects(NodeGroups(()))
