@@ -22,6 +22,8 @@ GROUPS: Final = {
         "wording/decision/*.yaml",
         "wording/placement/*.yaml",
         "wording/identity.yaml",
+        "wording/evaluation/*.yaml",
+        "wording/foreign_text.yaml",
     ),
     "Pod templates: wrong fields": ("pod_schema/*.yaml", "workloads/*.yaml"),
     "Policies, classes, exceptions and sources": (
