@@ -81,7 +81,7 @@ WORLD: Final = World(
 
 
 def pod(annotations: Json, **spec: Any) -> Json:
-    """A stored pod of a run, bound to a node unless the spec says otherwise."""
+    """A stored pod of a run. Its author named the node, unless the spec says otherwise."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -92,6 +92,7 @@ def pod(annotations: Json, **spec: Any) -> Json:
             "labels": {names.RUN: "r", names.ROLE: "worker"},
             "annotations": annotations,
             "ownerReferences": [observed_owner()],
+            "managedFields": [{"fieldsV1": {"f:spec": {"f:nodeName": {}, "f:containers": {}}}}],
         },
         "spec": {"containers": [{"name": "main", "image": "i"}], "nodeName": "n", **spec},
         "status": {"phase": "Running"},
@@ -127,11 +128,11 @@ def answer(body: bytes) -> None:
 
 def explain(annotations: Json) -> None:
     """Text and JSON, with and without a node."""
-    bound, waiting = (
+    named, waiting = (
         compare_pod(WORLD, Object(ANSWERED, pod(annotations, nodeName=node)), ())
         for node in ("n", "")
     )
-    assert list(report.lines(_answers(bound), Focus()))
+    assert list(report.lines(_answers(named), Focus()))
     json.dumps(report.document(_answers(waiting), Focus("p", "tolerations")), default=list)
 
 
