@@ -73,13 +73,13 @@ def test_what_a_newer_version_wrote_is_kept_and_what_has_the_wrong_type_is_left_
     ("fallback", "waits"),
     [
         ({"spot": 600, "gpu": None}, (("gpu", None), ("spot", 600))),
-        ({"spot": 86400}, (("spot", 86400),)),
-        ({"a": 86401, "b": 0, "c": -1, "d": 1e300, "e": True, "f": "2026-11-28T12:00:00Z"}, ()),
+        ({"spot": 86400, "gpu": 0}, (("gpu", 0), ("spot", 86400))),
+        ({"a": 86401, "c": -1, "d": 1e300, "e": True, "f": "2026-11-28T12:00:00Z"}, ()),
         ({"No Class": 5, "x" * 254: 5, "": 5}, ()),
         ([["spot", 5]], ()),
     ],
 )
-def test_only_a_wait_that_a_policy_can_set_counts(fallback: object, waits: object) -> None:
+def test_only_a_wait_within_the_bounds_of_policies_counts(fallback: object, waits: object) -> None:
     """The controller adds it to times, and writes the class into the Run's status."""
     assert read_waits(metadata({"fallback": fallback})) == waits
 

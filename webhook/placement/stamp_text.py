@@ -77,10 +77,13 @@ def read_waits(metadata: object) -> tuple[tuple[str, int | None], ...]:
 
 
 def _is_wait(seconds: object) -> bool:
+    if seconds is None:
+        return True
     try:
-        return seconds is None or bool(parse_count(seconds, 1, round(LONGEST.total_seconds())))
+        parse_count(seconds, 0, round(LONGEST.total_seconds()))
     except UnreadableText:
         return False  # the time until which a class is not required, or nobody's
+    return True
 
 
 def _text(value: object) -> str:
