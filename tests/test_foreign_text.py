@@ -62,7 +62,7 @@ def test_a_text_is_an_object_within_bounds_or_the_one_error() -> None:
     [
         ("", ["JSON object"]),
         ("[1]", ["JSON object", "[1]"]),
-        ('{"a":' * MOST_DEPTH + "1" + "}" * MOST_DEPTH, [str(MOST_DEPTH), "levels"]),
+        ('{"a":' * (MOST_DEPTH + 1) + "1" + "}" * (MOST_DEPTH + 1), [str(MOST_DEPTH), "levels"]),
         ('"' + "x" * MOST_CHARACTERS + '"', ["262,144", "262,146", "characters"]),
     ],
 )
@@ -76,8 +76,10 @@ def test_what_is_no_object_within_bounds_is_named(
 
 
 def test_the_deepest_object_is_read() -> None:
-    deep = '{"a":' * (MOST_DEPTH - 1) + "1" + "}" * (MOST_DEPTH - 1)
+    """However many there are beside each other."""
+    deep = '{"a":' * MOST_DEPTH + "1" + "}" * MOST_DEPTH
     assert json.dumps(parse_object(deep), separators=(",", ":")) == deep
+    assert len(parse_object(f'{{"b":[[],[],[]],"a":{deep[5:-1]}}}')) == 2
 
 
 @pytest.mark.parametrize("text", hostile.TIMES.values(), ids=hostile.TIMES)

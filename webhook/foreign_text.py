@@ -8,14 +8,18 @@ know. No function here raises anything but UnreadableText, whatever it gets.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.errors import UnreadableText
 from webhook.shortening import cut
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 # Of all annotations of an object (TotalAnnotationSizeLimitB, apimachinery, pkg/api/validation).
 MOST_CHARACTERS: Final = 256 * 1024
-# Levels of JSON. A pod has about 12; Python's own functions recurse, and fail at under 1,000.
+# Objects and lists within each other. A pod has about 12. Python's own functions recurse, and fail
+# below 1,000.
 MOST_DEPTH: Final = 64
 # Years of a time. Sums with any span that a policy may set stay within datetime's range.
 FIRST_YEAR: Final = 1970
@@ -47,7 +51,8 @@ def parse_object(text: str, most: int = MOST_CHARACTERS) -> dict[str, Any]:
         raise UnreadableText(f"want a JSON object: {cut(str(error), 2 * _SHOWN)}") from None
     if not isinstance(found, dict):
         raise UnreadableText(f"want a JSON object, not {_shown(text)}")
-    if _is_deeper(found, MOST_DEPTH):
+    # Most texts have fewer brackets than that, so the walk is left out.
+    if text.count("{") + text.count("[") > MOST_DEPTH and _is_deeper(found, MOST_DEPTH):
         raise UnreadableText(f"want a JSON object of at most {MOST_DEPTH} levels")
     return found
 
@@ -90,19 +95,21 @@ def split_names(text: str, most: int) -> list[str]:
     return list(dict.fromkeys(filter(None, map(str.strip, parts))))[:most]
 
 
-def _is_deeper(value: object, most: int) -> bool:
+def _is_deeper(value: dict[str, Any] | list[Any], most: int) -> bool:
     level = [value]
     for _ in range(most):
-        level = [inner for each in level for inner in _inner(each)]
+        level = [inner for each in level for inner in _members(each) if _has_members(inner)]
         if not level:
             return False
     return True
 
 
-def _inner(value: object) -> list[Any]:
-    if isinstance(value, dict):
-        return [*value.values()]
-    return value if isinstance(value, list) else []
+def _members(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def _has_members(value: object) -> bool:
+    return isinstance(value, dict | list)
 
 
 def _shown(value: object) -> str:
