@@ -386,12 +386,21 @@ def test_a_clock_that_was_ahead_holds_a_run_no_longer_than_its_longest_wait() ->
     assert scene.role("worker").failed == 1
 
 
-ONE = BackoffState(1, 0, 0, 10.0, "a")
+EARLIER, LATER = "2026-11-21T20:00:00Z", "2026-11-21T20:00:05Z"
+ONE = BackoffState(1, 0, 0, 10.0, EARLIER, '{"later":[1]}')
 
 
 @pytest.mark.parametrize(
     "rows",
-    [{}, {0: ONE, 1: ONE, 3: BackoffState(2, 0, 1, 20.0, "a"), 2: BackoffState(1, 3, 0, 0.5, "b")}],
+    [
+        {},
+        {
+            0: ONE,
+            1: ONE,
+            3: BackoffState(2, 0, 1, 20.0, EARLIER),
+            2: BackoffState(1, 3, 0, 0.5, LATER),
+        },
+    ],
 )
 def test_what_waits_is_kept_together_and_read_again(rows: dict[int, BackoffState]) -> None:
     """A gang of thousands that went down at once is one entry."""

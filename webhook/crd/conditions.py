@@ -1,37 +1,40 @@
-"""The base model of every status, and its conditions (metav1.Condition)."""
+"""The conditions of a status (metav1.Condition), and its times."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from webhook.lenient import Reported, Words, readable
+from webhook.times import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+# The longest is 2026-11-21T20:15:00.123456789+01:00.
+_LONGEST_TIME: Final = 40
+
+
+def _check_time(text: str) -> None:
+    """Raise ValueError for anything but an RFC 3339 time."""
+    if len(text) > _LONGEST_TIME:
+        raise ValueError("is too long for a time in RFC 3339")
+    parse_time(text)
+
 
 # Times are RFC 3339 texts in UTC, as Kubernetes writes them.
-Time: TypeAlias = str
-
-
-class Reported(BaseModel):
-    """Camel case outside; what an older or a newer controller wrote beside it is left out."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="ignore",
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-    )
+Time: TypeAlias = Annotated[str, readable(_check_time)]
+Truth: TypeAlias = Literal["True", "False", "Unknown"]
 
 
 class Condition(Reported):
     """One condition of the object (metav1.Condition)."""
 
     type: str = Field(description="The type of the condition.")
-    status: Literal["True", "False", "Unknown"] = Field(description="The status of the condition.")
+    status: Annotated[str, Words(("True", "False", "Unknown"))] = Field(
+        description="The status of the condition: True, False or Unknown."
+    )
     observed_generation: int = Field(
         default=0, description="The generation for which the condition was set."
     )
@@ -44,7 +47,7 @@ class ConditionUpdate(NamedTuple):
     """The current state of one condition."""
 
     type: str
-    status: Literal["True", "False", "Unknown"]
+    status: Truth
     reason: str
     message: str = ""
 
@@ -58,14 +61,15 @@ def update_conditions(
     """
     known = {condition.type: condition for condition in before}
     for one in updates:
-        old = known.get(one.type)
-        since = old.last_transition_time if old and old.status == one.status else now
-        known[one.type] = Condition(
-            type=one.type,
-            status=one.status,
-            observed_generation=generation,
-            last_transition_time=since,
-            reason=one.reason,
-            message=one.message,
+        old = known.get(one.type) or Condition(type=one.type, status="", last_transition_time=now)
+        changed = {} if old.status == one.status else {"last_transition_time": now}
+        known[one.type] = old.model_copy(
+            update={
+                "status": one.status,
+                "observed_generation": generation,
+                "reason": one.reason,
+                "message": one.message,
+                **changed,
+            }
         )
     return tuple(known.values())

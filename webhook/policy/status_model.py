@@ -6,7 +6,8 @@ from typing import Final, NamedTuple, TypeAlias
 from pydantic import Field
 
 from webhook import names
-from webhook.crd.conditions import Condition, Reported, Time
+from webhook.crd.conditions import Condition, Time
+from webhook.lenient import Reported
 
 
 class Served(Reported):

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _KEPT_DAYS: Final = 7.0
 _MOST: Final = 50
 _MOST_OF_ROLE: Final = 2000
+# What the webhook reads of an event; others may have stored more.
+_OF_EVENTS: Final = frozenset(HistoryEvent.model_fields)
 # Reasons of disruptions that only who has rights on nodes can cause: from the node controller,
 # the taint manager, PodGC and the kubelet, and as this controller finds them.
 _BY_NODE: Final = frozenset(
@@ -93,27 +95,27 @@ class History:
         earlier = to_microsecond(self._now - timedelta(microseconds=1))
         for key in {*events, *self._entries}:
             before = self._entries.get(key) or ReplicaHistory(indexes="", as_of=earlier, events=())
-            self._entries[key] = ReplicaHistory(
-                indexes="",
-                as_of=self._at if resumed or key in started else before.as_of,
-                events=self._kept((*before.events, *events[key])),
+            self._entries[key] = before.model_copy(
+                update={
+                    "as_of": self._at if resumed or key in started else before.as_of,
+                    "events": self._kept((*before.events, *events[key])),
+                }
             )
         return moved
 
     def of_role(self, one: RoleFacts) -> tuple[ReplicaHistory, ...]:
         """Return the histories of a role for its status; equal ones share an entry."""
-        groups: dict[tuple[str, tuple[HistoryEvent, ...]], list[int]] = defaultdict(list)
+        groups: dict[ReplicaHistory, list[int]] = defaultdict(list)
         for index in range(one.spec.count) if self._entries else ():
             entry = self._entries.get(self._key(one.role, index))
             if entry and entry.events:
-                groups[entry.as_of, entry.events].append(index)
-        found = sorted(groups.items(), key=lambda item: item[0][0], reverse=True)
+                groups[entry.model_copy(update={"indexes": ""})].append(index)
+        found = sorted(groups.items(), key=lambda item: item[0].as_of, reverse=True)
         room, kept = _MOST_OF_ROLE, []
-        for (as_of, events), indexes in found:
-            room -= len(events)
+        for entry, indexes in found:
+            room -= len(entry.events)
             if room >= 0:
-                text = format_intervals(indexes)
-                kept.append(ReplicaHistory(indexes=text, as_of=as_of, events=events))
+                kept.append(entry.model_copy(update={"indexes": format_intervals(indexes)}))
         return tuple(sorted(kept, key=lambda each: min(parse_intervals(each.indexes))))
 
     def _losses(
@@ -158,7 +160,7 @@ def annotation_of(history: Sequence[ReplicaHistory], index: int) -> str:
     for entry in history:
         if index in parse_intervals(entry.indexes):
             events = [
-                each.model_dump(mode="json", by_alias=True, exclude_none=True)
+                each.model_dump(mode="json", by_alias=True, exclude_none=True, include=_OF_EVENTS)
                 for each in entry.events
                 if each.time <= entry.as_of
             ]

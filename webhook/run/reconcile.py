@@ -438,7 +438,7 @@ def update_totals(
     return run.status.model_copy(
         update={
             "observed_generation": run.metadata.generation,
-            "replicas": dict(roles),
+            "replicas": {**run.status.replicas, **roles},
             "replicas_ready": f"{ready}/{desired}",
             "restarts": sum(role.restarts for role in roles.values()),
             "disruptions": sum(role.disruptions for role in roles.values()),

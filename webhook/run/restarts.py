@@ -10,6 +10,8 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import orjson
+
 from webhook.backoff import GONE_AFTER, INCIDENT_WINDOW, RESTART_DELAYS
 from webhook.run.failure import Failure, may_restart
 from webhook.run.history import History
@@ -320,6 +322,7 @@ class BackoffState(NamedTuple):
 
     failures: of the program, and pods that a kubelet refused; refusals: the latter, if they were
     the last ones in a row; disruptions: all others. wait: seconds, counted from `since`.
+    unknown: the fields of another version, as JSON text.
     """
 
     failures: int = 0
@@ -327,6 +330,7 @@ class BackoffState(NamedTuple):
     refusals: int = 0
     wait: float = 0.0
     since: str = ""
+    unknown: str = ""
 
     def after(self, failure: Failure, delays: Delays, jitter: float, since: str) -> BackoffState:
         """Return the state after one more failure; the first disruption waits only for jitter."""
@@ -334,10 +338,11 @@ class BackoffState(NamedTuple):
         if failure.disruption and not failure.refused:
             disruptions += 1
             wait = delays.after(disruptions - 1) if disruptions > 1 else jitter
-            return BackoffState(failures, disruptions, 0, wait, since)
+            return BackoffState(failures, disruptions, 0, wait, since, self.unknown)
         failures += 1
         refusals = refusals + 1 if failure.refused else 0
-        return BackoffState(failures, disruptions, refusals, delays.after(failures), since)
+        wait = delays.after(failures)
+        return BackoffState(failures, disruptions, refusals, wait, since, self.unknown)
 
 
 def worst_state(rows: Iterable[BackoffState]) -> BackoffState:
@@ -347,6 +352,7 @@ def worst_state(rows: Iterable[BackoffState]) -> BackoffState:
         max(row.failures for row in known),
         max(row.disruptions for row in known),
         max(row.refusals for row in known),
+        unknown=next((row.unknown for row in known if row.unknown), ""),
     )
 
 
@@ -365,7 +371,7 @@ def backoff_state(entry: Recovering | None) -> BackoffState:
     if entry is None:
         return BackoffState()
     counts = (entry.failures, entry.disruptions, entry.refusals)
-    return BackoffState(*counts, wait_seconds(entry), entry.since)
+    return BackoffState(*counts, wait_seconds(entry), entry.since, entry.unknown_fields())
 
 
 def wait_seconds(entry: Recovering) -> float:
@@ -394,6 +400,7 @@ def to_entries(rows: Mapping[int, BackoffState]) -> tuple[Recovering, ...]:
             refusals=row.refusals,
             wait_milliseconds=round(row.wait * 1000),
             since=row.since,
+            **(orjson.loads(row.unknown) if row.unknown else {}),
         )
         for row, indexes in sorted(groups.items(), key=lambda item: min(item[1]))
     )

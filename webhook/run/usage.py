@@ -121,12 +121,14 @@ def usage_of(
 def sum_usage(rows: Iterable[Usage]) -> list[Usage]:
     """Return one row for each class and resource: replicas first, nothing for no time."""
     totals: dict[tuple[str, bool, str], Counter[str]] = defaultdict(Counter)
+    first: dict[tuple[str, bool, str], Usage] = {}
     for each in rows:
-        amounts = {field: getattr(each, field) for field in _AMOUNTS}
-        totals[each.capacity_class, each.resource != REPLICAS, each.resource].update(amounts)
+        key = each.capacity_class, each.resource != REPLICAS, each.resource
+        first.setdefault(key, each)
+        totals[key].update({field: getattr(each, field) for field in _AMOUNTS})
     return [
-        Usage(capacity_class=of, resource=resource, **total)
-        for (of, _, resource), total in sorted(totals.items())
+        first[key].model_copy(update=dict(total))
+        for key, total in sorted(totals.items())
         if any(total.values())
     ]
 

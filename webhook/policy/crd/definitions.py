@@ -25,8 +25,8 @@ from webhook.policy.status_model import MODELS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.crd.conditions import Reported
     from webhook.crd.definition import Lists
+    from webhook.lenient import Reported
 
 Json = dict[str, Any]
 

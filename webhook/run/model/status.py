@@ -1,17 +1,106 @@
 """The status of a Run."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
-from webhook.crd.conditions import Condition, Reported, Time
+from webhook.crd.conditions import Condition, Time
+from webhook.lenient import Reported, Words, readable
+from webhook.run.model.replica import MAX_REPLICAS
+from webhook.strict import quoted
 
 Phase: TypeAlias = Literal[
     "Pending", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed"
 ]
+PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
+CAUSES: Final = ("Unknown", "Failure", "Disruption")
+# The first whole number that JSON readers need not keep exactly.
+_INEXACT: Final = 2**53
+# One more digit than an annotation of a pod may have.
+_MOST_ATTEMPTS: Final = 10**9
+_SPAN: Final = re.compile("([0-9]{1,9})(?:-([0-9]{1,9}))?")
+# The longest text of a set of indexes has every second one.
+_LONGEST_INDEXES: Final = 5 * MAX_REPLICAS
+
+
+def format_intervals(indexes: Iterable[int]) -> str:
+    """Return the shortest text for the set; empty for the empty set."""
+    return ",".join(
+        str(first) if first == last else f"{first}-{last}" for first, last in _spans(indexes)
+    )
+
+
+def parse_intervals(text: str) -> frozenset[int]:
+    """Parse the result of `format_intervals`. Raises ValueError for anything else."""
+    return frozenset(
+        index for first, last in _parse_spans(text) for index in range(first, last + 1)
+    )
+
+
+def _parse_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield first and last index of each interval. Raises ValueError before it reads too many.
+
+    The intervals are in order and below MAX_REPLICAS, so that they are as many at most.
+    """
+    if len(text) > _LONGEST_INDEXES:
+        raise ValueError("is too long for a set of indexes")
+    before = -1
+    for span in filter(None, text.split(",")):
+        ends = _SPAN.fullmatch(span)
+        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, -1)
+        if not before < first <= last < MAX_REPLICAS:
+            wanted = f"want indexes in order from 0 to {MAX_REPLICAS - 1}, such as 0-3,5"
+            raise ValueError(f"{wanted}, not {quoted(text)}")
+        before = last
+        yield first, last
+
+
+def _spans(indexes: Iterable[int]) -> Iterator[tuple[int, int]]:
+    first = last = None
+    for index in sorted(set(indexes)):
+        if first is None or last is None:
+            first = last = index
+        elif index == last + 1:
+            last = index
+        else:
+            yield first, last
+            first = last = index
+    if first is not None and last is not None:
+        yield first, last
+
+
+def _check_indexes(text: str) -> None:
+    for _ in _parse_spans(text):
+        pass
+
+
+def _within(least: int, most: int) -> Any:
+    def check(number: int) -> None:
+        if not least <= number <= most:
+            raise ValueError(f"want a number from {least} to {most}, not {quoted(number)}")
+
+    return readable(check)
+
+
 # Sets of replica indexes as text, as in completedIndexes of Jobs: "0-3,5".
-Indexes: TypeAlias = str
+Indexes: TypeAlias = Annotated[str, readable(_check_indexes)]
+# Below zero where a charge is taken back.
+Count: TypeAlias = Annotated[int, _within(-_INEXACT, _INEXACT)]
+Attempt: TypeAlias = Annotated[int, _within(0, _MOST_ATTEMPTS - 1)]
+Desired: TypeAlias = Annotated[int, _within(0, MAX_REPLICAS)]
+
+
+def _check_disjoint(entries: tuple[Any, ...]) -> None:
+    """Raise ValueError if two entries have an index in common, before it reads many of them."""
+    known: set[int] = set()
+    for entry in entries:
+        indexes = parse_intervals(entry.indexes)
+        if known & indexes:
+            raise ValueError(f"has index {min(known & indexes)} twice")
+        known |= indexes
+
 
 # Fields of a role's status that only the controller uses, by their outer names.
 _REMEMBERED: Final = (
@@ -30,18 +119,18 @@ class Recovering(Reported):
     """Replicas that wait for their next start, or restarted recently."""
 
     indexes: Indexes = Field(description="The indexes of the replicas, as intervals.")
-    failures: int = Field(
+    failures: Count = Field(
         default=0,
         description="The number of failures since the replicas were last stable: of the program, "
         "and kubelet refusals.",
     )
-    disruptions: int = Field(
+    disruptions: Count = Field(
         default=0, description="The number of disruptions since the replicas were last stable."
     )
-    refusals: int = Field(
+    refusals: Count = Field(
         default=0, description="The number of consecutive times that kubelets refused the pod."
     )
-    wait_milliseconds: int | None = Field(
+    wait_milliseconds: Count | None = Field(
         default=None, description="The time until the restart, from `since`."
     )
     since: Time = Field(description="The last time that the replicas went down.")
@@ -56,7 +145,7 @@ class HistoryEvent(Reported):
         description="The capacity class that the replicas required.",
     )
     time: Time = Field(description="When it was seen.")
-    waited_seconds: int | None = Field(
+    waited_seconds: Count | None = Field(
         default=None, description="How long they had waited for a node; without it, one was lost."
     )
 
@@ -72,25 +161,27 @@ class ReplicaHistory(Reported):
 class RoleStatus(Reported):
     """The replicas of one role."""
 
-    desired: int = Field(default=0, description="The desired number of replicas.")
-    active: int = Field(default=0, description="The number of pods that exist and have not ended.")
-    ready: int = Field(default=0, description="The number of ready pods.")
-    succeeded: int = Field(default=0, description="The number of replicas that have succeeded.")
-    failed: int = Field(
+    desired: Desired = Field(default=0, description="The desired number of replicas.")
+    active: Count = Field(
+        default=0, description="The number of pods that exist and have not ended."
+    )
+    ready: Count = Field(default=0, description="The number of ready pods.")
+    succeeded: Count = Field(default=0, description="The number of replicas that have succeeded.")
+    failed: Count = Field(
         default=0,
         description="The number of program failures, without those that a disruption has caused.",
     )
-    restarts: int = Field(default=0, description="The number of restarts of replicas.")
-    disruptions: int = Field(
+    restarts: Count = Field(default=0, description="The number of restarts of replicas.")
+    disruptions: Count = Field(
         default=0,
         description="The number of incidents caused by lost nodes, evictions or preemptions.",
     )
-    attempt: int = Field(
+    attempt: Attempt = Field(
         default=0,
         description="The number of times that all replicas of the role restarted. Pods of an "
         "earlier attempt do not count.",
     )
-    counts_from: int = Field(
+    counts_from: Attempt = Field(
         default=0,
         description="The first attempt whose successes count. A suspension starts a new attempt "
         "and keeps this value, so that finished replicas stay finished.",
@@ -106,15 +197,15 @@ class RoleStatus(Reported):
         alias="countedUIDs",
         description="The uids of ended pods that are counted and not deleted yet.",
     )
-    counted_restarts: Mapping[str, int] = Field(
+    counted_restarts: Mapping[str, Count] = Field(
         default_factory=dict,
         description="On another backend than native: by the pod's uid, the restarts of its main "
         "container that are counted.",
     )
-    recovering: tuple[Recovering, ...] = Field(
+    recovering: Annotated[tuple[Recovering, ...], readable(_check_disjoint)] = Field(
         default=(), description="Replicas that went down and are not stable yet."
     )
-    history: tuple[ReplicaHistory, ...] = Field(
+    history: Annotated[tuple[ReplicaHistory, ...], readable(_check_disjoint)] = Field(
         default=(),
         description="What happened to replicas whose policies have a fallback.",
     )
@@ -125,7 +216,7 @@ class LastFailure(Reported):
 
     replica: str = Field(description="The pod's name.")
     node: str = Field(default="", description="The pod's node.")
-    exit_code: int | None = Field(default=None, description="The main container's exit code.")
+    exit_code: Count | None = Field(default=None, description="The main container's exit code.")
     reason: str = Field(description="The reason, in one word.")
     message: str = Field(default="", description="The last lines of the log, or other details.")
     disruption: bool = Field(
@@ -137,8 +228,9 @@ class LastFailure(Reported):
 class Incident(Reported):
     """Replicas that went down together: the cause and the cost."""
 
-    cause: Literal["Unknown", "Failure", "Disruption"] = Field(
-        description="The cause that is charged. Unknown: a disruption may still be detected."
+    cause: Annotated[str, Words(CAUSES)] = Field(
+        description="The cause that is charged: Failure or Disruption. Unknown: a disruption may "
+        "still be detected."
     )
     reason: str = Field(description="The reason, in one word.")
     message: str = Field(default="", description="A description for people.")
@@ -160,7 +252,7 @@ class Incident(Reported):
         description="For a disruption: the time since which no pod of the run is on a node that is "
         "not ready. Failures within the incident window after that belong to the disruption.",
     )
-    failures: Mapping[str, int] = Field(
+    failures: Mapping[str, Count] = Field(
         default_factory=dict,
         description="The number of failures by role. They are charged if the cause is Failure.",
     )
@@ -168,10 +260,10 @@ class Incident(Reported):
         default=False,
         description="Whether the run fails if they are charged, because of the restartPolicy.",
     )
-    collateral: int = Field(
+    collateral: Count = Field(
         default=0, description="The number of program failures charged to the disruption."
     )
-    seconds_lost: int | None = Field(
+    seconds_lost: Count | None = Field(
         default=None, description="The seconds from the start until all replicas ran again."
     )
 
@@ -188,9 +280,9 @@ class Usage(Reported):
     resource: str = Field(
         description="`replicas`, or an extended resource that their pods request."
     )
-    seconds: int = Field(default=0, description="The seconds on nodes.")
-    waiting_seconds: int = Field(default=0, description="The seconds without a node.")
-    repeated_seconds: int = Field(
+    seconds: Count = Field(default=0, description="The seconds on nodes.")
+    waiting_seconds: Count = Field(default=0, description="The seconds without a node.")
+    repeated_seconds: Count = Field(
         default=0,
         description="Those of `seconds` that a disruption or a failure ended: programs repeat all "
         "of it, or what they did since their last checkpoint.",
@@ -200,17 +292,19 @@ class Usage(Reported):
 class RunStatus(Reported):
     """The state of a run, written only by the controller."""
 
-    phase: Phase = Field(default="Pending", description="The phase of the run.")
+    phase: Annotated[str, Words(PHASES)] = Field(
+        default="Pending", description=f"The phase of the run: {', '.join(PHASES)}."
+    )
     message: str = Field(default="", description="The reason for the phase, for people.")
-    observed_generation: int = Field(default=0, description="The generation last reconciled.")
+    observed_generation: Count = Field(default=0, description="The generation last reconciled.")
     start_time: Time | None = Field(
         default=None, description="The start time; reset after a suspension."
     )
     completion_time: Time | None = Field(default=None, description="The time when the run ended.")
     duration: str | None = Field(default=None, description="The time from start to end.")
     replicas_ready: str | None = Field(default=None, description="Ready and desired replicas.")
-    restarts: int = Field(default=0, description="The number of restarts in all roles.")
-    disruptions: int = Field(default=0, description="The number of disruptions in all roles.")
+    restarts: Count = Field(default=0, description="The number of restarts in all roles.")
+    disruptions: Count = Field(default=0, description="The number of disruptions in all roles.")
     address: str | None = Field(
         default=None, description="The URL of a notebook, a tensorboard or a service."
     )
@@ -227,7 +321,7 @@ class RunStatus(Reported):
         default=(),
         description="What the run used, without pods that live, by class and resource.",
     )
-    unseen: int = Field(
+    unseen: Count = Field(
         default=0, description="The number of pods whose time is unknown, as they vanished."
     )
     repeated: str | None = Field(
@@ -237,8 +331,19 @@ class RunStatus(Reported):
 
     @property
     def ended(self) -> bool:
-        """Whether the phase is final."""
-        return self.phase in ("Succeeded", "Failed")
+        """Whether the run is over; a phase that is not known is final with a completion time."""
+        known = self.phase in PHASES
+        return self.phase in ("Succeeded", "Failed") or (
+            not known and self.completion_time is not None
+        )
+
+    @property
+    def begun(self) -> bool:
+        """Whether pods were made for the run."""
+        return self.start_time is not None or any(
+            each.attempt or each.active or each.succeeded or each.failed or each.restarts
+            for each in self.replicas.values()
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the status as JSON, without the controller's own fields that are empty.
@@ -254,33 +359,3 @@ class RunStatus(Reported):
             if not document[field]:
                 del document[field]
         return document
-
-
-def format_intervals(indexes: Iterable[int]) -> str:
-    """Return the shortest text for the set; empty for the empty set."""
-    return ",".join(
-        str(first) if first == last else f"{first}-{last}" for first, last in _spans(indexes)
-    )
-
-
-def parse_intervals(text: str) -> frozenset[int]:
-    """Parse the result of `format_intervals`. Raises ValueError for anything else."""
-    indexes: set[int] = set()
-    for span in filter(None, text.split(",")):
-        first, _, last = span.partition("-")
-        indexes.update(range(int(first), int(last or first) + 1))
-    return frozenset(indexes)
-
-
-def _spans(indexes: Iterable[int]) -> Iterator[tuple[int, int]]:
-    first = last = None
-    for index in sorted(set(indexes)):
-        if first is None or last is None:
-            first = last = index
-        elif index == last + 1:
-            last = index
-        else:
-            yield first, last
-            first = last = index
-    if first is not None and last is not None:
-        yield first, last
