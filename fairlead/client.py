@@ -114,7 +114,7 @@ class RunHandle:
         from webhook.run_client.find_runs import fetch_run
 
         raw = await _ask(self.client, lambda api: fetch_run(api, self.namespace, self.name))
-        return RunStatus.model_validate(raw.get("status") or {})
+        return RunStatus.read(raw.get("status"))
 
     def watch(self) -> Iterator[RunEvent]:
         """Yield each change of phase or message, until the Run is over."""
@@ -201,7 +201,7 @@ class RunHandle:
         async def read(api: ApiClient) -> Logs:
             run = await fetch_run(api, self.namespace, self.name)
             wanted = LogSelection(role or None, index, "")
-            check_selection(run, RunStatus.model_validate(run.get("status") or {}), wanted)
+            check_selection(run, RunStatus.read(run.get("status")), wanted)
             sources = [
                 each
                 for each in await find_sources(api, self.namespace, run, wanted)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 M = TypeVar("M", bound="Reported")
+B = TypeVar("B", bound=BaseModel)
 Path = tuple[str | int, ...]
 
 # Passes over a document. Each removes what cannot be read; then a field that this leaves without
@@ -92,30 +93,35 @@ def readable(check: Callable[[Any], object]) -> AfterValidator:
 def read(model: type[M], document: object) -> Reading[M]:
     """Read a stored document: a value that cannot be read is as if it were not there.
 
-    Never raises. Time and memory are linear in the document.
+    All fields of the model have defaults. Never raises. Time and memory are linear in the document.
     """
-    unread: list[Finding] = []
-    if document is not None and not isinstance(document, dict):
-        unread.append(Finding((), f"want a mapping, not {quoted(document)}"))
-    rest: Any = document if isinstance(document, dict) else {}
+    given = {} if document is None else document
+    value, unread = salvage(model, given)
+    if value is None:
+        return Reading(model(), unread)
+    return Reading(value, unread, tuple(_unknown_words(value, ())))
+
+
+def salvage(model: type[B], document: Any) -> tuple[B | None, tuple[Finding, ...]]:
+    """Return the model of what is valid in a JSON document, if that is enough, and what is not."""
+    findings: list[Finding] = []
+    rest = document
     for number in range(_MOST_PASSES):
         try:
-            value = model.model_validate(rest, by_alias=True, by_name=False)
+            return model.model_validate(rest, by_alias=True, by_name=False), tuple(findings)
         except ValidationError as error:
             lines = error.errors(include_url=False, include_context=False, include_input=False)
-            places = {_place(rest, line["loc"]): line for line in lines}
-            # What is missing after the first pass was removed by it, and is reported already.
-            unread += [
-                Finding(path, str(line["msg"]))
-                for path, line in places.items()
-                if number == 0 or line["type"] != "missing"
-            ]
-            if () in places:
-                break
-            rest = without(rest, places)
-        else:
-            return Reading(value, tuple(unread), tuple(_unknown_words(value, ())))
-    return Reading(model(), tuple(unread))
+        places = {place_of(rest, line["loc"]): line for line in lines}
+        # What is missing after the first pass was removed by it, and is reported already.
+        findings += [
+            Finding(path, str(line["msg"]))
+            for path, line in places.items()
+            if number == 0 or line["type"] != "missing"
+        ]
+        if () in places:
+            break
+        rest = without(rest, places)
+    return None, tuple(findings)
 
 
 def without(document: Any, paths: Iterable[Path]) -> Any:
@@ -132,19 +138,18 @@ def without(document: Any, paths: Iterable[Path]) -> Any:
     return kept if isinstance(document, dict) else [*kept.values()]
 
 
-def _place(document: Any, location: Sequence[str | int]) -> Path:
-    """Return the path of the value that an error of pydantic is about.
+def place_of(document: Any, location: Sequence[str | int]) -> Path:
+    """Return the path of the value that an error of pydantic in a JSON document is about.
 
     A location ends in the name of a missing field, or goes on with words about a key or a type.
     """
     path: list[str | int] = []
     for step in location:
-        if isinstance(document, dict) and step in document:
-            document = document[step]
-        elif isinstance(document, list) and isinstance(step, int) and step < len(document):
-            document = document[step]
-        else:
+        keys = document if isinstance(document, dict) else ()
+        keys = range(len(document)) if isinstance(document, list) else keys
+        if step not in keys:
             break
+        document = document[step]
         path.append(step)
     return tuple(path)
 

@@ -34,6 +34,10 @@ T = TypeVar("T")
 OWN_ERROR = "fairlead"
 # The `type` of an unknown field: such an error is about the key, not about the value.
 UNKNOWN_FIELD = "fairlead_unknown_field"
+# The `type` of a word that is none of a closed list, where no Literal says so.
+UNKNOWN_WORD = "fairlead_unknown_word"
+# The types of errors about what another version may know: fields, and words of closed lists.
+NOT_KNOWN = (UNKNOWN_FIELD, UNKNOWN_WORD, "literal_error")
 
 
 class Problem(NamedTuple):
@@ -41,6 +45,20 @@ class Problem(NamedTuple):
 
     at: tuple[str | int, ...]
     message: str
+
+    @property
+    def kind(self) -> str:
+        """The `type` of the error."""
+        return OWN_ERROR
+
+
+class UnknownWord(Problem):
+    """A word that is none of a closed list."""
+
+    @property
+    def kind(self) -> str:
+        """The `type` of the error."""
+        return UNKNOWN_WORD
 
 
 def own_error(message: str, kind: str = OWN_ERROR) -> PydanticCustomError:
@@ -172,7 +190,9 @@ class Strict(BaseModel):
             if given.get(key) is not None
         ]
         errors += [
-            InitErrorDetails(type=own_error(problem.message), loc=problem.at, input=given)
+            InitErrorDetails(
+                type=own_error(problem.message, problem.kind), loc=problem.at, input=given
+            )
             for problem in cls.cross_check(given)
         ]
         model = None

@@ -92,6 +92,27 @@ def test_a_deleted_node_keeps_its_class() -> None:
     assert (stage.of("a").trouble, stage.of("a").capacity_class) == ("NodeGone", "spot")
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodes": [{"labels": SPOT}], "later": True},
+        {"nodes": [{"labels": SPOT, "later": "a"}]},
+        {"nodes": [{"labels": SPOT, "taints": [{"key": "a", "effect": "Later"}]}]},
+    ],
+)
+def test_a_class_that_a_later_version_wrote_stays_known_and_takes_no_pod_away(spec: Json) -> None:
+    """What it does not know may say when not to: so nothing is lost by its silence."""
+    illness = {"condition": "GpuHealthy", "status": "False", "lasts": "1m"}
+    spot = raw_class("spot", interruptible=True, lostAfter="3m", unhealthy=[illness], **spec)
+    node = raw_node("a", labels=SPOT)
+    since = "2026-11-21T20:00:00Z"
+    ill = {"type": "GpuHealthy", "status": "False", "lastTransitionTime": since}
+    node["status"]["conditions"].append(ill)
+    health = Stage(node, classes=(spot,)).of("a")
+    assert (health.capacity_class, health.interruptible) == ("spot", True)
+    assert (health.lost_after, health.ill) == (None, "")
+
+
 def test_a_heartbeat_changes_nothing() -> None:
     """Each node has one every few minutes, and many more changes that do not matter."""
     heard: list[object] = []

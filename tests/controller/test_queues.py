@@ -13,13 +13,14 @@ from webhook import names
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
 from webhook.controller.queues import Queues
-from webhook.controller.stored_run import parse_run, store
+from webhook.controller.stored_run import store
 from webhook.errors import ClusterError
 from webhook.kube.watches import Watches
 from webhook.run.actions import CreateWorkload, WriteWorkload
 from webhook.run.observed import Refusal
 from webhook.run.plan import plan
 from webhook.run.queue_state import Queueing
+from webhook.run.reading import read_run
 
 NAME = f"run-mnist-{UID[:8]}"
 SERVED: Json = {"resources": [{"name": "workloads"}]}
@@ -47,7 +48,7 @@ class Stage:
         raw = raw_run(**spec)
         raw["metadata"]["labels"] = {names.KUEUE_QUEUE: "ml"}
         self.stored = store(raw)
-        self.run = parse_run(self.stored)
+        self.run = read_run(raw).valid_run()
         self.now = 100.0
         self.api, self.known = Api({("get", "v1beta2"): SERVED}), ObservedState()
         kept = {f"lab/{NAME}": self.known.workloads.keep(each) for each in workloads}

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.controller.runs import raw_run, stored_run
-from webhook.controller.stored_run import MOST, MOST_TEXT, RunCache, status_of, store
+from webhook.controller.stored_run import MOST, MOST_TEXT, RunCache, store
 from webhook.errors import InvalidRun
 from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
@@ -57,7 +57,7 @@ def test_a_run_that_is_nested_too_deep_is_invalid_and_says_so() -> None:
     """The API server takes it; it must not end the controller. Its status can still be written."""
     stored = stored_run(template={"spec": {"x": nested(300)}}, status={"phase": "Pending"})
     with pytest.raises(InvalidRun, match="nested"):
-        RunCache(plan).run(stored)
+        RunCache(plan).read(stored).valid_run()
     assert "spec" not in stored.raw()
     assert stored.raw()["status"] == {"phase": "Pending"}
 
@@ -72,9 +72,9 @@ def test_a_run_as_deep_as_can_be_written_is_planned() -> None:
 def test_a_run_is_read_once_for_each_version() -> None:
     """A look at a large run must not begin with parsing what has not changed."""
     readings = RunCache(plan)
-    first = readings.run(stored_run())
-    assert readings.run(stored_run()) is first
-    changed = readings.run(stored_run(version=6, status={"phase": "Running"}))
+    first = readings.read(stored_run())
+    assert readings.read(stored_run()) is first
+    changed = readings.read(stored_run(version=6, status={"phase": "Running"}))
     assert (first.status.phase, changed.status.phase) == ("Pending", "Running")
 
 
@@ -95,33 +95,29 @@ def test_a_plan_is_made_once_for_each_generation() -> None:
 def test_the_oldest_is_forgotten() -> None:
     """A thousand runs that are over must not stay in memory."""
     readings = RunCache(plan)
-    first = readings.run(stored_run())
+    first = readings.read(stored_run())
     for number in range(MOST):
-        readings.run(stored_run(name=f"n{number}"))
-    assert readings.run(stored_run()) is not first
+        readings.read(stored_run(name=f"n{number}"))
+    assert readings.read(stored_run()) is not first
 
 
 def test_large_runs_are_not_kept_together() -> None:
     """The caches are bounded by text, too: 64 Runs of a megabyte would take a gigabyte."""
     large = stored_run(template={"spec": {"x": "y" * MOST_TEXT}})
     readings = RunCache(plan)
-    first = readings.run(stored_run(name="small"))
-    kept = readings.run(large)
-    assert readings.run(large) is kept
-    assert readings.run(stored_run(name="small")) is not first
+    first = readings.read(stored_run(name="small"))
+    kept = readings.read(large)
+    assert readings.read(large) is kept
+    assert readings.read(stored_run(name="small")) is not first
 
 
 def test_all_errors_are_reported_at_once() -> None:
-    """With the path of each, as in a file."""
-    stored = stored_run(backoffLimit=-1, frame="jax", status={"phase": "Starting"})
+    """With the path of each, as in a file; and the status is read all the same."""
+    stored = stored_run(backoffLimit=-1, disruptionLimit=-1, status={"phase": "Starting"})
+    reading = RunCache(plan).read(stored)
     with pytest.raises(InvalidRun) as caught:
-        RunCache(plan).run(stored)
+        reading.valid_run()
     assert len(caught.value.problems) == 2
     assert any(problem.startswith("spec.backoffLimit: ") for problem in caught.value.problems)
-    assert any(problem.startswith("spec.frame: ") for problem in caught.value.problems)
-    assert status_of(stored).phase == "Starting"
-
-
-def test_a_status_that_cannot_be_read_is_an_empty_one() -> None:
-    """Somebody else wrote it."""
-    assert status_of(stored_run(status={"phase": "Sleeping"})).phase == "Pending"
+    assert any(problem.startswith("spec.disruptionLimit: ") for problem in caught.value.problems)
+    assert reading.status.phase == "Starting"

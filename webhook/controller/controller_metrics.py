@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from webhook import metric_names
+from webhook.run.model.status import PHASES
 from webhook.run.usage import REPLICAS, usage_increase
 
 if TYPE_CHECKING:
@@ -25,15 +26,8 @@ Number: TypeAlias = "Callable[[], float]"
 
 # Seconds: a run of a few pods takes milliseconds, the creation of hundreds of pods seconds.
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
-PHASES: Final = (
-    "Pending",
-    "Starting",
-    "Running",
-    "Restarting",
-    "Suspended",
-    "Succeeded",
-    "Failed",
-)
+# A label's value for each phase that another version wrote.
+OTHER: Final = "Other"
 RESULTS: Final = ("done", "invalid", "conflict", "failed")
 STATES: Final = ("useful", "repeated", "waiting")
 
@@ -104,7 +98,7 @@ class ControllerMetrics:
     def written(self, before: RunStatus, after: RunStatus) -> None:
         """Count what a write of a run's status changed: its phase, and what it used."""
         if after.phase != before.phase:
-            self._transitions.labels(before.phase, after.phase).inc()
+            self._transitions.labels(_label(before.phase), _label(after.phase)).inc()
         for each in usage_increase(before.usage, after.usage):
             if not each.seconds and each.resource != REPLICAS:
                 # No node ever had the resource: its name may be anything.
@@ -139,6 +133,10 @@ class ControllerMetrics:
         self._registry.register(_AtScrape(known, tuple(numbers), self._usage))
 
 
+def _label(phase: str) -> str:
+    return phase if phase in PHASES else OTHER
+
+
 class _AtScrape(Collector):
     """Metrics that are read at scrape time, on the event loop's thread or another."""
 
@@ -163,15 +161,22 @@ class _AtScrape(Collector):
         for capacity_class, resource in self._known.resources_in_use():
             for state in STATES:
                 self._usage.labels(capacity_class, resource, state)
-        yield self._runs()
+        yield from self._runs()
         for name, text, number in self._numbers:
             family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             yield family(name.removesuffix("_total"), text, number())
 
-    def _runs(self) -> Metric:
+    def _runs(self) -> Iterator[Metric]:
         # A copy, because the event loop may change the cache while this thread reads it.
-        tally = Tally(run.phase or "Pending" for run in list(self._known.runs.items().values()))
+        runs = list(self._known.runs.items().values())
+        tally = Tally(_label(run.phase or "Pending") for run in runs)
         family = GaugeMetricFamily(metric_names.RUNS, "Runs by phase.", labels=["phase"])
-        for phase in PHASES:
+        for phase in (*PHASES, OTHER):
             family.add_metric([phase], tally[phase])
-        return family
+        yield family
+        yield GaugeMetricFamily(
+            metric_names.RUNS_NOT_UNDERSTOOD,
+            "Runs with something in spec or status that this version does not understand: their "
+            "condition Understood is False.",
+            sum(not run.understood for run in runs),
+        )

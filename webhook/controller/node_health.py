@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from webhook import names
 from webhook.cluster_objects.sharing import Sharing
 from webhook.kube.cache import Cache
+from webhook.lenient import salvage
 from webhook.placement import capacity, nodes
 from webhook.placement.capacity import InvalidClass
 from webhook.placement.nodes import InvalidNode, Node
@@ -21,6 +22,7 @@ from webhook.policy.model import CapacityClass, Illness
 from webhook.policy.node_settings import is_of
 from webhook.recent import Recent
 from webhook.run.observed import NodeHealth
+from webhook.strict import NOT_KNOWN
 from webhook.times import span_seconds, to_second
 
 if TYPE_CHECKING:
@@ -234,13 +236,18 @@ def _illnesses(of: _Class, watched: WatchedNode) -> Iterator[tuple[str, str, flo
 
 
 def _read_class(raw: dict[str, Any]) -> CapacityClass | None:
+    """Return the class; without what makes pods go, if another version knows more of it."""
     document = {**raw, **_KIND, "metadata": {"name": raw["metadata"]["name"]}}
     document.pop("status", None)
     try:
         return CapacityClass.model_validate(document, by_alias=True, by_name=False)
-    except ValidationError:
-        # The class's status reports the error.
-        return None
+    except ValidationError as error:
+        if any(line["type"] not in NOT_KNOWN for line in error.errors(include_url=False)):
+            # The class's status reports the error.
+            return None
+    found, _ = salvage(CapacityClass, document)
+    harmless = {"lost_after": None, "unhealthy": None}
+    return found and found.model_copy(update={"spec": found.spec.model_copy(update=harmless)})
 
 
 def _compiled(classes: Mapping[str, CapacityClass]) -> Iterator[_Class]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.controller.stored_run import status_of
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.run.actions import (
     Announcement,
@@ -25,6 +25,7 @@ from webhook.run.backends.engine_object import undelegated_problems
 from webhook.run.backends.engines import find_engine
 from webhook.run.engine_report import pause_of_events
 from webhook.run.observed import Needs
+from webhook.run.reading import held_status, hold_invalid
 from webhook.run.reconcile import DEFAULT_TERMS, invalid_status, reconcile
 from webhook.times import elapsed
 
@@ -40,11 +41,14 @@ if TYPE_CHECKING:
     from webhook.controller.refusals import Refusals
     from webhook.controller.stored_run import RunCache, StoredRun
     from webhook.controller.waiting_pods import WaitingPods
+    from webhook.crd.conditions import ConditionUpdate
     from webhook.run.model import Run, RunStatus
     from webhook.run.observed import Observed, Refusal
-    from webhook.run.plan import Plan
     from webhook.run.queue_state import Queueing
+    from webhook.run.reading import RunReading
     from webhook.run.restarts import RestartTerms
+
+_logger = logging.getLogger(__name__)
 
 _CREATIONS: Final = (
     CreateKeys,
@@ -103,32 +107,44 @@ class Reconciler:
     async def reconcile_key(self, key: str) -> float | None:
         """Reconcile one run; return the seconds until the next time, None to wait for a change.
 
-        Raises InvalidRun after writing to the status that no pods can be created; ClusterError to
-        request a retry (status 409 if the run changed in the meantime); NotLeading if another
-        process may be the leader.
+        A run of which this version does not understand everything is held: only its condition is
+        written. Raises InvalidRun after writing to the status that no pods can be created;
+        ClusterError to request a retry (status 409 if the run changed in the meantime); NotLeading
+        if another process may be the leader.
         """
         stored = self._known.runs.get(key)
         if stored is None or stored.deleted:
             # The garbage collector deletes what the Run owns.
             return None
+        reading = self._run_cache.read(stored)
+        if held := reading.hold():
+            await self._hold(stored, held)
+            return None
         try:
-            run = self._run_cache.run(stored)
-            if run.spec.delegated:
-                return await self._reconcile_delegated(stored, run)
-            plan = None if run.status.ended else self._run_cache.plan(stored)
+            if reading.valid_run().spec.delegated:
+                return await self._reconcile_delegated(stored, reading)
+            return await self._reconcile(stored, reading)
         except InvalidRun as error:
-            await self._give_up(stored, error)
+            if reading.status.begun and not reading.status.ended:
+                await self._hold(stored, hold_invalid(error.problems))
+                return None
+            await self._give_up(stored, reading.status, error)
             raise
-        return await self._reconcile(stored, run, plan)
 
-    async def _reconcile(self, stored: StoredRun, run: Run, plan: Plan | None) -> float | None:
+    async def _reconcile(self, stored: StoredRun, reading: RunReading) -> float | None:
+        run = reading.valid_run()
+        plan = None if run.status.ended else self._run_cache.plan(stored)
         queue = await self._queues.observe(stored, plan)
         observed, outcome = await self._decide(run, plan.needs if plan else Needs(), queue)
+        if outcome.status.ended and (held := reading.hold_end()):
+            await self._hold(stored, held)
+            return None
         done = await self._executor.carry_out(run, plan, observed, outcome.actions)
-        return await self._conclude(stored, run, outcome, done)
+        return await self._conclude(stored, reading, outcome, done)
 
-    async def _reconcile_delegated(self, stored: StoredRun, run: Run) -> float | None:
+    async def _reconcile_delegated(self, stored: StoredRun, reading: RunReading) -> float | None:
         """Reconcile a run whose pods another engine creates. Raises InvalidRun like a plan."""
+        run = reading.valid_run()
         if find_engine(run) is None:
             raise InvalidRun(undelegated_problems(run))
         engine = await self._delegation.choose(stored.engine)
@@ -136,19 +152,24 @@ class Reconciler:
         if decided is None:
             return FIRST_LIST_PAUSE
         observed, outcome = decided
+        if outcome.status.ended and (held := reading.hold_end()):
+            await self._hold(stored, held)
+            return None
         self._delegation.forget_counted(run, stored.engine, observed)
         done = await self._delegation.carry_out(run, stored.engine, engine, outcome.actions)
-        return await self._conclude(stored, run, outcome, done)
+        return await self._conclude(stored, reading, outcome, done)
 
     async def _conclude(
-        self, stored: StoredRun, run: Run, outcome: Outcome, done: Done
+        self, stored: StoredRun, reading: RunReading, outcome: Outcome, done: Done
     ) -> float | None:
         """Write the status after the actions; return the seconds until the next reconcile."""
         if isinstance(done.error, NotLeading) or (done.error and done.error.status is None):
             # Further requests would fail in the same way.
             raise done.error
         news = self._note(stored.uid, outcome, done.made, done.refused)
-        written = await self._write(stored, run.status, outcome)
+        status = reading.report(outcome.status, stored.generation, self._now())
+        outcome = replace(outcome, status=status)
+        written = await self._write(stored, reading.status, outcome)
         if written:
             self._announcer.announce(stored, outcome.announcements)
         if done.error:
@@ -206,16 +227,31 @@ class Reconciler:
         status = outcome.status
         if deleted or status == before:
             return False
+        if not await self._replace(stored, status.to_json()):
+            return False
+        self._metrics.written(before, status)
+        return True
+
+    async def _replace(self, stored: StoredRun, status: dict[str, Any]) -> bool:
+        """Write this status; return False if the Run is deleted."""
         raw = stored.raw()
-        raw["status"] = status.to_json()
+        raw["status"] = status
         try:
             await self._objects.write_status(raw)
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return False
             raise
-        self._metrics.written(before, status)
         return True
+
+    async def _hold(self, stored: StoredRun, update: ConditionUpdate) -> None:
+        """Report in the status, which stays as it is, why nothing is done about the run."""
+        before = stored.raw().get("status")
+        status = held_status(before, update, stored.generation, self._now())
+        if status != before and await self._replace(stored, status):
+            _logger.warning("run %s: %s", stored.key, update.message)
+            announcement = Announcement("Warning", "NotUnderstood", update.message)
+            self._announcer.announce(stored, (announcement,))
 
     def _next(self, uid: str, outcome: Outcome, *, busy: bool) -> float | None:
         after, held = outcome.after, self._refusals.next(uid)
@@ -225,9 +261,8 @@ class Reconciler:
             return IDLE
         return after
 
-    async def _give_up(self, stored: StoredRun, error: InvalidRun) -> None:
+    async def _give_up(self, stored: StoredRun, before: RunStatus, error: InvalidRun) -> None:
         """Write to the status that no pods can be created, unless the run has finished."""
-        before = status_of(stored)
         if before.ended:
             return
         status = invalid_status(before, stored.generation, error.problems, self._now())

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from pydantic import ValidationError
 
 from webhook import names
-from webhook.errors import InvalidRun
 from webhook.recent import Recent
 from webhook.run.backends.engines import engine_key
-from webhook.run.model import RunStatus
 from webhook.run.queue import ADMITTED
-from webhook.run.run_documents import typed
+from webhook.run.reading import RunReading, is_understood, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +39,7 @@ class StoredRun:
 
     engine: the key in ENGINES of the engine that creates the pods; empty for the native backend.
     queued: it is, or was, in a queue of Kueue.
+    understood: its status says nothing else.
     problem: why no pods can be created, if it is known already; `text` then lacks the spec.
     """
 
@@ -56,6 +54,7 @@ class StoredRun:
     problem: str = ""
     engine: str = ""
     queued: bool = False
+    understood: bool = True
 
     @property
     def key(self) -> str:
@@ -80,8 +79,8 @@ def store(raw: dict[str, Any]) -> StoredRun:
         # stored object keeps its spec.
         problem = _TOO_DEEP
         text = orjson.dumps({key: whole[key] for key in whole if key != "spec"})
-    engine, status = engine_key(raw.get("spec") or {}), raw.get("status") or {}
-    conditions = status.get("conditions") or ()
+    engine, status = engine_key(raw.get("spec") or {}), _mapping(raw.get("status"))
+    conditions = status.get("conditions")
     labelled = names.KUEUE_QUEUE in (metadata.get("labels") or {})
     return StoredRun(
         namespace=metadata["namespace"],
@@ -89,45 +88,50 @@ def store(raw: dict[str, Any]) -> StoredRun:
         uid=metadata["uid"],
         generation=metadata.get("generation") or 0,
         version=metadata["resourceVersion"],
-        phase=status.get("phase") or "",
+        phase=str(status.get("phase") or ""),
         deleted=bool(metadata.get("deletionTimestamp")),
         text=text,
         problem=problem,
         engine=engine,
         queued=not engine
-        and (labelled or any(each.get("type") == ADMITTED for each in conditions)),
+        and (
+            labelled
+            or any(
+                _mapping(each).get("type") == ADMITTED
+                for each in (conditions if isinstance(conditions, list) else ())
+            )
+        ),
+        understood=is_understood(status),
     )
 
 
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 class RunCache:
-    """Parses Runs. `plan` computes a run's plan; the caller knows the cluster's domain."""
+    """Reads Runs. `plan` computes a run's plan; the caller knows the cluster's domain."""
 
     def __init__(self, plan: Callable[[Run], Plan]) -> None:
         self._make = plan
-        self._runs: Recent[tuple[str, str], Run] = Recent(MOST, MOST_TEXT)
+        self._runs: Recent[tuple[str, str], RunReading] = Recent(MOST, MOST_TEXT)
         self._plans: Recent[tuple[str, int], Plan] = Recent(MOST, MOST_TEXT)
 
-    def run(self, stored: StoredRun) -> Run:
-        """Return the typed Run. Raises InvalidRun with all its problems."""
+    def read(self, stored: StoredRun) -> RunReading:
+        """Return the Run as far as this version understands it. Never raises."""
         key = (stored.uid, stored.version)
-        return self._runs.get_or_make(key, lambda: parse_run(stored), len(stored.text))
+        return self._runs.get_or_make(key, lambda: _read(stored), len(stored.text))
 
     def plan(self, stored: StoredRun) -> Plan:
         """Return the run's plan. Raises InvalidRun if no pods can be created."""
         key = (stored.uid, stored.generation)
-        return self._plans.get_or_make(key, lambda: self._make(self.run(stored)), len(stored.text))
+        return self._plans.get_or_make(
+            key, lambda: self._make(self.read(stored).valid_run()), len(stored.text)
+        )
 
 
-def parse_run(stored: StoredRun) -> Run:
-    """Return the typed Run. Raises InvalidRun with all its problems."""
+def _read(stored: StoredRun) -> RunReading:
+    reading = read_run(stored.raw())
     if stored.problem:
-        raise InvalidRun([stored.problem])
-    return typed(stored.raw())
-
-
-def status_of(stored: StoredRun) -> RunStatus:
-    """Return the status of a Run with an invalid spec; empty if the status is invalid too."""
-    try:
-        return RunStatus.model_validate(stored.raw().get("status") or {})
-    except ValidationError:
-        return RunStatus()
+        return replace(reading, unknown=(), problems=(stored.problem,))
+    return reading

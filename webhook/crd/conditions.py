@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAli
 from pydantic import Field
 
 from webhook.lenient import Reported, Words, readable
+from webhook.strict import quoted
 from webhook.times import parse_time
 
 if TYPE_CHECKING:
@@ -18,9 +19,11 @@ _LONGEST_TIME: Final = 40
 
 def _check_time(text: str) -> None:
     """Raise ValueError for anything but an RFC 3339 time."""
-    if len(text) > _LONGEST_TIME:
-        raise ValueError("is too long for a time in RFC 3339")
-    parse_time(text)
+    try:
+        parse_time(text[:_LONGEST_TIME])
+    except ValueError:
+        wanted = "want a time with its zone, such as 2026-11-21T20:15:00Z"
+        raise ValueError(f"{wanted}, not {quoted(text)}") from None
 
 
 # Times are RFC 3339 texts in UTC, as Kubernetes writes them.

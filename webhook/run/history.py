@@ -35,7 +35,7 @@ _KEPT_DAYS: Final = 7.0
 _MOST: Final = 50
 _MOST_OF_ROLE: Final = 2000
 # What the webhook reads of an event; others may have stored more.
-_OF_EVENTS: Final = frozenset(HistoryEvent.model_fields)
+_OF_EVENTS: Final = set(HistoryEvent.model_fields)
 # Reasons of disruptions that only who has rights on nodes can cause: from the node controller,
 # the taint manager, PodGC and the kubelet, and as this controller finds them.
 _BY_NODE: Final = frozenset(

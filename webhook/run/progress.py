@@ -15,6 +15,7 @@ from webhook.run import incidents
 from webhook.run.actions import Announcement
 from webhook.run.history import first_to_give_up
 from webhook.run.incidents import describe_trouble
+from webhook.run.reading import UNDERSTOOD
 from webhook.run.restarts import entries_by_index
 from webhook.shortening import cut
 from webhook.times import elapsed, format_span, parse_time, to_second
@@ -38,7 +39,7 @@ READY: Final = "Ready"
 SUSPENDED: Final = "Suspended"
 DISRUPTING: Final = "Disrupting"
 # Conditions that should be True; all others should not.
-SHOULD_BE_TRUE: Final = (CREATED, SCHEDULED, READY)
+SHOULD_BE_TRUE: Final = (CREATED, SCHEDULED, READY, UNDERSTOOD)
 # Conditions about pods to come. A suspended or ended run does not have them.
 _UNDER_WAY: Final = (CREATED, SCHEDULED, DISRUPTING)
 # The number of different reasons in a message.

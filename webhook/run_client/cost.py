@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import names
 from webhook.api_paths import NODES, CollectionPath
-from webhook.errors import InvalidRun, PassOver
+from webhook.errors import PassOver
 from webhook.run_client.find_runs import Targets, find_runs
 from webhook.shortening import count_text
 from webhook.times import format_span
@@ -122,24 +122,21 @@ def _cost(
     raw: dict[str, Any], known: ObservedState, prices: Mapping[str, float], notes: list[str]
 ) -> RunCost:
     from webhook.run.facts import collect_facts
-    from webhook.run.model import RunStatus
-    from webhook.run.run_documents import typed
+    from webhook.run.reading import read_run
     from webhook.run.usage import REPLICAS, live_usage, sum_usage
 
     metadata = raw["metadata"]
     name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
-    status = RunStatus.model_validate(raw.get("status") or {})
+    reading = read_run(raw)
+    run, status = reading.run, reading.status
     rows = list(status.usage)
-    try:
-        run = typed(raw)
-    except InvalidRun:
+    if run is None:
         notes.append(f"run {name}: this version cannot read its spec; pods that live do not count")
+    elif run.spec.delegated or run.spec.serving:
+        notes.append(f"run {name}: the time of pods that others create is not recorded")
     else:
-        if run.spec.delegated or run.spec.serving:
-            notes.append(f"run {name}: the time of pods that others create is not recorded")
-        else:
-            observed = known.observed(namespace, uid)
-            rows += live_usage(status, collect_facts(run, observed), observed, datetime.now(UTC))
+        observed = known.observed(namespace, uid)
+        rows += live_usage(status, collect_facts(run, observed), observed, datetime.now(UTC))
     if status.unseen:
         pods = count_text(status.unseen, "pod")
         notes.append(f"run {name}: {pods} vanished, and their time is not known")

@@ -84,7 +84,7 @@ async def looks(client: Client, namespace: str, name: str) -> AsyncIterator[RunS
                 yield None
                 return
             uid = raw["metadata"]["uid"]
-            status = RunStatus.model_validate(raw.get("status") or {})
+            status = RunStatus.read(raw.get("status"))
             if status.phase == "Suspended" and not raw["spec"].get("suspend"):
                 resumed = status.observed_generation < raw["metadata"]["generation"]
                 status = RunStatus() if resumed else status

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.api_paths import NODES
-from webhook.errors import InvalidRun, PassOver
+from webhook.errors import PassOver
 from webhook.frameworks.table import ROLES
 from webhook.run.backends.engine_pods import PodReader, pod_reader
 from webhook.run.effective_settings import EffectiveSetting, effective_settings, settings_document
@@ -18,7 +17,7 @@ from webhook.run.model import RunStatus
 from webhook.run.model.run_checks import SERVING
 from webhook.run.model.status import RoleStatus, parse_intervals
 from webhook.run.progress import SHOULD_BE_TRUE
-from webhook.run.run_documents import typed
+from webhook.run.reading import read_run
 from webhook.run_client.find_runs import fetch_run, list_pods
 from webhook.shortening import count_text
 
@@ -266,9 +265,7 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
     run = await fetch_run(client, namespace, name)
     pods = await list_pods(client, namespace, run, _relevant_pod)
     nodes = {node for pod in pods if (node := pod["spec"]["nodeName"])}
-    status = _in_order(
-        RunStatus.model_validate(run.get("status") or {}), run["spec"].get("framework")
-    )
+    status = _in_order(RunStatus.read(run.get("status")), run["spec"].get("framework"))
     reader = pod_reader(run, status.replicas)
     rows = replicas(reader, status, pods, await fetch_summaries(client, nodes))
     if run["spec"].get("kind") in SERVING and pods:
@@ -291,9 +288,8 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
 
 def _settings(run: Mapping[str, Any]) -> tuple[EffectiveSetting, ...]:
     """Return the settings that hold; none if this version cannot read the Run's spec."""
-    with suppress(InvalidRun):
-        return tuple(effective_settings(typed({**run, "status": {}})))
-    return ()
+    found = read_run(run).run
+    return tuple(effective_settings(found)) if found else ()
 
 
 def _in_order(status: RunStatus, framework: str | None) -> RunStatus:

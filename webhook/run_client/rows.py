@@ -32,7 +32,8 @@ class Row(NamedTuple):
 
 def row_of(raw: Mapping[str, Any]) -> Row:
     """Return the row of a raw Run."""
-    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    metadata, spec, stored = raw["metadata"], raw.get("spec") or {}, raw.get("status")
+    status = stored if isinstance(stored, dict) else {}
     kind = str(spec.get("kind") or names.DEFAULT_KIND)
     framework = spec.get("framework")
     return Row(
@@ -41,11 +42,15 @@ def row_of(raw: Mapping[str, Any]) -> Row:
         kind=f"{kind}, {framework}" if framework else kind,
         phase=str(status.get("phase") or "Pending"),
         ready=str(status.get("replicasReady") or ""),
-        restarts=int(status.get("restarts") or 0),
-        disruptions=int(status.get("disruptions") or 0),
+        restarts=_number(status.get("restarts")),
+        disruptions=_number(status.get("disruptions")),
         message=cut(str(status.get("message") or ""), _MOST_TEXT),
         created=str(metadata.get("creationTimestamp") or ""),
     )
+
+
+def _number(stored: object) -> int:
+    return stored if isinstance(stored, int) else 0
 
 
 def on_classes(known: Nodes, nodes: Iterable[str]) -> str:

@@ -58,7 +58,7 @@ _REPLICA_HEAD: Final = ("replica", "state", "node", "pool", "capacity", "note")
 def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterator[str]:
     """Yield the report, line by line. With `everything` each replica has a line."""
     status = report.status
-    phase = click.style(status.phase, fg=_COLOURS[status.phase], bold=True)
+    phase = click.style(harmless(status.phase), fg=_COLOURS.get(status.phase), bold=True)
     title = click.style(report.name, bold=True) + f": {phase}"
     first, *more = wrapped(message_of(report), 2)
     if len(click.unstyle(title)) + len(first) + 3 > 100 or more:
@@ -187,7 +187,8 @@ def _incidents(report: Report, now: datetime) -> Iterator[str]:
             facts.append(f"other failures charged to it: {each.collateral}")
         if each.seconds_lost is not None:
             facts.append(f"all ran again after {times.format_span(each.seconds_lost)}")
-        yield f"    {_CAUSES[each.cause]}: {'; '.join(facts)}"
+        cause = _CAUSES.get(each.cause) or harmless(each.cause)
+        yield f"    {cause}: {'; '.join(facts)}"
 
 
 def where_of(incident: Incident) -> str:

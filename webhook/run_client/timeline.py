@@ -119,7 +119,7 @@ def _parts(timeline: Timeline) -> Iterator[str]:
             "Failure": f"M{x - 5:.1f} 4l10 10m0 -10l-10 10",
             "Disruption": f"M{x - 5:.1f} 4h10l-5 10z",
         }.get(mark.cause, f"M{x - 4:.1f} 5h8v8h-8z")
-        colour = _COLOURS[mark.cause]
+        colour = _COLOURS.get(mark.cause, _COLOURS["Unknown"])
         yield (
             f'<path d="{shape}" fill="{colour}" stroke="{colour}" stroke-width="2">'
             f"<title>{escape(mark.text)}</title></path>"

@@ -103,7 +103,7 @@ class Runs(Watching):
         """Return what one Run used until now, and what it cost. Raises ClusterError."""
         run = await fetch_run(self.client, namespace, name)
         (found,), notes = await costs_of(self.client, namespace, [run])
-        status = RunStatus.model_validate(run.get("status") or {})
+        status = RunStatus.read(run.get("status"))
         lost = [
             (cause.lower(), len(known), format_span(sum(each.seconds_lost or 0 for each in known)))
             for cause in ("Disruption", "Failure")
@@ -120,7 +120,7 @@ class Runs(Watching):
     async def log(self, namespace: str, name: str, role: str, index: int) -> dict[str, Any]:
         """Return the last lines of a replica's log, and its environment. Raises FairleadError."""
         run = await fetch_run(self.client, namespace, name)
-        status = RunStatus.model_validate(run.get("status") or {})
+        status = RunStatus.read(run.get("status"))
         wanted = LogSelection(role, index)
         check_selection(run, status, wanted)
         sources = await find_sources(self.client, namespace, run, wanted)

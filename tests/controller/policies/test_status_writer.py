@@ -15,11 +15,14 @@ from tests.controller.runs import refused
 from tests.kube import virtual_time
 from webhook import names
 from webhook.controller.policies.status_writer import PACES, SPACING, StatusWriter, stored
+from webhook.crd.conditions import ConditionUpdate, update_conditions
 from webhook.errors import ClusterError, NotLeading
 from webhook.judgement.reporting.statuses import Due, Urgency
 from webhook.policy.status_model import PolicyStatus
 
 pytestmark = pytest.mark.virtual_time
+
+EARLIER = "2026-11-21T20:00:00Z"
 
 
 class Wanted:
@@ -33,7 +36,7 @@ class Wanted:
     def due(self) -> Sequence[Due]:
         found = []
         for each in self.cluster.objects().values():
-            status = PolicyStatus(pods_decided=self.pods.get(each.observed.name, 0), since="t")
+            status = PolicyStatus(pods_decided=self.pods.get(each.observed.name, 0), since=EARLIER)
             if status != each.observed.status:
                 found.append(Due(each.observed, status, self.urgency))
         return found
@@ -198,13 +201,27 @@ def test_the_text_is_what_the_webhook_reads_and_the_status_is_apart() -> None:
     after = stored(names.PLACEMENT_POLICIES, raw)
     assert before.observed.text == after.observed.text
     assert set(json.loads(after.observed.text)) == {"apiVersion", "kind", "metadata", "spec"}
-    assert after.observed.status == PolicyStatus(pods_decided=3)
+    assert after.observed.status == PolicyStatus.read({"podsDecided": 3, "later": "unknown"})
     assert after.observed.version == ("uid-a", 1)
     assert after.version == "6"
     assert after.path == "/apis/fairlead.dev/v1alpha1/placementpolicies/a/status"
 
 
-def test_an_invalid_status_is_written_again() -> None:
-    """Whoever wrote it, it ends nothing."""
-    odd = stored(names.PLACEMENT_POLICIES, raw_policy("a", status={"conditions": "many"}))
-    assert odd.observed.status == PolicyStatus()
+def test_a_value_of_a_status_that_cannot_be_read_is_written_again_and_leaves_the_others() -> None:
+    """Whoever wrote it, the counts go on."""
+    odd = {"conditions": "many", "since": "yesterday", "podsDecided": 7}
+    found = stored(names.PLACEMENT_POLICIES, raw_policy("a", status=odd))
+    assert found.observed.status == PolicyStatus(pods_decided=7)
+
+
+def test_a_status_keeps_what_another_version_wrote_beside_it() -> None:
+    """The patch has it as it was, in the status and in its conditions."""
+    condition = {"type": "Accepted", "status": "Perhaps", "lastTransitionTime": EARLIER, "by": 1}
+    odd = {"conditions": [condition], "later": {"field": [1]}}
+    found = stored(names.PLACEMENT_POLICIES, raw_policy("a", status=odd)).observed.status
+    after = update_conditions(
+        found.conditions, [ConditionUpdate("Accepted", "True", "Compiles")], 2, EARLIER
+    )
+    written = found.model_copy(update={"conditions": after}).model_dump(by_alias=True)
+    assert written["later"] == {"field": [1]}
+    assert (written["conditions"][0]["by"], written["conditions"][0]["status"]) == (1, "True")

@@ -159,7 +159,7 @@ async def print_logs(
 
     most = FOLLOWED if most is None else most
     run = await fetch_run(client, namespace, name)
-    status = RunStatus.model_validate(run.get("status") or {})
+    status = RunStatus.read(run.get("status"))
     check_selection(run, status, wanted)
     found = await find_sources(client, namespace, run, wanted)
     missing = list(without_pods(status, found, wanted))

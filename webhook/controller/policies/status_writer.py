@@ -11,8 +11,6 @@ from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pydantic import ValidationError
-
 from webhook import names
 from webhook.api_paths import CollectionPath
 from webhook.cluster_objects.policy_objects import PolicyObjects, text_of
@@ -68,18 +66,9 @@ def stored(resource: str, raw: dict[str, Any]) -> Stored:
         metadata["uid"],
         metadata.get("generation") or 0,
         text_of(resource, raw),
-        _status(resource, raw.get("status")),
+        MODELS[resource].read(raw.get("status")),
     )
     return Stored(observed, metadata["resourceVersion"])
-
-
-def _status(resource: str, raw: object) -> ObjectStatus:
-    model = MODELS[resource]
-    try:
-        return model.model_validate(raw or {})
-    except ValidationError:
-        # Another client wrote an invalid status, which the next write replaces.
-        return model()
 
 
 class StoredObjects(PolicyObjects[Stored]):

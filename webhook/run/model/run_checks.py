@@ -10,7 +10,7 @@ from webhook.dns_names import MAX_LABEL
 from webhook.frameworks.framework import Roles
 from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.placement.schema.syntax import long_lists
-from webhook.strict import Problem, guess, quoted
+from webhook.strict import Problem, UnknownWord, guess, quoted
 
 # Kinds whose pod runs until it is stopped.
 SERVING = frozenset({"notebook", "tensorboard", "service"})
@@ -73,7 +73,7 @@ def _wrong_roles(framework: str | None, replicas: object) -> Iterator[Problem]:
 def _wrong_role(role: str, count: int, roles: Roles, of: str) -> Iterator[Problem]:
     if role not in roles.known:
         hint = guess(role, roles.known) or f"; its roles are {', '.join(roles.known)}"
-        yield Problem(("replicas", role), f"{of} has no role {quoted(role)}{hint}")
+        yield UnknownWord(("replicas", role), f"{of} has no role {quoted(role)}{hint}")
     elif role in roles.single and count > 1:
         what = f"{of} has one {role} at most, not {count}"
         yield Problem(("replicas", role, "count"), what)
