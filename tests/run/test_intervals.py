@@ -28,3 +28,12 @@ def test_what_is_written_is_read_again(indexes: frozenset[int]) -> None:
 def test_ten_thousand_replicas_that_finished_are_a_short_text() -> None:
     """A status has to stay small."""
     assert format_intervals(range(10000)) == "0-9999"
+
+
+@pytest.mark.parametrize(
+    "text", ["0-3000000", "10000", "3-1", "1,1", "2,0-1", "-1", "1-", "a", "1-2-3", "0-1" * 20_000]
+)
+def test_nothing_else_is_read(text: str) -> None:
+    """Before anything of it takes memory: others may write a status, too."""
+    with pytest.raises(ValueError, match=r"want indexes|too long"):
+        parse_intervals(text)
