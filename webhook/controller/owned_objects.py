@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.api_paths import NODES, CollectionPath
 from webhook.controller.refusals import name_taken, refusal
+from webhook.controller.stored_run import store
 from webhook.errors import ClusterError
 from webhook.run import observation
 from webhook.run.queue_workload import API_VERSION as KUEUE
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from webhook.controller.observed_state import ObservedState
+    from webhook.controller.stored_run import StoredRun
     from webhook.kube.cache import Cache
     from webhook.kube.client import Client
     from webhook.kube.writer import Writer
@@ -167,6 +169,17 @@ class Objects:
             else:
                 found[name] = self._known.nodes.health_of_raw(raw)
         return found
+
+    async def read_run(self, stored: StoredRun) -> None:
+        """Read a Run again at the same version: the definitions may have dropped fields of it.
+
+        No watch tells of that. A later version will be told of.
+        """
+        selector = {"fieldSelector": f"metadata.name={stored.name}"}
+        listing = await self._client.list(RUN.path(stored.namespace), store, query=selector)
+        for found in listing.items:
+            if (found.uid, found.version) == (stored.uid, stored.version):
+                self._known.runs.put(stored.key, found, found.version)
 
     async def write_status(self, raw: Mapping[str, Any]) -> None:
         """Replace the status of a Run, at the version of `raw`."""

@@ -61,6 +61,8 @@ _CREATIONS: Final = (
 )
 # Minimum seconds before an immediate requeue if the last reconcile did nothing.
 IDLE: Final = 1.0
+# Seconds until a run that is held is read again.
+HELD_PAUSE: Final = 30.0
 # Seconds between two looks at whether another engine's objects are listed.
 FIRST_LIST_PAUSE: Final = 0.2
 
@@ -118,16 +120,14 @@ class Reconciler:
             return None
         reading = self._run_cache.read(stored)
         if held := reading.hold():
-            await self._hold(stored, held)
-            return None
+            return await self._hold(stored, held)
         try:
             if reading.valid_run().spec.delegated:
                 return await self._reconcile_delegated(stored, reading)
             return await self._reconcile(stored, reading)
         except InvalidRun as error:
             if reading.status.begun and not reading.status.ended:
-                await self._hold(stored, hold_invalid(error.problems))
-                return None
+                return await self._hold(stored, hold_invalid(error.problems))
             await self._give_up(stored, reading.status, error)
             raise
 
@@ -137,8 +137,7 @@ class Reconciler:
         queue = await self._queues.observe(stored, plan)
         observed, outcome = await self._decide(run, plan.needs if plan else Needs(), queue)
         if outcome.status.ended and (held := reading.hold_end()):
-            await self._hold(stored, held)
-            return None
+            return await self._hold(stored, held)
         done = await self._executor.carry_out(run, plan, observed, outcome.actions)
         return await self._conclude(stored, reading, outcome, done)
 
@@ -153,8 +152,7 @@ class Reconciler:
             return FIRST_LIST_PAUSE
         observed, outcome = decided
         if outcome.status.ended and (held := reading.hold_end()):
-            await self._hold(stored, held)
-            return None
+            return await self._hold(stored, held)
         self._delegation.forget_counted(run, stored.engine, observed)
         done = await self._delegation.carry_out(run, stored.engine, engine, outcome.actions)
         return await self._conclude(stored, reading, outcome, done)
@@ -244,14 +242,20 @@ class Reconciler:
             raise
         return True
 
-    async def _hold(self, stored: StoredRun, update: ConditionUpdate) -> None:
-        """Report in the status, which stays as it is, why nothing is done about the run."""
+    async def _hold(self, stored: StoredRun, update: ConditionUpdate) -> float:
+        """Report in the status, which stays as it is, why nothing is done about the run.
+
+        Later it is read again. Return the seconds until then.
+        """
         before = stored.raw().get("status")
         status = held_status(before, update, stored.generation, self._now())
-        if status != before and await self._replace(stored, status):
+        if status == before:
+            await self._objects.read_run(stored)
+        elif await self._replace(stored, status):
             _logger.warning("run %s: %s", stored.key, update.message)
             announcement = Announcement("Warning", "NotUnderstood", update.message)
             self._announcer.announce(stored, (announcement,))
+        return HELD_PAUSE
 
     def _next(self, uid: str, outcome: Outcome, *, busy: bool) -> float | None:
         after, held = outcome.after, self._refusals.next(uid)

@@ -114,13 +114,13 @@ class RunCache:
 
     def __init__(self, plan: Callable[[Run], Plan]) -> None:
         self._make = plan
-        self._runs: Recent[tuple[str, str], RunReading] = Recent(MOST, MOST_TEXT)
+        self._runs: Recent[bytes, RunReading] = Recent(MOST, MOST_TEXT)
         self._plans: Recent[tuple[str, int], Plan] = Recent(MOST, MOST_TEXT)
 
     def read(self, stored: StoredRun) -> RunReading:
         """Return the Run as far as this version understands it. Never raises."""
-        key = (stored.uid, stored.version)
-        return self._runs.get_or_make(key, lambda: _read(stored), len(stored.text))
+        # Definitions that are exchanged drop fields, and the version stays.
+        return self._runs.get_or_make(stored.text, lambda: _read(stored), len(stored.text))
 
     def plan(self, stored: StoredRun) -> Plan:
         """Return the run's plan. Raises InvalidRun if no pods can be created."""
