@@ -145,7 +145,7 @@ def place_of(document: Any, location: Sequence[str | int]) -> Path:
     """
     path: list[str | int] = []
     for step in location:
-        keys = document if isinstance(document, dict) else ()
+        keys: Any = document if isinstance(document, dict) else ()
         keys = range(len(document)) if isinstance(document, list) else keys
         if step not in keys:
             break

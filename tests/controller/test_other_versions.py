@@ -51,9 +51,9 @@ def stage(status: Json, spec: Json | None = None) -> Stage:
     changes = {"framework": None, "replicas": None, **spec} if spec else {}
     made = Stage(status=status, **changes)
     made.api.answers["list", "runs"] = {"items": []}
-    metadata = {"annotations": {names.ATTEMPT: "2"}}
     for index in range(3):
-        pod = {**raw_pod(index, **metadata), "status": {"phase": "Running"}}
+        metadata = raw_pod(index, annotations={names.ATTEMPT: "2"})
+        pod = {**metadata, "status": {"phase": "Running"}}
         made.known.pods.put(f"lab/mnist-worker-{index}", made.known.pods.keep(pod))
     return made
 
@@ -114,6 +114,13 @@ def test_a_role_that_is_not_known_holds_the_run() -> None:
     """The roles of a framework are a closed list, too."""
     made = stage(STATUS, raw_run(replicas={"worker": {"count": 3}, "later": {}})["spec"])
     assert_held(made, STATUS, ("spec", "replicas", "later"))
+
+
+def test_a_run_that_another_engine_has_is_held_too() -> None:
+    """Before anything is asked of its engine, which goes on."""
+    spec = {"backend": "kubeflow", "framework": "pytorch", "gang": True}
+    made = stage(STATUS, raw_run(**spec, replicas={"master": {}, "worker": {}})["spec"])
+    assert_held(made, STATUS, ("spec", "gang"))
 
 
 def test_a_new_run_with_a_field_that_is_not_known_waits_for_the_upgrade() -> None:

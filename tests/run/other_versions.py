@@ -186,7 +186,7 @@ def _nodes(node: Any) -> Iterator[Json]:
 
 def spec_places() -> dict[str, tuple[Json, Place]]:
     """A spec and a place in it, for each object and closed list of a spec, by its own name."""
-    found = {}
+    found: dict[str, tuple[Json, Place]] = {}
     for run in RUNS:
         for place in places(run["spec"], "RunSpec"):
             field = str(place.path[-1]) if place.words else ""

@@ -8,8 +8,10 @@ import pytest
 
 from tests.cli.run.scripted_cluster import PODS, RUNS, Cluster, pod_object, run_object, served
 from tests.kube.fake_api import Answer, Request
+from webhook import names
 from webhook.cli.run import status
 
+MOMENT = "2026-08-01T12:00:30Z"
 WORKERS = {"master": {"desired": 1}, "worker": {"desired": 2, "succeededIndexes": "1"}}
 
 
@@ -42,3 +44,51 @@ def test_watching_prints_each_change_until_the_run_has_ended(
     assert done.exit_code == 0
     titles = [line for line in done.output.splitlines() if line.startswith("mnist:")]
     assert titles == ["mnist: Running, 2 run", "mnist: Succeeded, 2 run"]
+
+
+# What another version, or any other client, wrote beside what can be read.
+ODD = {
+    "phase": "Draining",
+    "message": "two drain",
+    "startTime": "yesterday",
+    "restarts": 7,
+    "disruptions": "many",
+    "replicas": {
+        "master": {"desired": 1, "activeIndexes": "0-3000000"},
+        "worker": {"desired": 10**12, "failed": 3},
+    },
+    "incidents": [
+        {"cause": "Maintenance", "reason": "Drained", "replica": "a", "began": MOMENT},
+        {"cause": "Failure"},
+    ],
+    "usage": [{"resource": "replicas", "seconds": 60}, {"resource": 7}],
+    "conditions": [{"type": "Ready", "status": "Soon", "lastTransitionTime": MOMENT}, 7],
+    "later": {"field": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("status", "mnist"), ("mnist: Draining, two drain", "restarts", "7", "Maintenance")),
+        (("status", "mnist", "-o", "json"), ('"phase": "Draining"', '"failed": 3', '"later"')),
+        (("status", "mnist", "-o", "svg"), ("<svg", "Maintenance")),
+        (("list",), ("Draining", "7")),
+        (("cost", "mnist"), ("replicas", "1m")),
+        (("top", "mnist"), ("Draining",)),
+    ],
+)
+def test_what_can_be_read_of_a_status_is_shown(
+    tmp_path: Path, arguments: tuple[str, ...], shown: tuple[str, ...]
+) -> None:
+    """A value that cannot be read hides no other one, and ends no command."""
+    there = cluster()
+    run = run_object(**ODD)
+    run["spec"] = {"later": True, "template": {"spec": {"containers": []}}}
+    there.add(RUNS, run)
+    there.add(f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}")
+    with served(there, tmp_path) as call:
+        done = call(*arguments)
+    assert done.exit_code == 0, done.output
+    for words in shown:
+        assert words in done.output
