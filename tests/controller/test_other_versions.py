@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import Field
 
 from tests.controller.runs import raw_pod, raw_run
@@ -398,3 +400,33 @@ def test_a_field_of_the_metadata_that_is_not_known_means_nothing() -> None:
     raw = raw_run()
     raw["metadata"]["later"] = {"field": 1}
     assert read_run(raw).valid_run().name == "mnist"
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8)
+    | st.sampled_from(
+        ["0-9999", "9999", "0-5", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00"]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["indexes", "since", "time", "later"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from([*scalars(STATUS)]), ANYTHING), min_size=1, max_size=3))
+def test_no_status_makes_a_reconcile_raise(changes: list[tuple[Path, Any]]) -> None:
+    """Whoever may write it: the run goes on, is held or repaired, and never fails."""
+    before = STATUS
+    for path, value in changes:
+        before = replace_at(before, path, lambda _, value=value: value)
+    made = stage(before)
+    made.api.answers["delete", "*"] = {"kind": "Status"}
+    for _ in range(3):
+        made.look()
+        assert made.status["phase"] != "Failed"
