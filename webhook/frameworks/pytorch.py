@@ -30,7 +30,7 @@ from webhook.frameworks.framework import (
     same_names,
 )
 from webhook.frameworks.native_default import native_default
-from webhook.strict import Problem, Strict, own_error, quoted
+from webhook.strict import OWN_ERROR, UNKNOWN_WORD, Problem, Strict, own_error, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,8 @@ def _processes_per_node(value: object) -> object:
         return value
     raise own_error(
         f"want a whole number from 1 to {_MOST_PROCESSES}, or {', '.join(_WORDS)}: "
-        f"not {quoted(value)}"
+        f"not {quoted(value)}",
+        UNKNOWN_WORD if isinstance(value, str) else OWN_ERROR,
     )
 
 
