@@ -7,6 +7,7 @@ programs. The documents are made from the schema, so that a new field is in here
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import pytest
@@ -122,7 +123,7 @@ def test_a_role_that_is_not_known_holds_the_run() -> None:
 
 def test_a_run_that_another_engine_has_is_held_too() -> None:
     """Before anything is asked of its engine, which goes on."""
-    spec = {"backend": "kubeflow", "framework": "pytorch", "gang": True}
+    spec: Json = {"backend": "kubeflow", "framework": "pytorch", "gang": True}
     made = stage(STATUS, raw_run(**spec, replicas={"master": {}, "worker": {}})["spec"])
     assert_held(made, STATUS, ("spec", "gang"))
 
@@ -421,12 +422,16 @@ ANYTHING = st.recursive(
 )
 
 
+def _put(value: Any, _: Any) -> Any:
+    return value
+
+
 @given(st.lists(st.tuples(st.sampled_from([*scalars(STATUS)]), ANYTHING), min_size=1, max_size=3))
 def test_no_status_makes_a_reconcile_raise(changes: list[tuple[Path, Any]]) -> None:
     """Whoever may write it: the run goes on, is held or repaired, and never fails."""
     before = STATUS
     for path, value in changes:
-        before = replace_at(before, path, lambda _, value=value: value)
+        before = replace_at(before, path, partial(_put, value))
     made = stage(before)
     made.api.answers["delete", "*"] = {"kind": "Status"}
     for _ in range(3):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_watching_prints_each_change_until_the_run_has_ended(
 
 
 # What another version, or any other client, wrote beside what can be read.
-ODD = {
+ODD: dict[str, Any] = {
     "phase": "Draining",
     "message": "two drain",
     "startTime": "yesterday",
