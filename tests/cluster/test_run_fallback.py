@@ -18,7 +18,7 @@ from tests.eventually import eventually
 from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
-from webhook.run.model.status import parse_intervals
+from webhook.run.model.intervals import parse_intervals
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.simulated_nodes import Pool, node_manifests
 from webhook.times import to_second

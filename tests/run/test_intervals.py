@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.run.model.status import format_intervals, parse_intervals
+from webhook.run.model.intervals import format_intervals, parse_intervals
 
 
 @pytest.mark.parametrize(

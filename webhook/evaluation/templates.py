@@ -15,7 +15,7 @@ from webhook.pod_schema.field_checks import MOST
 from webhook.policy.findings import path_text
 from webhook.run import template_faults as of_runs
 from webhook.run.backends.engine_object import delegated_object
-from webhook.run.model.status import parse_intervals
+from webhook.run.model.intervals import parse_intervals
 from webhook.run.plan import plan
 from webhook.run.run_documents import run_of
 from webhook.sources import SHIPPED

@@ -9,7 +9,7 @@ from webhook.run.backends.engine_pods import assign_replicas
 from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
 from webhook.run.failure import Failure, classify_end
 from webhook.run.model import RoleStatus
-from webhook.run.model.status import format_intervals, parse_intervals
+from webhook.run.model.intervals import format_intervals, parse_intervals
 from webhook.run.observed import Observed
 from webhook.run.restarts import BackoffState, Counted, backoff_state, entries_by_index, to_entries
 from webhook.times import to_microsecond

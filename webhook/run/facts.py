@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.run.failure import Failure, classify_end, disrupted_by_others, vanished_pod
-from webhook.run.model.status import RoleStatus, parse_intervals
+from webhook.run.model.intervals import parse_intervals
+from webhook.run.model.status import RoleStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

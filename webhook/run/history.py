@@ -14,12 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from webhook.run.model.status import (
-    HistoryEvent,
-    ReplicaHistory,
-    format_intervals,
-    parse_intervals,
-)
+from webhook.run.model.intervals import format_intervals, parse_intervals
+from webhook.run.model.status import HistoryEvent, ReplicaHistory
 from webhook.times import elapsed, parse_time, to_microsecond
 
 if TYPE_CHECKING:

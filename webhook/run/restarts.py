@@ -16,7 +16,8 @@ from webhook.backoff import GONE_AFTER, INCIDENT_WINDOW, RESTART_DELAYS
 from webhook.run.failure import Failure, may_restart
 from webhook.run.history import History
 from webhook.run.incidents import decide_incidents
-from webhook.run.model.status import Recovering, format_intervals, parse_intervals
+from webhook.run.model.intervals import format_intervals, parse_intervals
+from webhook.run.model.status import Recovering
 from webhook.times import elapsed, to_microsecond
 
 if TYPE_CHECKING:

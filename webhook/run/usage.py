@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.run.model.status import Usage, parse_intervals
+from webhook.run.model.intervals import parse_intervals
+from webhook.run.model.status import Usage
 from webhook.times import elapsed, format_span, parse_time, to_second
 
 if TYPE_CHECKING:

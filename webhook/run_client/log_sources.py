@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.errors import FairleadError
 from webhook.run.model import SERVING
-from webhook.run.model.status import format_intervals, parse_intervals
+from webhook.run.model.intervals import format_intervals, parse_intervals
 from webhook.run_client.find_runs import fetch_run, list_pods
 
 if TYPE_CHECKING:

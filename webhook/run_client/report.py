@@ -14,8 +14,8 @@ from webhook.frameworks.table import ROLES
 from webhook.run.backends.engine_pods import PodReader, pod_reader
 from webhook.run.effective_settings import EffectiveSetting, effective_settings, settings_document
 from webhook.run.model import RunStatus
+from webhook.run.model.intervals import parse_intervals
 from webhook.run.model.run_checks import SERVING
-from webhook.run.model.status import RoleStatus, parse_intervals
 from webhook.run.progress import SHOULD_BE_TRUE
 from webhook.run.reading import read_run
 from webhook.run_client.find_runs import fetch_run, list_pods
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from webhook.crd.conditions import Condition
     from webhook.kube.client import Client
+    from webhook.run.model import RoleStatus
     from webhook.run.observed import OwnedPod
 
 # The parts of a pod that the report needs; a large run has many pods.

@@ -8,7 +8,7 @@ import click
 
 from webhook import times
 from webhook.run.effective_settings import setting_rows
-from webhook.run.model.status import format_intervals
+from webhook.run.model.intervals import format_intervals
 from webhook.shortening import harmless, shortened
 from webhook.text.layout import section, table, wrapped
 

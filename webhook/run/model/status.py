@@ -1,13 +1,13 @@
 """The status of a Run."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
 from webhook.crd.conditions import Condition, Time
 from webhook.lenient import Reported, Words, readable
+from webhook.run.model.intervals import check_intervals, parse_intervals
 from webhook.run.model.replica import MAX_REPLICAS
 from webhook.strict import quoted
 
@@ -20,60 +20,6 @@ CAUSES: Final = ("Unknown", "Failure", "Disruption")
 _INEXACT: Final = 2**53
 # One more digit than an annotation of a pod may have.
 _MOST_ATTEMPTS: Final = 10**9
-_SPAN: Final = re.compile("([0-9]{1,9})(?:-([0-9]{1,9}))?")
-# The longest text of a set of indexes has every second one.
-_LONGEST_INDEXES: Final = 5 * MAX_REPLICAS
-
-
-def format_intervals(indexes: Iterable[int]) -> str:
-    """Return the shortest text for the set; empty for the empty set."""
-    return ",".join(
-        str(first) if first == last else f"{first}-{last}" for first, last in _spans(indexes)
-    )
-
-
-def parse_intervals(text: str) -> frozenset[int]:
-    """Parse the result of `format_intervals`. Raises ValueError for anything else."""
-    return frozenset(
-        index for first, last in _parse_spans(text) for index in range(first, last + 1)
-    )
-
-
-def _parse_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield first and last index of each interval. Raises ValueError before it reads too many.
-
-    The intervals are in order and below MAX_REPLICAS, so that they are as many at most.
-    """
-    if len(text) > _LONGEST_INDEXES:
-        raise ValueError("is too long for a set of indexes")
-    before = -1
-    for span in filter(None, text.split(",")):
-        ends = _SPAN.fullmatch(span)
-        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, -1)
-        if not before < first <= last < MAX_REPLICAS:
-            wanted = f"want indexes in order from 0 to {MAX_REPLICAS - 1}, such as 0-3,5"
-            raise ValueError(f"{wanted}, not {quoted(text)}")
-        before = last
-        yield first, last
-
-
-def _spans(indexes: Iterable[int]) -> Iterator[tuple[int, int]]:
-    first = last = None
-    for index in sorted(set(indexes)):
-        if first is None or last is None:
-            first = last = index
-        elif index == last + 1:
-            last = index
-        else:
-            yield first, last
-            first = last = index
-    if first is not None and last is not None:
-        yield first, last
-
-
-def _check_indexes(text: str) -> None:
-    for _ in _parse_spans(text):
-        pass
 
 
 def _within(least: int, most: int) -> Any:
@@ -85,7 +31,7 @@ def _within(least: int, most: int) -> Any:
 
 
 # Sets of replica indexes as text, as in completedIndexes of Jobs: "0-3,5".
-Indexes: TypeAlias = Annotated[str, readable(_check_indexes)]
+Indexes: TypeAlias = Annotated[str, readable(check_intervals)]
 # Below zero where a charge is taken back.
 Count: TypeAlias = Annotated[int, _within(-_INEXACT, _INEXACT)]
 Attempt: TypeAlias = Annotated[int, _within(0, _MOST_ATTEMPTS - 1)]
