@@ -93,6 +93,7 @@ class History:
             before = self._entries.get(key) or ReplicaHistory(indexes="", as_of=earlier, events=())
             self._entries[key] = before.model_copy(
                 update={
+                    "indexes": "",
                     "as_of": self._at if resumed or key in started else before.as_of,
                     "events": self._kept((*before.events, *events[key])),
                 }
@@ -105,7 +106,7 @@ class History:
         for index in range(one.spec.count) if self._entries else ():
             entry = self._entries.get(self._key(one.role, index))
             if entry and entry.events:
-                groups[entry.model_copy(update={"indexes": ""})].append(index)
+                groups[entry].append(index)
         found = sorted(groups.items(), key=lambda item: item[0].as_of, reverse=True)
         room, kept = _MOST_OF_ROLE, []
         for entry, indexes in found:
