@@ -113,6 +113,15 @@ def test_a_class_that_a_later_version_wrote_stays_known_and_takes_no_pod_away(sp
     assert (health.lost_after, health.ill) == (None, "")
 
 
+def test_nodes_of_which_nothing_is_known_are_of_no_class_and_of_no_complement() -> None:
+    """They could be of either, and what the complement does to its nodes is not for them."""
+    later = {"key": "tier", "operator": "Later", "values": ["a"]}
+    spot = raw_class("spot", nodes=[{"labels": SPOT}, {"matchExpressions": [later]}])
+    rest = raw_class("rest", complementOf="spot", lostAfter="3m")
+    health = Stage(raw_node("a"), classes=(spot, rest)).of("a")
+    assert (health.capacity_class, health.lost_after) == ("", None)
+
+
 def test_a_heartbeat_changes_nothing() -> None:
     """Each node has one every few minutes, and many more changes that do not matter."""
     heard: list[object] = []

@@ -300,6 +300,7 @@ def test_a_value_of_the_status_that_cannot_be_read_holds_the_run(path: Path) -> 
         (("replicas", "worker", "recovering", 0, "waitMilliseconds"), 2**60),
         (("startTime",), "2026-11-21T20:00:00"),
         (("startTime",), "now"),
+        (("startTime",), "2026-11-21T20:15:00.00000000000000+01:00 and more"),
         (("incidents", 0, "began"), "20 minutes ago"),
         (("usage", 0, "seconds"), 2**63),
     ],

@@ -246,8 +246,11 @@ def _read_class(raw: dict[str, Any]) -> CapacityClass | None:
             # The class's status reports the error.
             return None
     found, _ = salvage(CapacityClass, document)
-    harmless = {"lost_after": None, "unhealthy": None}
-    return found and found.model_copy(update={"spec": found.spec.model_copy(update=harmless)})
+    if found is None or len(found.spec.nodes or ()) != len(document["spec"].get("nodes") or ()):
+        # Nodes that are not known to be of the class would be of its complement.
+        return None
+    spec = found.spec.model_copy(update={"lost_after": None, "unhealthy": None})
+    return found.model_copy(update={"spec": spec})
 
 
 def _compiled(classes: Mapping[str, CapacityClass]) -> Iterator[_Class]:

@@ -170,7 +170,7 @@ class Objects:
                 found[name] = self._known.nodes.health_of_raw(raw)
         return found
 
-    async def read_run(self, stored: StoredRun) -> None:
+    async def refresh_run(self, stored: StoredRun) -> None:
         """Read a Run again at the same version: the definitions may have dropped fields of it.
 
         No watch tells of that. A later version will be told of.

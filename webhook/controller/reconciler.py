@@ -250,7 +250,7 @@ class Reconciler:
         before = stored.raw().get("status")
         status = held_status(before, update, stored.generation, self._now())
         if status == before:
-            await self._objects.read_run(stored)
+            await self._objects.refresh_run(stored)
         elif await self._replace(stored, status):
             _logger.warning("run %s: %s", stored.key, update.message)
             announcement = Announcement("Warning", "NotUnderstood", update.message)
