@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from webhook.kube import cache as module
 from webhook.kube.cache import Cache, Change
 
 
@@ -38,6 +39,42 @@ def test_a_listener_never_sees_half_a_list() -> None:
     cache.subscribe(lambda _: seen.append(dict(cache.items())))
     cache.replace({"a": 1, "b": 2})
     assert seen == [{"a": 1, "b": 2}, {"a": 1, "b": 2}]
+
+
+def test_a_change_between_two_slices_of_a_list_comes_after_the_keys_own_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A listener gets each value of a key as the value before the next one."""
+    monkeypatch.setattr(module, "SLICE", 1)
+    cache, changes = make()
+    cache.replace({"a": 1, "b": 1, "c": 1}, "5")
+    changes.clear()
+    slices = cache.replacing({"a": 2, "b": 2, "d": 2}, "6")
+    next(slices)
+    assert cache.items() == {"a": 2, "b": 2, "d": 2}
+    cache.offer("b", 3, "7")
+    cache.put("d", None, "8")
+    assert len(list(slices)) == 3
+    assert changes == [
+        Change("a", 1, 2),
+        Change("b", 1, 2),
+        Change("b", 2, 3),
+        Change("d", None, 2),
+        Change("d", 2, None),
+        Change("c", 1, None),
+    ]
+
+
+def test_what_was_not_reported_of_a_list_is_reported_with_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The task that reads them may end in between; before that it knows nothing whole."""
+    monkeypatch.setattr(module, "SLICE", 1)
+    cache, changes = make()
+    next(cache.replacing({"a": 1, "b": 1, "c": 1}, "5"))
+    assert (cache.synced, changes) == (False, [Change("a", None, 1)])
+    cache.replace({"a": 1, "b": 2}, "6")
+    assert (cache.synced, changes) == (True, [Change("a", None, 1), Change("b", None, 2)])
 
 
 def test_an_equal_value_is_not_a_change() -> None:

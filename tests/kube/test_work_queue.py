@@ -104,6 +104,25 @@ async def test_a_queue_that_is_shut_down_sends_its_workers_home() -> None:
     assert work.agenda.ready == 0
 
 
+async def test_between_two_keys_all_other_tasks_have_a_turn() -> None:
+    """The work on a key may wait for nothing, and there may be thousands of keys."""
+    work, turns = queue(), 0
+    for number in range(100):
+        work.add(f"lab/{number}")
+
+    async def do_all() -> None:
+        while (key := await work.get()) is not None:
+            work.done(key)
+            if not work.agenda.ready:
+                work.shut_down()
+
+    worker = asyncio.create_task(do_all())
+    while not worker.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns >= 100
+
+
 async def test_a_worker_cancelled_as_its_key_comes_leaves_it_to_another() -> None:
     """No key is lost between waking and taking."""
     work = queue()

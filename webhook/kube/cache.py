@@ -13,9 +13,12 @@ from webhook.errors import FairleadError
 from webhook.shortening import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 T = TypeVar("T")
+
+# Keys of a new list that are compared and reported in one turn of the event loop: milliseconds.
+SLICE: Final = 50
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +97,8 @@ class Cache(Generic[T]):
         # with its version.
         self._newest = 0
         self._ahead: dict[str, int] = {}
+        # The values before the list that is being reported, by the keys that were not yet.
+        self._unreported: dict[str, T | None] = {}
 
     def keep(self, raw: dict[str, Any]) -> T | None:
         """Return the value to cache for a raw object; None if there is none or it is invalid."""
@@ -171,6 +176,16 @@ class Cache(Generic[T]):
         None: the object exists, and is not cached. `version` is the list's version. Values that
         were offered with a later version stay.
         """
+        for _ in self.replacing(values, version):
+            pass
+
+    def replacing(self, values: Mapping[str, T | None], version: str = "") -> Iterator[None]:
+        """Do as `replace`, and yield after each slice of the keys, for the caller to give way.
+
+        The cache has the whole list at once, and is synced once all of it is reported. What changes
+        meanwhile is reported after the key's own difference. What a caller leaves unreported is
+        reported with the next list.
+        """
         self._left_out = {key: why for key, why in self._left_out.items() if key in values}
         self._not_followed &= values.keys()
         version_number = _number(version)
@@ -183,9 +198,16 @@ class Cache(Generic[T]):
         self._values = {key: value for key, value in values.items() if value is not None}
         for key in self._ahead:
             self._set(key, before.get(key))
+        self._unreported = {
+            **dict.fromkeys((*before, *self._values)),
+            **before,
+            **self._unreported,
+        }
+        for number, key in enumerate(tuple(self._unreported), 1):
+            self._report(key)
+            if number % SLICE == 0:
+                yield
         self._synced.set()
-        for key in {**before, **self._values}:
-            self._notify(key, before.get(key), self._values.get(key))
 
     def put(self, key: str, value: T | None, version: str = "") -> None:
         """Store one value from the watch; None removes the key.
@@ -225,7 +247,12 @@ class Cache(Generic[T]):
             self._ahead[key] = offered
             self._change(key, value)
 
+    def _report(self, key: str) -> None:
+        if key in self._unreported:
+            self._notify(key, self._unreported.pop(key), self._values.get(key))
+
     def _change(self, key: str, value: T | None) -> None:
+        self._report(key)
         before = self._values.get(key)
         self._set(key, value)
         self._notify(key, before, value)

@@ -15,8 +15,8 @@ from webhook.api_paths import ApiPath, CollectionPath
 from webhook.backoff import WATCH_DELAYS
 from webhook.errors import ClusterError
 from webhook.kube.answers import TIMEOUT
-from webhook.kube.cache import key_of, version_of
-from webhook.kube.client import METADATA, METADATA_LIST
+from webhook.kube.cache import SLICE, key_of, version_of
+from webhook.kube.client import A_PAGE, METADATA, METADATA_LIST
 from webhook.kube.rate_limit import Backoff
 from webhook.kube.transport import JSON
 from webhook.kube.watch_stream import Lines, parse_event
@@ -80,7 +80,7 @@ class Reflector(Generic[T]):
     required: bool = True
     empty_if_undefined: bool = False
     query: Mapping[str, str] = field(default_factory=dict)
-    page_size: int = 500
+    page_size: int = A_PAGE
     metadata_only: bool = False
     silence: float = SILENCE
     delays: Delays = WATCH_DELAYS
@@ -194,7 +194,8 @@ class Reflector(Generic[T]):
         self.undefined = False
         self.lists += 1
         self.cache.touch()
-        self.cache.replace(dict(listing.items), listing.resource_version)
+        for _ in self.cache.replacing(dict(listing.items), listing.resource_version):
+            await asyncio.sleep(0)
         return listing.resource_version
 
     async def _is_undefined(self, error: ClusterError) -> bool:
@@ -233,10 +234,12 @@ class Reflector(Generic[T]):
 
         before = set(self.cache.items())
         listing = await self.list(entry)
-        for key, kept, version in listing.items:
+        gone = before - {key for key, _, _ in listing.items}
+        offers = [*listing.items, *((key, None, listing.resource_version) for key in gone)]
+        for number, (key, kept, version) in enumerate(offers, 1):
             self.cache.offer(key, kept, version)
-        for key in before - {key for key, _, _ in listing.items}:
-            self.cache.offer(key, None, listing.resource_version)
+            if number % SLICE == 0:
+                await asyncio.sleep(0)
 
     async def _watch(self, version: str) -> None:
         query = {

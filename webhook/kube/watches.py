@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from webhook.backoff import WATCH_DELAYS
+from webhook.kube.client import A_PAGE
 from webhook.kube.reflector import SILENCE, Reflector
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Watches:
         required: bool = True,
         empty_if_undefined: bool = False,
         query: Mapping[str, str] | None = None,
-        page_size: int = 500,
+        page_size: int = A_PAGE,
         metadata_only: bool = False,
         delays: Delays = WATCH_DELAYS,
     ) -> Watch[T]:

@@ -168,7 +168,12 @@ class WorkQueue:
         self._backoffs.pop(key, None)
 
     async def get(self) -> str | None:
-        """Wait for the next key, which is in progress until `done`. None after `shut_down`."""
+        """Wait for the next key, which is in progress until `done`. None after `shut_down`.
+
+        All other tasks of the loop have a turn first: the work on a key may never wait for
+        anything, and thousands of such keys would be one turn, in which no Lease is renewed.
+        """
+        await asyncio.sleep(0)
         while not self._shut:
             if (key := self.agenda.take()) is not None:
                 return key
