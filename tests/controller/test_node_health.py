@@ -122,6 +122,39 @@ def test_nodes_of_which_nothing_is_known_are_of_no_class_and_of_no_complement() 
     assert (health.capacity_class, health.lost_after) == ("", None)
 
 
+def test_a_class_that_was_edited_just_before_a_node_went_is_still_the_nodes() -> None:
+    """Nobody may have looked at the node between the two, or ever."""
+    spot = raw_class("spot", interruptible=True, nodes=[{"labels": SPOT}])
+    stage = Stage(raw_node("a", labels=SPOT), raw_node("b", labels=SPOT), classes=(spot,))
+    assert stage.of("a").capacity_class == "spot"
+    stage.put(raw_class("spot", interruptible=True, nodes=[{"labels": SPOT}], lostAfter="5m"))
+    stage.view.cache.put("a", None)
+    stage.view.lost("b")
+    found = [stage.view.health_of_deleted(name).capacity_class for name in "ab"]
+    assert found == ["spot", "spot"]
+
+
+def test_a_node_that_went_before_the_classes_were_listed_is_of_its_class() -> None:
+    """A controller that begins lists both at once."""
+    stage = Stage(raw_node("a", labels=SPOT))
+    stage.view.cache.put("a", None)
+    assert stage.view.health_of_deleted("a").capacity_class == ""
+    spot = stage.view.classes.keep(raw_class("spot", nodes=[{"labels": SPOT}]))
+    assert spot is not None
+    stage.view.classes.replace({"spot": spot})
+    assert stage.of("a") == NodeHealth("a", since="2026-11-21T20:15:00Z", capacity_class="spot")
+
+
+def test_a_node_that_went_after_its_class_is_of_none() -> None:
+    """As it was while both of it could be seen."""
+    spot = raw_class("spot", nodes=[{"labels": SPOT}])
+    stage = Stage(raw_node("a", labels=SPOT), classes=(spot,))
+    stage.view.classes.put("spot", None)
+    assert stage.of("a").capacity_class == ""
+    stage.view.cache.put("a", None)
+    assert stage.of("a").capacity_class == ""
+
+
 def test_a_heartbeat_changes_nothing() -> None:
     """Each node has one every few minutes, and many more changes that do not matter."""
     heard: list[object] = []
@@ -219,7 +252,8 @@ def test_a_node_is_ill_unless_a_fifth_of_its_class_is(ill: int, well: int, left:
     health = stage.of("node-0")
     assert health.ill == "GpuHealthy=False"
     assert health.seconds_until_sick(NOW) == left
-    assert [each.name for each in stage.view.ill()] == [f"node-{n}" for n in range(ill)]
+    some = () if math.isinf(left) else range(ill)
+    assert [each.name for each in stage.view.ill()] == [f"node-{n}" for n in some]
     assert stage.of("other").seconds_until_sick(NOW) is None
 
 
@@ -243,6 +277,45 @@ def test_every_class_of_a_node_judges_it() -> None:
     assert Stage(ill, other, classes=(spot, gpu)).of("ill").seconds_until_sick(NOW) == math.inf
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("after", ["5m", "1m"])
+def test_of_two_illnesses_the_one_that_is_due_first_decides(order: int, after: str) -> None:
+    """Whatever its name, its beginning, and the order of the node's conditions."""
+    rules = [
+        {"condition": "ALate", "status": "True", "lasts": "10m"},
+        {"condition": "ZSoon", "status": "True", "lasts": after},
+    ]
+    spot = raw_class("spot", nodes=[{"labels": SPOT}], unhealthy=rules)
+    node = raw_node("a", labels=SPOT)
+    since = {"ALate": "2026-11-21T20:11:00Z", "ZSoon": "2026-11-21T20:14:00Z"}
+    told = [
+        {"type": kind, "status": "True", "lastTransitionTime": at} for kind, at in since.items()
+    ]
+    node["status"]["conditions"] += told[::order]
+    health = Stage(node, classes=(spot,)).of("a")
+    assert health.ill == "ZSoon=True"
+    assert health.seconds_until_sick(NOW) == {"5m": 240.0, "1m": 0.0}[after]
+
+
+@pytest.mark.parametrize(
+    "since",
+    [None, "", "yesterday", "2026-11-21", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", 7],
+)
+def test_a_condition_since_a_time_that_is_none_is_neither_illness_nor_silence(since: Any) -> None:
+    """Kubelets write these times, and nothing that they write may stop a look at a Run."""
+    rule = {"condition": "GpuHealthy", "status": "False", "lasts": "2m"}
+    spot = raw_class("spot", nodes=[{"labels": SPOT}], unhealthy=[rule], lostAfter="5m")
+    node = raw_node("a", labels=SPOT, ready="Unknown")
+    told = {"type": "GpuHealthy", "status": "False"}
+    node["status"]["conditions"].append(told)
+    for condition in node["status"]["conditions"]:
+        condition["lastTransitionTime"] = since
+    health = Stage(node, classes=(spot,)).of("a")
+    assert (health.ill, health.since) == ("", "")
+    assert health.seconds_left(NOW, 10.0) is None
+    assert not health.ready_again_after("2026-11-21T20:00:00Z")
+
+
 def test_an_ill_node_does_not_keep_a_silent_one() -> None:
     """That the network is broken follows from silence alone."""
     rule = {"condition": "GpuHealthy", "status": "False", "lasts": "2m"}
@@ -254,6 +327,15 @@ def test_an_ill_node_does_not_keep_a_silent_one() -> None:
     stage = Stage(*nodes, silent, classes=(spot,))
     assert stage.of("silent").lost_after == 300.0
     assert stage.of("node-0").seconds_until_sick(NOW) == math.inf
+
+
+def test_a_silent_node_more_may_be_one_too_many_for_the_ill() -> None:
+    """Whether the ill may be cured changes by the others of the class, and back."""
+    stage = ill_nodes(1, 4)
+    for ready, ill in (("True", ["node-0"]), ("Unknown", []), ("True", ["node-0"])):
+        raw = raw_node("node-1", labels=SPOT, ready=ready)
+        stage.view.cache.put("node-1", stage.view.cache.keep(raw))
+        assert [each.name for each in stage.view.ill()] == ill
 
 
 def test_illness_is_that_of_the_class_and_ends() -> None:

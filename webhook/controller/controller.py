@@ -6,6 +6,7 @@ Changes in the caches become keys of a queue, from which the workers take them.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from http import HTTPStatus
@@ -30,8 +31,8 @@ from webhook.run.reconcile import DEFAULT_TERMS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.controller.classed_nodes import WatchedNode
     from webhook.controller.controller_metrics import ControllerMetrics
-    from webhook.controller.node_health import WatchedNode
     from webhook.controller.observed_state import RunsDeployment, RunsService
     from webhook.controller.stored_run import StoredRun
     from webhook.kube.cache import Change
@@ -196,12 +197,15 @@ class Controller:
     async def run(self) -> None:
         """Watch the kinds of engines that Runs use, and write Events, until cancelled."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self.known.nodes.run())
             group.create_task(self.engines.run())
             group.create_task(self.announcer.run())
 
     async def lead(self) -> None:
         """Reconcile until cancelled."""
         await self.informers.catch_up()
+        # The caches stay: a collection would walk all that they hold, in one turn of the loop.
+        gc.freeze()
         queue = self._queue = WorkQueue()
         self._router.begin(queue)
         self._metrics.leads(leads=True)

@@ -2,72 +2,49 @@
 
 from __future__ import annotations
 
-import math
+import asyncio
 import sys
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import ValidationError
 
 from webhook import names
 from webhook.cluster_objects.sharing import Sharing
+from webhook.controller.classed_nodes import ClassedNodes, WatchedNode, compile_classes
 from webhook.kube.cache import Cache
 from webhook.lenient import salvage
-from webhook.placement import capacity, nodes
-from webhook.placement.capacity import InvalidClass
+from webhook.placement import nodes
 from webhook.placement.nodes import InvalidNode, Node
-from webhook.policy.compile import capacity_class
-from webhook.policy.model import CapacityClass, Illness
-from webhook.policy.node_settings import is_of
+from webhook.policy.model import CapacityClass
 from webhook.recent import Recent
 from webhook.run.observed import NodeHealth
 from webhook.strict import NOT_KNOWN
-from webhook.times import span_seconds, to_second
+from webhook.times import parse_time, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from typing import NoReturn
 
+    from webhook.controller.classed_nodes import NodeClass
     from webhook.kube.cache import Change
 
 # Limit on the names of deleted nodes, kept with the time when the deletion was noticed.
 REMEMBERED: Final = 10_000
-# More than one in so many silent nodes of a class is no loss of nodes.
-MOST_SILENT: Final = 5
+# Nodes that are judged anew in one turn of the event loop after a change of a class: 2 ms.
+SLICE: Final = 200
 _KIND: Final = {"apiVersion": names.API_VERSION, "kind": names.CLASS_KIND}
-
-
-class WatchedNode(NamedTuple):
-    """A node in the cache: its placement view and its Ready condition.
-
-    since: the last transition of that condition. A heartbeat does not change it.
-    """
-
-    node: Node
-    uid: str
-    created: str
-    ready: Literal["True", "False", "Unknown"]
-    since: str
-    conditions: tuple[tuple[str, str, str], ...] = ()
-    """All of them: type, status, last transition."""
-
-    def has_taint(self, key: str) -> bool:
-        """Return whether the node has a taint of this key, whatever its value and effect."""
-        return any(taint.get("key") == key for taint in self.node.taints)
-
-
-class _Class(NamedTuple):
-    """A capacity class, and how its nodes are lost."""
-
-    name: str
-    interruptible: bool | None
-    compiled: capacity.CapacityClass
-    lost_after: float | None
-    unhealthy: tuple[Illness, ...]
+# Years outside of which a time is none: sums of times must stay valid, too.
+_YEARS: Final = range(1970, 9000)
 
 
 class Nodes:
-    """The nodes and capacity classes, kept current by informers; `now` is the wall clock."""
+    """The nodes and capacity classes, kept current by informers; `now` is the wall clock.
+
+    After a change of a class all nodes are judged anew, beside the judgement before it, which
+    counts until that is done: by `run` in many turns of the event loop, else at the next look.
+    """
 
     def __init__(
         self,
@@ -82,9 +59,13 @@ class Nodes:
         self.cache: Cache[WatchedNode] = Cache(self._keep, clock=clock)
         self.classes: Cache[CapacityClass] = Cache(_read_class, clock=clock)
         self._gone: Recent[str, NodeHealth] = Recent(REMEMBERED)
-        self._compiled: list[_Class] | None = None
-        self._known: dict[str, tuple[WatchedNode, NodeHealth]] = {}
-        self._ill: tuple[NodeHealth, ...] | None = None
+        # Those of them that went before the classes were listed.
+        self._unclassed: Recent[str, Node] = Recent(REMEMBERED)
+        self._judged = ClassedNodes()
+        self._next: ClassedNodes | None = None
+        self._stale = asyncio.Event()
+        self._runs = False
+        self._leaving: set[str] = set()
         self.cache.subscribe(self._node_changed)
         self.classes.subscribe(self._class_changed)
 
@@ -100,38 +81,82 @@ class Nodes:
 
     def get(self, name: str) -> NodeHealth | None:
         """Return one node; None if it was never observed."""
-        watched = self.cache.get(name)
-        if watched is None:
-            return self._gone.get(name)
-        known = self._known.get(name)
-        if known is None or known[0] is not watched:
-            known = self._known[name] = watched, self._health(watched)
-        return self._unless_many(*known)
+        return self._current().health(name) or self._find_gone(name)
 
     def ill(self) -> tuple[NodeHealth, ...]:
-        """Return all nodes that are ill, by the classes that say so."""
-        if self._ill is None:
-            judged = any(each.unhealthy for each in self._classes())
-            found = map(self.get, self.cache.items()) if judged else ()
-            self._ill = tuple(each for each in found if each and each.ill)
-        return self._ill
+        """Return the ill nodes, except those that are silent or of a class with too many."""
+        return self._current().ill()
+
+    def names_leaving(self) -> Collection[str]:
+        """Return the names of the nodes that are about to be taken away. For any thread."""
+        return tuple(self._leaving)
 
     def health_of_deleted(self, name: str) -> NodeHealth:
         """Return the health of a deleted node, with the class that it was of."""
-        return self._gone.get(name) or NodeHealth(name)
+        return self._find_gone(name) or NodeHealth(name)
 
     def lost(self, name: str) -> None:
         """Record that the API server has no node of this name."""
-        _, before = self._known.pop(name, (None, NodeHealth(name)))
         if self._gone.get(name) is None:
-            since, of = to_second(self._now()), before.capacity_class
+            watched = self._judged.watched(name)
+            of = self._judged.class_of(watched.node) if watched else ""
+            since = to_second(self._now())
             self._gone.put(name, NodeHealth(name, since=since, capacity_class=of))
+            if watched and not of and not self.classes.synced:
+                self._unclassed.put(name, watched.node)
 
     def health_of_raw(self, raw: dict[str, Any]) -> NodeHealth:
         """Store a node from an API response, and return its health."""
         watched = self._keep(raw)
         self.cache.offer(watched.node.name, watched, raw["metadata"]["resourceVersion"])
-        return self._unless_many(watched, self._health(watched))
+        return self._current().health_of(watched)
+
+    async def run(self) -> NoReturn:
+        """Judge all nodes anew after changes of classes, until cancelled.
+
+        Changes meanwhile are the next round: so each round ends, however often classes change.
+        """
+        self._runs = True
+        try:
+            while True:
+                await self._stale.wait()
+                for _ in self._judge_all():
+                    await asyncio.sleep(0)
+        finally:
+            self._runs = False
+            # The round that was cut off.
+            self._stale.set()
+
+    def _current(self) -> ClassedNodes:
+        if self._stale.is_set() and not self._runs:
+            for _ in self._judge_all():
+                pass
+        return self._judged
+
+    def _judge_all(self) -> Iterator[None]:
+        """Judge all nodes by the classes as they are now; yields after each slice of the work."""
+        self._stale.clear()
+        classes: list[NodeClass] = []
+        for each in compile_classes(dict(self.classes.items())):
+            if each:
+                classes.append(each)
+            yield
+        self._next = fresh = ClassedNodes(classes)
+        for number, name in enumerate(self._judged.names(), 1):
+            # As it is by then: changes go to both judgements.
+            fresh.put(name, self._judged.watched(name))
+            if number % SLICE == 0:
+                yield
+        self._judged, self._next = fresh, None
+
+    def _find_gone(self, name: str) -> NodeHealth | None:
+        gone = self._gone.get(name)
+        node = self._unclassed.get(name)
+        if gone and node and (of := self._current().class_of(node)):
+            self._unclassed.forget(name)
+            gone = gone._replace(capacity_class=of)
+            self._gone.put(name, gone)
+        return gone
 
     def _keep(self, raw: dict[str, Any]) -> WatchedNode:
         metadata, status = raw["metadata"], raw.get("status") or {}
@@ -148,91 +173,49 @@ class Nodes:
         state: Literal["True", "False", "Unknown"] = (
             "True" if reported == "True" else "Unknown" if reported == "Unknown" else "False"
         )
-        since = ready.get("lastTransitionTime") or ""
-        created = metadata.get("creationTimestamp") or ""
-        kept = tuple(
-            (
-                sys.intern(each["type"]),
-                sys.intern(each.get("status") or ""),
-                each.get("lastTransitionTime") or "",
-            )
-            for each in conditions
+        keys = {taint.get("key") for taint in node.taints}
+        return WatchedNode(
+            node,
+            metadata["uid"],
+            metadata.get("creationTimestamp") or "",
+            state,
+            _valid_time(ready.get("lastTransitionTime")),
+            tuple(
+                (
+                    sys.intern(each["type"]),
+                    sys.intern(each.get("status") or ""),
+                    _valid_time(each.get("lastTransitionTime")),
+                )
+                for each in conditions
+            ),
+            shut_down=names.TAINT_SHUTDOWN in keys,
+            leaving=node.unschedulable or not keys.isdisjoint(self.leaving),
         )
-        return WatchedNode(node, metadata["uid"], created, state, since, kept)
-
-    def _health(self, watched: WatchedNode) -> NodeHealth:
-        classes = self._classes_of(watched.node)
-        first = classes[0] if classes else None
-        illnesses = (illness for of in classes for illness in _illnesses(of, watched))
-        ill, since, after = min(illnesses, default=("", "", 0.0))
-        return NodeHealth(
-            watched.node.name,
-            watched.uid,
-            watched.created,
-            watched.ready,
-            watched.since,
-            watched.has_taint(names.TAINT_SHUTDOWN),
-            # By default every node is interruptible, unless a class sets otherwise.
-            first is None or first.interruptible is not False,
-            first.name if first else "",
-            min((of.lost_after for of in classes if of.lost_after), default=None),
-            ill=ill,
-            ill_since=since,
-            ill_after=after,
-            leaving=watched.node.unschedulable or any(map(watched.has_taint, self.leaving)),
-        )
-
-    def _unless_many(self, watched: WatchedNode, health: NodeHealth) -> NodeHealth:
-        """Return the health; never lost by silence while many nodes of a class that says so are
-        silent, and never ill while many are ill or silent: what reports it may be broken."""
-        silent = health.lost_after is not None and health.ready == "Unknown"
-        for of in self._classes_of(watched.node) if silent or health.ill else ():
-            of_silence, of_illness = silent and of.lost_after, any(_illnesses(of, watched))
-            if not (of_silence or of_illness):
-                continue
-            nodes = [
-                (each.ready == "Unknown", any(_illnesses(of, each)))
-                for each in self.cache.items().values()
-                if is_of(of.compiled, each.node)
-            ]
-            most = max(1, len(nodes) / MOST_SILENT)
-            if of_silence and sum(one for one, _ in nodes) > most:
-                health = health._replace(lost_after=math.inf, many_of=of.name)
-            if of_illness and sum(one or other for one, other in nodes) > most:
-                health = health._replace(ill_after=math.inf, many_of=of.name)
-        return health
-
-    def _classes_of(self, node: Node) -> Sequence[_Class]:
-        """Return the classes of the node; the first says whether it is interruptible."""
-        return [each for each in self._classes() if is_of(each.compiled, node)]
-
-    def _classes(self) -> Sequence[_Class]:
-        if self._compiled is None:
-            # Interruptible classes first, and last those that do not say.
-            self._compiled = sorted(
-                _compiled(self.classes.items()),
-                key=lambda each: ((True, False, None).index(each.interruptible), each.name),
-            )
-        return self._compiled
 
     def _node_changed(self, change: Change[WatchedNode]) -> None:
-        self._ill = None
-        if change.after is None:
-            self.lost(change.key)
+        name, after = change.key, change.after
+        if after is None:
+            self.lost(name)
         else:
-            self._gone.forget(change.key)
+            self._gone.forget(name)
+            self._unclassed.forget(name)
+        for judged in filter(None, (self._judged, self._next)):
+            judged.put(name, after)
+        if after and after.leaving:
+            self._leaving.add(name)
+        else:
+            self._leaving.discard(name)
 
     def _class_changed(self, _: Change[CapacityClass]) -> None:
-        self._compiled = self._ill = None
-        self._known.clear()
+        self._stale.set()
 
 
-def _illnesses(of: _Class, watched: WatchedNode) -> Iterator[tuple[str, str, float]]:
-    """Yield by which conditions the node is ill, since when, and the seconds until it counts."""
-    for rule in of.unhealthy:
-        for kind, status, since in watched.conditions:
-            if (kind, status) == (rule.condition, rule.status) and since:
-                yield f"{kind}={status}", since, span_seconds(rule.lasts)
+def _valid_time(text: object) -> str:
+    """Return a timestamp as it is; empty if it is none. Kubelets write the times of conditions."""
+    try:
+        return text if isinstance(text, str) and parse_time(text).year in _YEARS else ""
+    except ValueError:
+        return ""
 
 
 def _read_class(raw: dict[str, Any]) -> CapacityClass | None:
@@ -251,23 +234,3 @@ def _read_class(raw: dict[str, Any]) -> CapacityClass | None:
         return None
     spec = found.spec.model_copy(update={"lost_after": None, "unhealthy": None})
     return found.model_copy(update={"spec": spec})
-
-
-def _compiled(classes: Mapping[str, CapacityClass]) -> Iterator[_Class]:
-    """Yield the classes, including complements."""
-    for name, document in classes.items():
-        spec, of = document.spec, document.spec.complement_of
-        described = classes.get(of) if of else document
-        if described is None or described.spec.complement_of:
-            continue
-        try:
-            compiled = capacity_class(described)
-        except InvalidClass:
-            continue
-        yield _Class(
-            name,
-            True if spec.lost_after and spec.interruptible is None else spec.interruptible,
-            capacity.complement(name, compiled) if of else compiled,
-            span_seconds(spec.lost_after) if spec.lost_after else None,
-            tuple(spec.unhealthy or ()),
-        )

@@ -1,0 +1,271 @@
+"""The nodes by capacity class, and how many of each class are silent or ill."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from webhook.placement import capacity
+from webhook.placement.capacity import InvalidClass
+from webhook.policy.compile import capacity_class
+from webhook.policy.node_settings import is_of
+from webhook.run.observed import NodeHealth
+from webhook.times import parse_time, span_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.placement.nodes import Node
+    from webhook.policy.model import CapacityClass
+
+# More than one in so many silent nodes of a class is no loss of nodes.
+MOST_SILENT: Final = 5
+# Combinations of labels of which the classes are remembered. Whoever labels nodes chooses them.
+_MOST_KINDS: Final = 4096
+
+
+class WatchedNode(NamedTuple):
+    """A node in the cache: its placement view and its conditions.
+
+    since: the last transition of its Ready condition. A heartbeat does not change it.
+    """
+
+    node: Node
+    uid: str
+    created: str
+    ready: Literal["True", "False", "Unknown"]
+    since: str
+    conditions: tuple[tuple[str, str, str], ...] = ()
+    """All of them: type, status, last transition; the last is empty or valid."""
+    shut_down: bool = False
+    leaving: bool = False
+
+
+class NodeClass(NamedTuple):
+    """A capacity class, and how its nodes are lost.
+
+    unhealthy: by a condition's type and status, the seconds after which the node is ill.
+    """
+
+    name: str
+    interruptible: bool | None
+    compiled: capacity.CapacityClass
+    lost_after: float | None
+    unhealthy: Mapping[tuple[str, str], float]
+
+
+class _Illness(NamedTuple):
+    """A condition by which a node is ill, since when, and the seconds until that counts."""
+
+    condition: str
+    since: str
+    lasts: float
+
+    def due(self) -> float:
+        """Return the time at which it counts, in seconds since 1970."""
+        return parse_time(self.since).timestamp() + self.lasts
+
+
+_WELL: Final = _Illness("", "", 0.0)
+
+
+class _Count:
+    """How many nodes a class has, how many of them are silent, and how many are silent or ill."""
+
+    __slots__ = ("ill", "nodes", "of", "silent")
+
+    def __init__(self, of: NodeClass) -> None:
+        self.of = of
+        self.nodes = self.silent = self.ill = 0
+
+    def is_too_many(self, some: int) -> bool:
+        """Return True if so many cannot be the fault of each of them."""
+        return some > max(1, self.nodes / MOST_SILENT)
+
+    def state(self) -> tuple[bool, bool]:
+        """Return whether too many are silent, and whether too many are silent or ill."""
+        return self.is_too_many(self.silent), self.is_too_many(self.ill)
+
+
+class _Judged(NamedTuple):
+    """A node, the classes that it is of, those by whose rules it is ill, and its illness."""
+
+    watched: WatchedNode
+    classes: tuple[_Count, ...]
+    ill_by: tuple[_Count, ...]
+    illness: _Illness
+
+
+class ClassedNodes:
+    """Nodes as these classes judge them; the first class of a node says if it is interruptible.
+
+    A change of a node costs one step for each class of it, and a look at a node as many, however
+    many nodes there are.
+    """
+
+    def __init__(self, classes: Iterable[NodeClass] = ()) -> None:
+        # Interruptible classes first, and last those that do not say.
+        self._counts = [
+            _Count(of)
+            for of in sorted(
+                classes,
+                key=lambda each: ((True, False, None).index(each.interruptible), each.name),
+            )
+        ]
+        self._keys = sorted({key for each in self._counts for key in each.of.compiled.keys})
+        self._classes_by_labels: dict[tuple[str | None, ...], tuple[_Count, ...]] = {}
+        self._judged: dict[str, _Judged] = {}
+        # Names of nodes, in order of their change: those that are ill, by any class.
+        self._ill: dict[str, None] = {}
+        self._curable: tuple[NodeHealth, ...] | None = None
+
+    def names(self) -> list[str]:
+        """Return the names of all nodes, as they are now."""
+        return list(self._judged)
+
+    def watched(self, name: str) -> WatchedNode | None:
+        """Return the node; None if there is none."""
+        found = self._judged.get(name)
+        return found.watched if found else None
+
+    def put(self, name: str, watched: WatchedNode | None) -> None:
+        """Store the node as it is now; None: it was deleted."""
+        before = self._judged.pop(name, None)
+        after = self._judge(watched) if watched else None
+        touched = {
+            id(count): count for each in (before, after) if each for count in each.classes
+        }.values()
+        states = [each.state() for each in touched]
+        if before:
+            _add(before, -1)
+            self._ill.pop(name, None)
+        if after:
+            _add(after, 1)
+            self._judged[name] = after
+            if after.ill_by:
+                self._ill[name] = None
+        ill = (before and before.ill_by) or (after and after.ill_by)
+        if ill or [each.state() for each in touched] != states:
+            self._curable = None
+
+    def health(self, name: str) -> NodeHealth | None:
+        """Return the health of one node; None if there is none of this name."""
+        found = self._judged.get(name)
+        return _health(found) if found else None
+
+    def health_of(self, watched: WatchedNode) -> NodeHealth:
+        """Return the health of a node that may be newer than the stored one."""
+        return _health(self._judge(watched))
+
+    def class_of(self, node: Node) -> str:
+        """Return the name of the first class of a node; empty if it is of none."""
+        classes = self._classes_of(node)
+        return classes[0].of.name if classes else ""
+
+    def ill(self) -> tuple[NodeHealth, ...]:
+        """Return the ill nodes, except those that are silent or of a class with too many."""
+        if self._curable is None:
+            found = (_health(self._judged[name]) for name in self._ill)
+            self._curable = tuple(
+                each for each in found if each.ready != "Unknown" and not math.isinf(each.ill_after)
+            )
+        return self._curable
+
+    def _judge(self, watched: WatchedNode) -> _Judged:
+        classes = self._classes_of(watched.node)
+        found = [(count, _illnesses(count.of, watched)) for count in classes]
+        ill_by = tuple(count for count, illnesses in found if illnesses)
+        illnesses = [illness for _, some in found for illness in some]
+        return _Judged(
+            watched, classes, ill_by, min(illnesses, key=_Illness.due) if illnesses else _WELL
+        )
+
+    def _classes_of(self, node: Node) -> tuple[_Count, ...]:
+        labels = tuple([node.labels.get(key) for key in self._keys])
+        found = self._classes_by_labels.get(labels)
+        if found is None:
+            if len(self._classes_by_labels) >= _MOST_KINDS:
+                self._classes_by_labels.clear()
+            found = tuple(each for each in self._counts if is_of(each.of.compiled, node))
+            self._classes_by_labels[labels] = found
+        return found
+
+
+def _add(judged: _Judged, by: int) -> None:
+    """Add the node to the counts of its classes, or with -1 remove it."""
+    silent = judged.watched.ready == "Unknown"
+    for count in judged.classes:
+        count.nodes += by
+        if silent:
+            count.silent += by
+        if silent or count in judged.ill_by:
+            count.ill += by
+
+
+def _health(judged: _Judged) -> NodeHealth:
+    """Return the health: never lost by silence while too many nodes of a class that says so are
+    silent, and never ill while too many are ill or silent: what reports it may be broken."""
+    watched, classes, ill_by, illness = judged
+    first = classes[0].of if classes else None
+    lost_after = min((each.of.lost_after for each in classes if each.of.lost_after), default=None)
+    ill_after, many_of = illness.lasts, ""
+    silent = lost_after is not None and watched.ready == "Unknown"
+    for count in classes if silent or ill_by else ():
+        if silent and count.of.lost_after and count.is_too_many(count.silent):
+            lost_after, many_of = math.inf, count.of.name
+        if count in ill_by and count.is_too_many(count.ill):
+            ill_after, many_of = math.inf, count.of.name
+    return NodeHealth(
+        watched.node.name,
+        watched.uid,
+        watched.created,
+        watched.ready,
+        watched.since,
+        watched.shut_down,
+        # By default every node is interruptible, unless a class sets otherwise.
+        first is None or first.interruptible is not False,
+        first.name if first else "",
+        lost_after,
+        watched.leaving,
+        illness.condition,
+        illness.since,
+        ill_after,
+        many_of,
+    )
+
+
+def _illnesses(of: NodeClass, watched: WatchedNode) -> Sequence[_Illness]:
+    """Return by which conditions the node is ill."""
+    if not of.unhealthy:
+        return ()
+    return [
+        _Illness(f"{kind}={status}", since, lasts)
+        for kind, status, since in watched.conditions
+        if since and (lasts := of.unhealthy.get((kind, status))) is not None
+    ]
+
+
+def compile_classes(documents: Mapping[str, CapacityClass]) -> Iterator[NodeClass | None]:
+    """Yield each class, complements included; None in place of one that cannot be compiled."""
+    for name, document in documents.items():
+        spec, of = document.spec, document.spec.complement_of
+        described = documents.get(of) if of else document
+        if described is None or described.spec.complement_of:
+            yield None
+            continue
+        try:
+            compiled = capacity_class(described)
+        except InvalidClass:
+            yield None
+            continue
+        unhealthy: dict[tuple[str, str], float] = {}
+        for rule in spec.unhealthy or ():
+            key, lasts = (rule.condition, rule.status), span_seconds(rule.lasts)
+            unhealthy[key] = min(lasts, unhealthy.get(key, lasts))
+        yield NodeClass(
+            name,
+            True if spec.lost_after and spec.interruptible is None else spec.interruptible,
+            capacity.complement(name, compiled) if of else compiled,
+            span_seconds(spec.lost_after) if spec.lost_after else None,
+            unhealthy,
+        )
