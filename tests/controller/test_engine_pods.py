@@ -143,3 +143,31 @@ def test_owners_in_a_circle_end() -> None:
     stage = Stage(DASK).put("deployments", raw("a", "b")).put("replicasets", raw("b", "a"))
     stage.put("pods", raw_pod("pod", "a", DASK)).delete("pods", "pod")
     assert stage.of("a") == stage.of("b") == []
+
+
+def test_the_owners_of_a_nodes_pods_follow_pods_and_owners() -> None:
+    """A pod that moves to another owner's chain, is bound, ends or is deleted."""
+    stage = Stage()
+
+    def bound(uid: str, parent: str, node: str) -> Json:
+        pod = raw_pod(uid, parent)
+        return {**pod, "spec": {**pod["spec"], "nodeName": node}}
+
+    stage.put("pods", bound("p", "job", "a")).put("pods", bound("q", "other", "a"))
+    assert stage.pods.owners_on("a") == {"job", "other"}
+    stage.put("jobs", raw("job", "jobset", "JobSet"))
+    assert stage.pods.owners_on("a") == {"jobset", "other"}
+    stage.put("pods", bound("q", "other", "b"))
+    assert (stage.pods.owners_on("a"), stage.pods.owners_on("b")) == ({"jobset"}, {"other"})
+    stage.delete("pods", "p").delete("pods", "q")
+    assert (stage.pods.owners_on("a"), stage.pods.owners_on("b")) == (set(), set())
+
+
+def test_an_owner_of_the_last_link_that_went_owns_none() -> None:
+    """Of two links one may go, or change hands."""
+    stage = Stage()
+    stage.put("jobs", raw("one", "jobset", "JobSet")).put("jobs", raw("two", "jobset", "JobSet"))
+    stage.delete("jobs", "one")
+    assert stage.pods.has_owner("jobset")
+    stage.put("jobs", raw("two", "another", "JobSet"))
+    assert (stage.pods.has_owner("jobset"), stage.pods.has_owner("another")) == (False, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -83,6 +84,10 @@ class EnginePods:
         self.cache: Cache[OwnedPod] = Cache(lambda raw: read_pod(source, raw))
         self.owners: dict[str, Cache[Link]] = {}
         self._links: dict[str, Link] = {}
+        # By the uid of an owner, how many of the links have it.
+        self._parents: Counter[str] = Counter()
+        # By node, the keys of the pods on it.
+        self._on_nodes: dict[str, set[str]] = {}
         self._levels = len(source.owners)
         # By the uid of what is at the top of the chain, as far as it is known; by the pod's key.
         self._by_root: dict[str, dict[str, OwnedPod]] = {}
@@ -121,16 +126,16 @@ class EnginePods:
 
         links: those of a live read, if there was one. True if nothing is between.
         """
-        known = (self._links if links is None else links).values()
-        return not self._levels or any(link.parent == owner for link in known)
+        if not self._levels:
+            return True
+        if links is None:
+            return owner in self._parents
+        return any(link.parent == owner for link in links.values())
 
     def owners_on(self, node: str) -> set[str]:
         """Return the uids of the objects that have pods on the node."""
-        return {
-            root
-            for root, pods in self._by_root.items()
-            if any(pod.node == node for pod in pods.values())
-        }
+        pods = filter(None, map(self.cache.get, self._on_nodes.get(node, ())))
+        return {root for pod in pods if (root := self._roots.get(pod.uid))}
 
     def judge_live(
         self, namespace: str, pod: OwnedPod, owner: str, links: Mapping[str, Link]
@@ -168,9 +173,9 @@ class EnginePods:
     def _link_changed(self, change: Change[Link]) -> None:
         before, after = change.before, change.after
         if before and (after is None or after.uid != before.uid):
-            self._links.pop(before.uid, None)
+            self._set_link(before.uid, None)
         if after is not None:
-            self._links[after.uid] = after
+            self._set_link(after.uid, after)
             root = find_root(self._links, after.uid, self._levels)
             if root != after.uid and (pods := self._by_root.pop(after.uid, None)):
                 # These pods came before their owner.
@@ -180,8 +185,25 @@ class EnginePods:
             if link:
                 self._notify(find_root(self._links, link.parent, self._levels))
 
+    def _set_link(self, uid: str, link: Link | None) -> None:
+        known = self._links.pop(uid, None)
+        if known:
+            self._parents[known.parent] -= 1
+            if not self._parents[known.parent]:
+                del self._parents[known.parent]
+        if link:
+            self._links[uid] = link
+            self._parents[link.parent] += 1
+
     def _changed(self, change: Change[OwnedPod]) -> None:
         before, after = change.before, change.after
+        if before and before.node:
+            keys = self._on_nodes[before.node]
+            keys.discard(change.key)
+            if not keys:
+                del self._on_nodes[before.node]
+        if after and after.node:
+            self._on_nodes.setdefault(after.node, set()).add(change.key)
         same = before is not None and after is not None and after.uid == before.uid
         if after is not None and _ended_first(before if same else None, after):
             self._ended_first.add(after.uid)
