@@ -16,7 +16,7 @@ from webhook.controller.queues import Queues
 from webhook.controller.stored_run import store
 from webhook.errors import ClusterError
 from webhook.kube.watches import Watches
-from webhook.run.actions import CreateWorkload, WriteWorkload
+from webhook.run.actions import CreateWorkload, DeleteWorkload, WriteWorkload
 from webhook.run.observed import Refusal
 from webhook.run.plan import plan
 from webhook.run.queue_state import Queueing
@@ -128,6 +128,20 @@ def test_a_flavor_that_is_not_known_is_no_reason_to_make_pods_without_it() -> No
     assigned = [{"name": "worker", "flavors": {"cpu": "spot"}}]
     stage = Stage(raw_workload(7, conditions=admitted, admission={"podSetAssignments": assigned}))
     mentions(stage.observe().unknown, "ResourceFlavor spot")
+
+
+def test_a_workload_that_was_deleted_is_gone_before_the_watch_says_so() -> None:
+    """A Run that is resumed has no quota by it; another Workload of the name gives some."""
+    stage = Stage(raw_workload(7))
+    assert stage.observe().workload is not None
+    asyncio.run(stage.queues.carry_out(stage.run, None, DeleteWorkload(NAME, "w")))
+    assert stage.observe() == Queueing()
+    again = raw_workload(9)
+    again["metadata"]["uid"] = "w2"
+    stage.known.workloads.put(f"lab/{NAME}", stage.known.workloads.keep(again), "9")
+    assert stage.observe().workload is not None
+    stage.known.workloads.put(f"lab/{NAME}", stage.known.workloads.keep(raw_workload(11)), "11")
+    assert stage.observe().workload is not None
 
 
 def test_a_workload_that_is_gone_is_believed_after_a_while() -> None:

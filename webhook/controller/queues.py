@@ -36,11 +36,13 @@ if TYPE_CHECKING:
     from webhook.controller.observed_state import ObservedState
     from webhook.controller.owned_objects import Objects
     from webhook.controller.stored_run import StoredRun
+    from webhook.kube.cache import Change
     from webhook.kube.watches import Watch, Watches
     from webhook.kube.writer import Writer
     from webhook.placement.shapes import JsonObject
     from webhook.run.model import Run
     from webhook.run.plan import Plan
+    from webhook.run.queue_state import StoredWorkload
 
 # Seconds from a look at whether Kueue's definitions are there to the next.
 SERVED_PAUSE: Final = 30.0
@@ -95,6 +97,8 @@ class Queues:
         self._deleted: set[str] = set()
         # By uid: since when a Run has had no Workload.
         self._gone: dict[str, float] = {}
+        known.workloads.subscribe(self._workload_changed)
+        known.runs.subscribe(self._run_changed)
         self._positions: dict[tuple[str, str], tuple[float, dict[str, int]]] = {}
 
     def _watch(self) -> None:
@@ -171,7 +175,6 @@ class Queues:
         if stored.phase not in _BEGUN:
             return Queueing()
         since = self._gone.setdefault(stored.uid, self._clock())
-        self._gone = {uid: at for uid, at in self._gone.items() if self._known.key_of(uid)}
         if self._clock() - since < GONE_AFTER:
             return Queueing(unknown="its Workload is gone")
         self._served = (float("-inf"), False)
@@ -214,9 +217,10 @@ class Queues:
                 return await self._create(run, plan, queue)
             case DeleteWorkload(name, uid):
                 await self._objects.delete(WORKLOAD, run.namespace, name, uid=uid)
-                # The watch may be late, and a Run that is resumed has no quota by it.
-                known = {each.uid for each in self._known.workloads.items().values()}
-                self._deleted = {*(self._deleted & known), uid}
+                cached = self._known.workloads.get(f"{run.namespace}/{name}")
+                if cached and cached.uid == uid:
+                    # The watch may be late, and a Run that is resumed has no quota by it.
+                    self._deleted.add(uid)
             case WriteWorkload(name, uid, version, conditions):
                 path = WORKLOAD.path(run.namespace).path_of(name)
                 raw = await self._client.get(path)
@@ -228,6 +232,16 @@ class Queues:
                     WORKLOAD, await self._writer.replace(path.subresource("status"), raw)
                 )
         return None
+
+    def _workload_changed(self, change: Change[StoredWorkload]) -> None:
+        before, after = change.before, change.after
+        if before and (after is None or after.uid != before.uid):
+            self._deleted.discard(before.uid)
+
+    def _run_changed(self, change: Change[StoredRun]) -> None:
+        before, after = change.before, change.after
+        if before and (after is None or after.uid != before.uid):
+            self._gone.pop(before.uid, None)
 
     async def _create(self, run: Run, plan: Plan, queue: str) -> Refusal | None:
         """Create the Workload, of pods as admission places them: by a dry run of each.
