@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.controller.runs import raw_node, raw_pod, stored_run
-from tests.controller.test_node_health import SPOT, raw_class
 from webhook.controller.controller_metrics import RESULTS, ControllerMetrics
+from webhook.controller.node_health import Nodes
 from webhook.controller.observed_state import ObservedState
+from webhook.kube.cache import Cache
 from webhook.run.model import RunStatus
 from webhook.run.model.status import Usage
 
@@ -72,26 +74,14 @@ def test_every_result_has_its_series_from_the_start() -> None:
 def test_what_pods_use_has_its_series_before_it_is_counted() -> None:
     """Or the first attempt that is over would be hidden from rate(), with all its time."""
     registry, counted = metrics()
-    known = ObservedState(clock=lambda: 100.0)
-    counted.watch(known, ())
-    started = {"name": "main", "state": {"running": {"startedAt": "2026-11-21T20:00:00Z"}}}
-    for index, (node, statuses) in enumerate([("", []), ("a", []), ("a", [started])]):
-        gpu = {"name": "main", "resources": {"requests": {f"made.up/{index}": "1"}}}
-        spec = {"nodeName": node, "containers": [gpu]}
-        status = {"phase": "Pending", "containerStatuses": statuses}
-        raw = {**raw_pod(index), "spec": spec, "status": status}
-        known.pods.put(f"lab/{index}", known.pods.keep(raw))
-    known.nodes.cache.put("a", known.nodes.cache.keep(raw_node("a", labels=SPOT)))
-    known.nodes.classes.put(
-        "spot", known.nodes.classes.keep(raw_class("spot", nodes=[{"labels": SPOT}]))
-    )
-    list(registry.collect())
+    for _ in range(2):
+        counted.expect_usage({("", "replicas"), ("spot", "made.up/2")})
     samples = [sample for metric in registry.collect() for sample in metric.samples]
     assert {
         (sample.labels["capacity_class"], sample.labels["resource"], sample.value)
         for sample in samples
         if sample.name == "fairlead_run_usage_seconds_total"
-    } == {("", "replicas", 0), ("spot", "replicas", 0), ("spot", "made.up/2", 0)}
+    } == {("", "replicas", 0), ("spot", "made.up/2", 0)}
 
 
 def test_runs_and_numbers_are_read_at_each_scrape() -> None:
@@ -105,6 +95,7 @@ def test_runs_and_numbers_are_read_at_each_scrape() -> None:
     )
     counted.watch(known, numbers)
     known.runs.put("lab/a", stored_run(name="a"))
+    known.runs.put("lab/b", stored_run(name="b"))
     known.runs.put("lab/b", stored_run(name="b", status={"phase": "Running"}))
 
     def value(name: str, **labels: str) -> float | None:
@@ -115,3 +106,24 @@ def test_runs_and_numbers_are_read_at_each_scrape() -> None:
     assert (value("queue_depth"), value("api_throttled_total")) == (3, 7)
     depth[0] = 5.0
     assert value("queue_depth") == 5
+
+
+def test_a_scrape_walks_no_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rendering thread holds up the event loop, too; there may be thousands of pods and nodes."""
+    registry, counted = metrics()
+    known = ObservedState()
+    numbers = (("fairlead_leaving", "", known.pods_on_leaving_nodes),)
+    counted.watch(known, numbers)
+    known.runs.put("lab/a", stored_run(name="a"))
+    for name in ("a", "b"):
+        raw = {**raw_pod(0), "spec": {"nodeName": name}}
+        known.pods.put(f"lab/{name}", known.pods.keep(raw))
+        node = raw_node(name)
+        node["spec"]["unschedulable"] = name == "b"
+        known.nodes.cache.put(name, known.nodes.cache.keep(node))
+    monkeypatch.delattr(Cache, "items")
+    monkeypatch.delattr(Nodes, "get")
+    assert registry.get_sample_value("fairlead_runs", {"phase": "Pending"}) == 1
+    assert registry.get_sample_value("fairlead_leaving") == 1
+    known.nodes.cache.put("b", None)
+    assert registry.get_sample_value("fairlead_leaving") == 0

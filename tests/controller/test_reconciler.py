@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from tests.controller.runs import UID, Api, Json, raw_node, raw_pod, raw_run, refused
 from tests.controller.test_action_executor import QUOTA, Counted
+from tests.controller.test_node_health import SPOT, raw_class
 from webhook.controller import reconciler as module
 from webhook.controller.action_executor import ActionExecutor
 from webhook.controller.announcer import Announcer
@@ -24,6 +26,7 @@ from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import RunCache
 from webhook.controller.waiting_pods import WaitingPods
 from webhook.errors import ClusterError, InvalidRun, NotLeading
+from webhook.kube.cache import Cache
 from webhook.kube.watches import Watches
 from webhook.run.actions import Outcome
 from webhook.run.model import RunStatus
@@ -46,6 +49,7 @@ class Stage:
         self.raw = raw_run(**changes)
         self.known.runs.put("lab/mnist", self.known.runs.keep(self.raw))
         self.transitions: list[tuple[str, str]] = []
+        self.expected: set[tuple[str, str]] = set()
         self.refusals = Refusals(clock=lambda: self.now, random=Random(1))
         self.said: list[str] = []
         objects = Objects(self.api.client, self.api.writer, self.known)
@@ -72,6 +76,9 @@ class Stage:
             queues,
             now=lambda: self.moment,
         )
+
+    def expect_usage(self, resources: Iterable[tuple[str, str]]) -> None:
+        self.expected.update(resources)
 
     def written(self, before: RunStatus, after: RunStatus) -> None:
         if before.phase != after.phase:
@@ -333,3 +340,43 @@ def test_a_large_run_lets_other_namespaces_pass() -> None:
         assert len(looks) < 10
     assert looks[:2] == [0.0, 0.0]
     assert len(stage.api.named("create")) == 121
+
+
+def test_what_the_pods_use_is_expected_before_it_is_counted() -> None:
+    """By class and resource; an accelerator of a pod that has started, as others may be no name."""
+    stage = Stage()
+    spot = raw_class("spot", nodes=[{"labels": SPOT}])
+    stage.known.nodes.classes.put("spot", stage.known.nodes.classes.keep(spot))
+    stage.known.nodes.cache.replace({})
+    stage.known.nodes.cache.put("a", stage.known.nodes.cache.keep(raw_node("a", labels=SPOT)))
+    started = {"name": "main", "state": {"running": {"startedAt": "2026-11-21T20:00:00Z"}}}
+    for index, (node, statuses) in enumerate([("", []), ("a", []), ("a", [started])]):
+        gpu = {"name": "main", "resources": {"requests": {f"made.up/{index}": "1"}}}
+        raw = {
+            **raw_pod(index),
+            "spec": {"nodeName": node, "containers": [gpu]},
+            "status": {"phase": "Pending", "containerStatuses": statuses},
+        }
+        stage.known.pods.put(f"lab/mnist-worker-{index}", stage.known.pods.keep(raw))
+    stage.look()
+    assert stage.expected == {("", "replicas"), ("spot", "replicas"), ("spot", "made.up/2")}
+
+
+def test_a_look_at_a_run_walks_no_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it needs of all nodes, pods and Runs is kept as they change, in an outage, too."""
+    stage = Stage(status={"phase": "Running"})
+    spot = raw_class("spot", nodes=[{"labels": SPOT}], lostAfter="5m")
+    stage.known.nodes.classes.put("spot", stage.known.nodes.classes.keep(spot))
+    stage.known.nodes.cache.replace({})
+    for name in ("a", "b", "c"):
+        raw = raw_node(name, labels=SPOT, ready="Unknown")
+        stage.known.nodes.cache.put(name, stage.known.nodes.cache.keep(raw))
+    bound = {**raw_pod(0), "spec": {"nodeName": "a"}, "status": {"phase": "Running"}}
+    stage.known.pods.put("lab/mnist-worker-0", stage.known.pods.keep(bound))
+    health = stage.known.nodes.get("a")
+    assert health is not None
+    assert health.many_of == "spot"
+    monkeypatch.delattr(Cache, "items")
+    stage.look()
+    stage.known.nodes.cache.put("b", stage.known.nodes.cache.keep(raw_node("b", labels=SPOT)))
+    stage.look()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -10,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from webhook import metric_names
+from webhook.controller.stored_run import OTHER_PHASE, phase_label
 from webhook.run.model.status import PHASES
 from webhook.run.usage import REPLICAS, usage_increase
 
@@ -26,8 +26,6 @@ Number: TypeAlias = "Callable[[], float]"
 
 # Seconds: a run of a few pods takes milliseconds, the creation of hundreds of pods seconds.
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
-# A label's value for each phase that another version wrote.
-OTHER: Final = "Other"
 RESULTS: Final = ("done", "invalid", "conflict", "failed")
 STATES: Final = ("useful", "repeated", "waiting")
 
@@ -86,6 +84,7 @@ class ControllerMetrics:
         self._leader = Gauge(
             metric_names.LEADER, "1 if this process is the leader, else 0.", registry=registry
         )
+        self._expected: set[tuple[str, str]] = set()
         for result in RESULTS:
             # A counter that appears with its first event hides that event from rate().
             self._reconciles.labels(result)
@@ -95,10 +94,22 @@ class ControllerMetrics:
         self._reconciles.labels(result).inc()
         self._duration.observe(seconds)
 
+    def expect_usage(self, resources: Iterable[tuple[str, str]]) -> None:
+        """Show the usage of these before it is counted; capacity class and resource of each.
+
+        A counter that appears with its first event hides that event from rate(), and the event here
+        is the whole time of an attempt.
+        """
+        for each in resources:
+            if each not in self._expected:
+                self._expected.add(each)
+                for state in STATES:
+                    self._usage.labels(*each, state)
+
     def written(self, before: RunStatus, after: RunStatus) -> None:
         """Count what a write of a run's status changed: its phase, and what it used."""
         if after.phase != before.phase:
-            self._transitions.labels(_label(before.phase), _label(after.phase)).inc()
+            self._transitions.labels(phase_label(before.phase), phase_label(after.phase)).inc()
         for each in usage_increase(before.usage, after.usage):
             if not each.seconds and each.resource != REPLICAS:
                 # No node ever had the resource: its name may be anything.
@@ -130,11 +141,7 @@ class ControllerMetrics:
 
     def watch(self, known: ObservedState, numbers: Iterable[tuple[str, str, Number]]) -> None:
         """Read these at each scrape. `numbers`: name, help and function; counters end in _total."""
-        self._registry.register(_AtScrape(known, tuple(numbers), self._usage))
-
-
-def _label(phase: str) -> str:
-    return phase if phase in PHASES else OTHER
+        self._registry.register(_AtScrape(known, tuple(numbers)))
 
 
 class _AtScrape(Collector):
@@ -144,11 +151,9 @@ class _AtScrape(Collector):
         self,
         known: ObservedState,
         numbers: tuple[tuple[str, str, Number], ...],
-        usage: Counter,
     ) -> None:
         self._known = known
         self._numbers = numbers
-        self._usage = usage
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: registration calls this before there are values."""
@@ -156,27 +161,19 @@ class _AtScrape(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics with their current values."""
-        # A counter that appears with its first event hides that event from rate(), and the event
-        # here is the whole time of an attempt. It has its series from the next scrape on.
-        for capacity_class, resource in self._known.resources_in_use():
-            for state in STATES:
-                self._usage.labels(capacity_class, resource, state)
         yield from self._runs()
         for name, text, number in self._numbers:
             family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             yield family(name.removesuffix("_total"), text, number())
 
     def _runs(self) -> Iterator[Metric]:
-        # A copy, because the event loop may change the cache while this thread reads it.
-        runs = list(self._known.runs.items().values())
-        tally = Tally(_label(run.phase or "Pending") for run in runs)
         family = GaugeMetricFamily(metric_names.RUNS, "Runs by phase.", labels=["phase"])
-        for phase in (*PHASES, OTHER):
-            family.add_metric([phase], tally[phase])
+        for phase in (*PHASES, OTHER_PHASE):
+            family.add_metric([phase], self._known.phases[phase])
         yield family
         yield GaugeMetricFamily(
             metric_names.RUNS_NOT_UNDERSTOOD,
             "Runs with something in spec or status that this version does not understand: their "
             "condition Understood is False.",
-            sum(not run.understood for run in runs),
+            self._known.not_understood,
         )

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from webhook import names
 from webhook.controller.node_health import Nodes
-from webhook.controller.stored_run import StoredRun, store
+from webhook.controller.stored_run import StoredRun, phase_label, store
 from webhook.kube.cache import Cache
 from webhook.run import observation
 from webhook.run.observed import Observed, OwnedDeployment, OwnedPod
 from webhook.run.queue_workload import read_flavor, read_workload
-from webhook.run.usage import REPLICAS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# That of a Run without a status.
+_FIRST_PHASE: Final = "Pending"
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
@@ -98,6 +99,9 @@ class ObservedState:
         self._on_nodes: dict[str, Counter[str]] = {}
         self.pods.subscribe(self._pod_changed)
         self._keys: dict[str, str] = {}
+        # The number of Runs by phase. A phase stays: the metrics may be read on another thread.
+        self.phases: Counter[str] = Counter()
+        self.not_understood = 0
         self.runs.subscribe(self._run_changed)
 
     def key_of(self, uid: str) -> str | None:
@@ -114,23 +118,9 @@ class ObservedState:
 
     def pods_on_leaving_nodes(self) -> int:
         """Return how many pods of Runs are on nodes that are about to be taken away."""
+        there = (self._on_nodes.get(node) for node in self.nodes.names_leaving())
         # A copy: the metrics may be read on another thread.
-        there = [(self.nodes.get(node), runs) for node, runs in list(self._on_nodes.items())]
-        return sum(runs.total() for node, runs in there if node and node.leaving)
-
-    def resources_in_use(self) -> set[tuple[str, str]]:
-        """Return what pods of Runs use: capacity class, and REPLICAS or an accelerator.
-
-        The class is empty without a node. Accelerators are those of pods that have started: before,
-        their names may be anything.
-        """
-        # Copies: the metrics may be read on another thread.
-        nodes = {name: self.nodes.get(name) for name in list(self._on_nodes)}
-        return {
-            (node.capacity_class if (node := nodes.get(pod.node)) else "", resource)
-            for pod in list(self.pods.items().values())
-            for resource in (REPLICAS, *(dict(pod.accelerators) if pod.running_since else ()))
-        }
+        return sum(sum(tuple(runs.values())) for runs in there if runs)
 
     def observed(
         self,
@@ -171,10 +161,16 @@ class ObservedState:
             runs = self._on_nodes.setdefault(change.after.node, Counter())
             runs[change.after.run_uid] += 1
 
+    def _count(self, run: StoredRun, by: int) -> None:
+        self.phases[phase_label(run.phase or _FIRST_PHASE)] += by
+        self.not_understood += 0 if run.understood else by
+
     def _run_changed(self, change: Change[StoredRun]) -> None:
         if change.before is not None:
+            self._count(change.before, -1)
             self._keys.pop(change.before.uid, None)
         if change.after is not None:
+            self._count(change.after, 1)
             self._keys[change.after.uid] = change.key
 
 

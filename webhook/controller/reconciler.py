@@ -27,10 +27,11 @@ from webhook.run.engine_report import pause_of_events
 from webhook.run.observed import Needs
 from webhook.run.reading import held_status, hold_invalid
 from webhook.run.reconcile import DEFAULT_TERMS, invalid_status, reconcile
+from webhook.run.usage import resources_in_use
 from webhook.times import elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from webhook.controller.action_executor import ActionExecutor, Done
     from webhook.controller.announcer import Announcer
@@ -69,6 +70,9 @@ FIRST_LIST_PAUSE: Final = 0.2
 
 class Written(Protocol):
     """A sink for metrics of runs."""
+
+    def expect_usage(self, resources: Iterable[tuple[str, str]]) -> None:
+        """Show the usage of these, by capacity class and resource, before it is counted."""
 
     def written(self, before: RunStatus, after: RunStatus) -> None:
         """Count what a write of a run's status changed."""
@@ -138,6 +142,7 @@ class Reconciler:
         observed, outcome = await self._decide(run, plan.needs if plan else Needs(), queue)
         if outcome.status.ended and (held := reading.hold_end()):
             return await self._hold(stored, held)
+        self._metrics.expect_usage(resources_in_use(observed))
         done = await self._executor.carry_out(run, plan, observed, outcome.actions)
         return await self._conclude(stored, reading, outcome, done)
 

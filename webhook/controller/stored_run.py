@@ -10,6 +10,7 @@ import orjson
 from webhook import names
 from webhook.recent import Recent
 from webhook.run.backends.engines import engine_key
+from webhook.run.model.status import PHASES
 from webhook.run.queue import ADMITTED
 from webhook.run.reading import RunReading, is_understood, read_run
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # orjson serializes at most 254 levels.
 _TOO_DEEP: Final = "spec: objects and lists are nested more than some 250 deep; want fewer levels"
+# In metrics, each phase that another version wrote.
+OTHER_PHASE: Final = "Other"
 # Fields that objects in a list response lack.
 _TYPE: Final = {"apiVersion": names.API_VERSION, "kind": names.RUN_KIND}
 # Limit on cached runs, those whose replicas change at the same time. The plan of any other run is
@@ -28,6 +31,11 @@ _TYPE: Final = {"apiVersion": names.API_VERSION, "kind": names.RUN_KIND}
 MOST: Final = 64
 # Bytes of JSON text of all cached runs; as objects they take ten to thirty times as much.
 MOST_TEXT: Final = 2 * 2**20
+
+
+def phase_label(phase: str) -> str:
+    """Return the phase as metrics name it, which have a bounded number of names."""
+    return phase if phase in PHASES else OTHER_PHASE
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,20 @@ def usage_of(
         )
 
 
+def resources_in_use(observed: Observed) -> set[tuple[str, str]]:
+    """Return what the pods use: capacity class, and REPLICAS or an accelerator.
+
+    The class is empty without a node. Accelerators are those of pods that have started: before,
+    their names may be anything.
+    """
+    nodes = observed.nodes or {}
+    return {
+        (node.capacity_class if (node := nodes.get(pod.node)) else "", resource)
+        for pod in observed.pods.values()
+        for resource in (REPLICAS, *(dict(pod.accelerators) if pod.running_since else ()))
+    }
+
+
 def sum_usage(rows: Iterable[Usage]) -> list[Usage]:
     """Return one row for each class and resource: replicas first, nothing for no time."""
     totals: dict[tuple[str, bool, str], Counter[str]] = defaultdict(Counter)
