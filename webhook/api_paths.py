@@ -101,3 +101,6 @@ def _is_part(text: str) -> bool:
 VERSION: Final = ApiPath("version")
 NAMESPACES: Final = CollectionPath("v1", "namespaces")
 NODES: Final = CollectionPath("v1", "nodes")
+CONFIGURATIONS: Final = CollectionPath(
+    "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"
+)

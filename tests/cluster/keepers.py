@@ -20,7 +20,6 @@ from tests.cluster.spaces import Json
 from tests.eventually import eventually_async
 from tests.objects import an_object
 from webhook import names
-from webhook.cluster_objects.watched_objects import data_of
 from webhook.controller.certificates.certificate_metrics import CertificateMetrics
 from webhook.controller.certificates.certificate_objects import (
     Installation,
@@ -31,6 +30,7 @@ from webhook.controller.certificates.certificate_objects import (
 from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.observe import Address, Observer
 from webhook.kube.client import Client, connect
+from webhook.kube.secrets import data_of
 from webhook.kube.writer import Writes
 from webhook.sandbox.control_plane import ControlPlane
 

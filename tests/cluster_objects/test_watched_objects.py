@@ -1,9 +1,8 @@
-"""Watched collections: nodes, one object by its name, and the default PriorityClass."""
+"""Watched collections: nodes, and the default PriorityClass."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,7 @@ import pytest
 from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
 from tests.kube.nodes_api import listing, node, viewed
 from tests.kube.scripted import events, refused
-from webhook.cluster_objects.watched_objects import (
-    NamedObject,
-    NodeView,
-    PriorityClasses,
-    data_of,
-    secrets,
-    value_of_default,
-)
+from webhook.cluster_objects.watched_objects import NodeView, PriorityClasses, value_of_default
 from webhook.errors import NotSynced
 from webhook.kube.watches import Watches
 
@@ -145,47 +137,6 @@ async def test_nodes_are_listed_by_small_pages(tmp_path: Path) -> None:
         await view.cache.wait_synced()
         requests: Sequence[Any] = api.requests
         assert requests[0].query["limit"] == "50"
-
-
-def secret(version: int, data: dict[str, str] | None) -> dict[str, Any]:
-    """A Secret as the API server tells of it."""
-    metadata = {"name": "tls", "namespace": "ns", "resourceVersion": str(version)}
-    return {"metadata": metadata, "data": data}
-
-
-async def test_an_object_is_followed_by_its_name_alone(tmp_path: Path) -> None:
-    """List and watch name it, as a role with resourceNames wants; its end is told as None."""
-    told: list[dict[str, bytes] | None] = []
-    go_on = asyncio.Event()
-
-    async def answer(request: Request, to: Answer) -> None:
-        assert request.query["fieldSelector"] == "metadata.name=tls"
-        assert request.path == "/api/v1/namespaces/ns/secrets"
-        if not request.is_watch:
-            await to.json({"metadata": {"resourceVersion": "1"}, "items": []})
-            return
-        await to.begin()
-        await to.event("ADDED", secret(2, {"a": base64.b64encode(b"one").decode()}))
-        await go_on.wait()
-        await to.event("DELETED", secret(3, None))
-        await asyncio.Event().wait()
-
-    async with fake_api(answer) as api, client_of(api, tmp_path) as client:
-        watches = Watches(client)
-        named = NamedObject(watches, secrets("ns"), "tls", data_of)
-        named.subscribe(told.append)
-        assert named.value is None
-        async with watches:
-            await until(lambda: named.value == {"a": b"one"})
-            go_on.set()
-            await until(lambda: named.cache.synced and named.value is None)
-    assert told == [{"a": b"one"}, None]
-
-
-def test_data_is_decoded_and_invalid_base64_is_empty() -> None:
-    """The API server never sends it, and nothing may end the watch."""
-    assert data_of({}) == {}
-    assert data_of({"data": {"a": "b25l", "b": "x"}}) == {"a": b"one", "b": b""}
 
 
 async def nothing(_: Request, answer: Answer) -> None:

@@ -13,10 +13,10 @@ from certs.kept import Serving
 from tests.controller.certificates.memory import Memory, entry, until_waiting
 from tests.wording import Wording, mentions
 from webhook.cli.controller import command
-from webhook.cluster_objects.watched_objects import data_of
 from webhook.controller.certificates.certificate_objects import mutating, validating
 from webhook.controller.controller_process import certificate_condition, make_keeper
 from webhook.controller.settings import ControllerSettings
+from webhook.kube.secrets import data_of
 from webhook.kube.watches import Watches
 from webhook.kube.writer import Writer
 

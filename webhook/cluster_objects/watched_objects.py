@@ -1,11 +1,10 @@
-"""Watched collections: one object by its name, classes that policies name, and nodes."""
+"""Watched collections: the classes that policies name, and nodes."""
 
 from __future__ import annotations
 
-import base64
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api_paths import NODES, CollectionPath, check_name
+from webhook.api_paths import NODES
 from webhook.cluster_objects.sharing import Sharing
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache, Change
@@ -18,63 +17,6 @@ if TYPE_CHECKING:
     from webhook.kube.watches import Watch, Watches
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
-
-T = TypeVar("T")
-
-CONFIGURATIONS: Final = CollectionPath(
-    "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"
-)
-
-
-def secrets(namespace: str) -> CollectionPath:
-    """Return the path of a namespace's Secrets."""
-    return CollectionPath("v1", "secrets", namespace)
-
-
-def data_of(secret: Mapping[str, Any] | None) -> dict[str, bytes]:
-    """Return a Secret's decoded data; empty without a Secret.
-
-    Invalid base64, which the API server rejects, is empty.
-    """
-    data = (secret or {}).get("data") or {}
-    return {key: _decoded(value) for key, value in data.items()}
-
-
-class NamedObject(Generic[T]):
-    """The object `name` of the collection at `path`, or its absence.
-
-    `keep` converts it to the cached value. The object is listed and watched with
-    `fieldSelector=metadata.name=<name>`, which a role with `resourceNames` permits (Kubernetes'
-    documentation of RBAC, "Referring to resources").
-    """
-
-    def __init__(
-        self,
-        watches: Watches,
-        path: CollectionPath,
-        name: str,
-        keep: Callable[[dict[str, Any]], T],
-    ) -> None:
-        query = {"fieldSelector": f"metadata.name={check_name(name)}"}
-        self.cache = Cache(keep)
-        self.watch = watches.add(path, self.cache, query=query)
-
-    @property
-    def value(self) -> T | None:
-        """The cached value; None if the object does not exist or is not known yet."""
-        return next(iter(self.cache.items().values()), None)
-
-    def subscribe(self, listener: Callable[[T | None], None]) -> None:
-        """Call `listener` with each new value; None: it was deleted."""
-        self.cache.subscribe(lambda change: listener(change.after))
-
-
-def _decoded(value: object) -> bytes:
-    try:
-        return base64.b64decode(str(value))
-    except ValueError:
-        return b""
-
 
 _RUNTIME: Final = "RuntimeClass"
 # What the API server merges into pods.

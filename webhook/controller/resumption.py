@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.cluster_objects.watched_objects import CONFIGURATIONS
+from webhook.api_paths import CONFIGURATIONS
 from webhook.errors import ClusterError, NotLeading
 from webhook.suspension import FIELD_MANAGER, Suspension, parse_suspension, resume
 

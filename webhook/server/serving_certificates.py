@@ -16,8 +16,10 @@ from certs.issue import Names, issue_server
 from certs.kept import BUNDLE, CERTIFICATE, PRIVATE_KEY, Serving
 from certs.life import AUTHORITY_LIFETIME
 from certs.pair import Pair
-from webhook.cluster_objects.watched_objects import CONFIGURATIONS, NamedObject, data_of, secrets
+from webhook.api_paths import CONFIGURATIONS
 from webhook.errors import ServingError
+from webhook.kube.named_object import NamedObject
+from webhook.kube.secrets import data_of, secrets
 from webhook.metric_names import CERTIFICATE_RELOADS
 from webhook.server.certificate_sources import (
     CertificateFromSecret,

@@ -9,7 +9,6 @@ import pytest
 
 from tests.controller.certificates.memory import INSTALLATION, entry
 from webhook import names
-from webhook.cluster_objects.watched_objects import data_of
 from webhook.controller.certificates.certificate_objects import (
     OPAQUE,
     TLS,
@@ -23,6 +22,7 @@ from webhook.controller.certificates.certificate_objects import (
     replaced_secret,
     validating,
 )
+from webhook.kube.secrets import data_of
 
 OLD = b64encode(b"old").decode()
 NEW = b64encode(b"new").decode()

@@ -34,12 +34,12 @@ from tests.controller.certificates.memory import (
 from tests.kube import virtual_time
 from tests.wording import Wording
 from webhook import names
-from webhook.cluster_objects.watched_objects import data_of
 from webhook.controller.certificates.certificate_metrics import ERRORS
 from webhook.controller.certificates.certificate_objects import is_renewal_requested
 from webhook.controller.certificates.keeper import LONGEST_REST, carry_out, describe_error, kind_of
 from webhook.controller.certificates.observe import ObservedCertificates
 from webhook.errors import ClusterError
+from webhook.kube.secrets import data_of
 
 pytestmark = pytest.mark.virtual_time
 

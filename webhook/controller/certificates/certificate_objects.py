@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from certs import kept
 from webhook import names
 from webhook.api_paths import CollectionPath
-from webhook.cluster_objects import watched_objects
 from webhook.interception import read_ca_bundles
+from webhook.kube.secrets import secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +93,7 @@ class Installation:
     @property
     def secrets(self) -> CollectionPath:
         """The path of the namespace's Secrets."""
-        return watched_objects.secrets(self.namespace)
+        return secrets(self.namespace)
 
     def secret(self, name: str) -> ObjectPath:
         """Return the path of one Secret."""

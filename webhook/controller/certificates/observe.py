@@ -14,11 +14,12 @@ from cryptography import x509
 from certs.kept import Authority, Serving
 from certs.rotation import Observed
 from webhook.api_paths import CollectionPath
-from webhook.cluster_objects.watched_objects import NamedObject, data_of
 from webhook.controller.certificates.certificate_objects import (
     bundles,
     is_renewal_requested,
 )
+from webhook.kube.named_object import NamedObject
+from webhook.kube.secrets import data_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence

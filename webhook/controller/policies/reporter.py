@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import aiohttp
 
 from webhook import names
-from webhook.cluster_objects.watched_objects import CONFIGURATIONS, ClusterClasses, NodeView
+from webhook.api_paths import CONFIGURATIONS
+from webhook.cluster_objects.watched_objects import ClusterClasses, NodeView
 from webhook.controller.policies.policy_judging import Judging
 from webhook.controller.policies.replica_metrics import report_of
 from webhook.controller.policies.report_writer import PodReports

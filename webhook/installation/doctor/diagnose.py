@@ -12,7 +12,6 @@ from webhook.api_paths import NAMESPACES, VERSION, CollectionPath
 from webhook.api_paths import NODES as NODES_PATH
 from webhook.cluster_objects.namespaces import read_namespace
 from webhook.cluster_objects.policy_objects import read_objects
-from webhook.cluster_objects.watched_objects import data_of, secrets
 from webhook.cluster_objects.webhook_replicas import CONTROLLER, WEBHOOK, NoReplica, read_by_replica
 from webhook.errors import ClusterError
 from webhook.installation.apply import list_guards
@@ -45,6 +44,7 @@ from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import probe, probe_policy
 from webhook.installation.webhook_configuration import holder
+from webhook.kube.secrets import data_of, secrets
 from webhook.placement.nodes import parse_node as read_node
 from webhook.server.watch_metrics import read_states
 

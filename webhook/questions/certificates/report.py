@@ -14,7 +14,6 @@ from certs.kept import Authority, Serving
 from certs.life import renewal_time
 from certs.rotation import phase
 from webhook import names
-from webhook.cluster_objects.watched_objects import data_of
 from webhook.controller.certificates.certificate_objects import (
     Installation,
     bundles,
@@ -23,6 +22,7 @@ from webhook.controller.certificates.certificate_objects import (
 from webhook.errors import PassOver
 from webhook.installation.doctor.cluster_state import error
 from webhook.installation.doctor.program_checks import judge_serving, judge_trust, keeper_of
+from webhook.kube.secrets import data_of
 from webhook.text.layout import hanging, table
 from webhook.times import elapsed, format_span, to_second
 
