@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.controller.runs import Json, raw_node
@@ -183,7 +183,6 @@ def compare(view: Nodes, classes_before: dict[str, str] | None = None) -> None:
     assert set(view.names_leaving()) == {name for name, each in nodes.items() if each.leaving}
 
 
-@settings(deadline=None)
 @given(_STORIES)
 def test_what_is_kept_of_nodes_is_what_a_look_at_all_of_them_finds(
     steps: list[tuple[str, str, Any]],
@@ -197,7 +196,6 @@ def test_what_is_kept_of_nodes_is_what_a_look_at_all_of_them_finds(
     run(main())
 
 
-@settings(deadline=None)
 @given(_STORIES)
 def test_what_is_judged_anew_in_slices_is_what_a_look_at_all_nodes_finds(
     steps: list[tuple[str, str, Any]],
