@@ -162,6 +162,7 @@ OTHERS: Final = {
     "webhook/policy_tests/runner.py": "a field of a valid model",
     "webhook/run/engine_report.py": "what run/observation.py wrote",
     "webhook/run/observation.py": "times that the API server wrote",
+    "webhook/run/restarts.py": "what it wrote itself",
     "webhook/times.py": "for statuses and fields that the API server checks",
     "webhook/cli/ui.py": "what it wrote itself",
     "webhook/ui/playground.py": "a request's body",
