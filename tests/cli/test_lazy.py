@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.wording import Wording, mentions
+from webhook.cli import fairlead
+from webhook.cli.exit_codes import DONE, UNKNOWN
 from webhook.cli.lazy import LazyGroup
 
 
@@ -46,3 +48,28 @@ def test_a_misspelt_command_gets_a_suggestion(wording: Wording) -> None:
     answer = CliRunner().invoke(group, ["sorces"])
     mentions(answer.output, "No such command 'sorces'", "'sources'")
     wording(answer.output.partition("Error: ")[2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "facts"),
+    [
+        (["run", "delete", "-l", "a=b", "-l", "c=d"], ("--selector", "2 times")),
+        (["run", "resume", "-n", "b", "--namespace", "a", "r"], ("--namespace", "2 times")),
+        (["run", "delete", "--context", "", "r"], ("--context", "empty")),
+        (["run", "delete", "--kubeconfig", "", "r"], ("--kubeconfig", "empty")),
+        (["run", "status", ""], ("argument", "empty")),
+        (["check", ""], ("argument", "empty")),
+    ],
+)
+def test_what_nobody_named_is_not_chosen(arguments: list[str], facts: tuple[str, ...]) -> None:
+    """The last of two values, or what is there without one, may be another cluster's."""
+    result = CliRunner().invoke(fairlead, arguments)
+    assert result.exit_code == UNKNOWN
+    mentions(result.output, *facts)
+
+
+def test_a_program_may_have_an_option_twice_and_empty() -> None:
+    """They are not Fairlead's own, after `--`."""
+    program = ["--", "python", "-n", "a", "-n", "", "--context", ""]
+    arguments = ["run", "create", "r", "--image", "i", "--dry-run", "-o", "yaml", *program]
+    assert CliRunner().invoke(fairlead, arguments).exit_code == DONE

@@ -11,7 +11,7 @@ import pytest
 
 from tests.kube.fake_api import write_kubeconfig
 from tests.wording import Wording, mentions
-from webhook.errors import ClusterError
+from webhook.errors import ClusterError, InvalidName
 from webhook.kube.config import default_namespace, load
 
 SECRET = "s3cret-token-of-nobody"
@@ -182,6 +182,18 @@ def test_the_namespace_that_is_meant_is_the_contexts_own(tmp_path: Path) -> None
     assert default_namespace(None, context="two", environ=environ) == "research"
     with pytest.raises(ClusterError, match="no such kubeconfig"):
         default_namespace(tmp_path / "absent", environ={})
+
+
+@pytest.mark.parametrize("namespace", ["[]", "5", "{}", "Research"])
+def test_a_namespace_that_is_no_name_is_an_error_not_the_default(
+    tmp_path: Path, namespace: str
+) -> None:
+    """Else a command would act on what is in another one."""
+    file = contexts(tmp_path)
+    text = file.read_text().replace("namespace: research", f"namespace: {namespace}")
+    file.write_text(text)
+    with pytest.raises(InvalidName, match="context two"):
+        default_namespace(file, context="two", environ={})
 
 
 def test_in_a_pod_its_own_namespace_is_meant(tmp_path: Path) -> None:

@@ -68,7 +68,12 @@ def default_namespace(
             found: dict[str, Any] = next(
                 (each for each in contexts if each["name"] == wanted), {"context": {}}
             )
-            namespace = str(found["context"].get("namespace") or "default")
+            # An empty one is as if it were not there, as for kubectl.
+            namespace = found["context"].get("namespace")
+            namespace = "default" if namespace in (None, "") else namespace
+            if not isinstance(namespace, str):
+                what = f"{named}: context {wanted}: namespace: want a name"
+                raise InvalidName(f"{what}, not {type(namespace).__name__}")
         try:
             return check_namespace(namespace)
         except InvalidName as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from webhook import names
 from webhook.api_paths import CollectionPath
-from webhook.errors import PassOver
+from webhook.errors import ClusterError, PassOver, WrongUsage
 from webhook.run_client.submit import runs_path
 
 if TYPE_CHECKING:
@@ -33,12 +33,21 @@ class Targets(NamedTuple):
 
 
 async def find_runs(client: Client, targets: Targets) -> list[dict[str, Any]]:
-    """Return the raw Runs. Raises ClusterError, and NoSuchObject for a name without one."""
+    """Return the raw Runs. Raises ClusterError, WrongUsage for an invalid selector, and
+    NoSuchObject for a name without one.
+    """
     if targets.names:
         return [await fetch_run(client, targets.namespace, each) for each in targets.names]
     query = {"labelSelector": targets.selector} if targets.selector else {}
     path = runs_path(targets.namespace)
-    return (await client.list(path, lambda raw: raw, query=query)).items
+    try:
+        return (await client.list(path, lambda raw: raw, query=query)).items
+    except ClusterError as error:
+        if not query or error.status != HTTPStatus.BAD_REQUEST:
+            raise
+        wanted = "labels, such as team=vision,env!=dev or 'env in (dev, test)'"
+        what = f"--selector {targets.selector!r}: {error.words or error}"
+        raise WrongUsage(f"{what}; want {wanted}") from None
 
 
 def pods_path(namespace: str) -> CollectionPath:
