@@ -168,6 +168,9 @@ class RunHandle:
         except ValueError as error:
             raise UnreadableInput([f"timeout: {error}"]) from None
         seconds = span.total_seconds() if isinstance(span, timedelta) else span
+        # Nothing is later than nan.
+        if seconds is not None and not seconds >= 0:
+            raise UnreadableInput([f"timeout: want seconds or a text such as 2h, not {timeout}"])
 
         def reached(status: RunStatus) -> bool:
             return status.ended if until == "ended" else status.phase == until

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -153,3 +154,12 @@ def test_a_refused_name_is_shown_by_its_beginning() -> None:
     with pytest.raises(InvalidName) as caught:
         check_name("/" * 10**6)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("name", [None, 5, b"a", ["a"]])
+def test_a_name_that_is_no_text_is_refused_as_others_are(name: Any) -> None:
+    """A program hands over what os.environ.get has."""
+    with pytest.raises(InvalidName):
+        NAMESPACES.path_of(name)
+    with pytest.raises(InvalidName):
+        CollectionPath("v1", "pods", name if name is not None else 0)  # type: ignore[arg-type]

@@ -86,8 +86,9 @@ class ObjectPath(ApiPath):
         return str.__new__(ObjectPath, f"{self}{ApiPath(name)}")
 
 
-def _check(what: str, text: str, allows: Callable[[str], bool], allowed: str) -> str:
-    if allows(text):
+def _check(what: str, text: object, allows: Callable[[str], bool], allowed: str) -> str:
+    # Programs in Python hand over what os.environ.get has: None for a variable that is not set.
+    if isinstance(text, str) and allows(text):
         return text
     # The usual cause of an empty name.
     empty = "" if text else "it is empty, as of a variable that is not set; "

@@ -38,6 +38,9 @@ async def find_runs(client: Client, targets: Targets) -> list[dict[str, Any]]:
     """
     if targets.names:
         return [await fetch_run(client, targets.namespace, each) for each in targets.names]
+    if targets.selector and not targets.selector.strip():
+        what = f"the selector {targets.selector!r} is blank, which selects all"
+        raise WrongUsage(f"{what}: name labels, or leave it out")
     query = {"labelSelector": targets.selector} if targets.selector else {}
     path = runs_path(targets.namespace)
     try:

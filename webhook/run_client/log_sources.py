@@ -62,7 +62,7 @@ def check_selection(run: Mapping[str, Any], status: RunStatus, wanted: LogSelect
     if wanted.role is not None and wanted.role not in counts:
         raise FairleadError(f"run {name} has no role {wanted.role}; it has {', '.join(counts)}")
     most = max(counts[role] for role in counts if wanted.role in (None, role))
-    if wanted.index is not None and wanted.index >= most:
+    if wanted.index is not None and not 0 <= wanted.index < most:
         role = wanted.role or "any role"
         raise FairleadError(
             f"run {name} has no index {wanted.index} of {role}; the last one is {most - 1}"
