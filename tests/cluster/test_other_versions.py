@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -84,17 +85,22 @@ def patch_status(live: LiveRun, change: Callable[[Json], Json]) -> None:
 
 
 def store_status(live: LiveRun, wanted: Json) -> None:
-    """Write the status while no controller runs, until a list has it whole.
+    """Write the status while no controller runs, until a watch has it whole.
 
-    An API server with much to do may serve a request by a definition that was just exchanged.
+    For some seconds after definitions are exchanged, the API server may serve watches by the former
+    ones, and whoever writes what such a watch has loses the rest.
     """
+    patch_status(live, lambda _: wanted)
+    watch = f"{live.space.path(names.RUNS)}?watch=1&resourceVersion=0&timeoutSeconds=1"
 
     def is_whole() -> bool:
-        live.space.patch(names.RUNS, f"{live.name}/status", {"status": wanted})
-        found = {each["metadata"]["name"]: each for each in live.space.items(names.RUNS)}
-        return bool(found[live.name]["status"] == wanted)
+        lines = live.space.kubectl("get", "--raw", watch).splitlines()
+        found = [json.loads(line)["object"] for line in lines]
+        return [each["status"] for each in found if each["metadata"]["name"] == live.name] == [
+            wanted
+        ]
 
-    eventually("the status is stored whole", is_whole)
+    eventually("a watch has the status whole", is_whole)
 
 
 def later_status(status: Json) -> Json:
