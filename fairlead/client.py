@@ -173,7 +173,7 @@ class RunHandle:
             raise UnreadableInput([f"timeout: want seconds or a text such as 2h, not {timeout}"])
 
         def reached(status: RunStatus) -> bool:
-            return status.ended if until == "ended" else status.phase == until
+            return status.ended if until == "ended" else status.phase == until and not status.held
 
         ending = await _ask(
             self.client,

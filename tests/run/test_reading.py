@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from tests.controller.runs import raw_run
 from tests.run.other_versions import STATUS
 from webhook.run.model import RunStatus
-from webhook.run.reading import UNDERSTOOD, held_status, is_understood, read_run
+from webhook.run.model.status import UNDERSTOOD
+from webhook.run.reading import held_status, is_understood, read_run
 
 NOW = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
 

@@ -19,6 +19,7 @@ from webhook.errors import InvalidRun
 from webhook.policy.document_parser import sentence
 from webhook.policy.findings import path_text
 from webhook.run.model import Run, RunMetadata, RunStatus
+from webhook.run.model.status import UNDERSTOOD, UNKNOWN_WORDS
 from webhook.shortening import cut, first_few
 from webhook.strict import NOT_KNOWN, UNKNOWN_FIELD
 from webhook.times import to_second
@@ -27,12 +28,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-UNDERSTOOD: Final = "Understood"
+# As in progress.py, which reads more than this module may know.
+_READY: Final = "Ready"
 _MOST_NAMED: Final = 3
 _LONGEST: Final = 1000
 _NO_FIELD: Final = "this version knows no such field"
 _ALL_KNOWN: Final = ConditionUpdate(
     UNDERSTOOD, "True", "AllKnown", "this version knows all of the spec and of the status"
+)
+_READY_UNKNOWN: Final = ConditionUpdate(
+    _READY, "Unknown", "NotUnderstood", "the run is held, and its replicas are not counted"
 )
 _HELD: Final = (
     "the run is held: its pods go on, and none is created, deleted or counted, until the "
@@ -95,7 +100,7 @@ class RunReading:
         update = self.hold_end()
         if self.words:
             text = "kept, and no decision is based on it"
-            update = _not_understood("UnknownWords", self.words, text)
+            update = _not_understood(UNKNOWN_WORDS, self.words, text)
         elif update is None and any(each.type == UNDERSTOOD for each in status.conditions):
             update = _ALL_KNOWN
         if update is None:
@@ -159,20 +164,24 @@ def hold_invalid(problems: Iterable[str]) -> ConditionUpdate:
 def held_status(
     status: object, update: ConditionUpdate, generation: int, now: datetime
 ) -> dict[str, Any]:
-    """Return the stored status of a run that is held: the same, with the condition and message."""
+    """Return the stored status of a run that is held: the same, with the condition and message.
+
+    That the run is ready is not known any more.
+    """
     kept = status if isinstance(status, dict) else {}
     stored = kept.get("conditions")
     conditions = stored if isinstance(stored, list) else []
-    own = [
-        each for each in conditions if isinstance(each, dict) and each.get("type") == update.type
-    ]
+    was_ready = any(_is(each, _READY, "True") for each in conditions)
+    updates = (_READY_UNKNOWN, update) if was_ready else (update,)
+    types = [each.type for each in updates]
+    own = [each for each in conditions if isinstance(each, dict) and each.get("type") in types]
     before = RunStatus.read({"conditions": own}).conditions
-    (new,) = update_conditions(before, (update,), generation, to_second(now))
+    new = update_conditions(before, updates, generation, to_second(now))
     others = [each for each in conditions if each not in own]
     return {
         **kept,
         "message": update.message,
-        "conditions": [*others, new.model_dump(mode="json", by_alias=True)],
+        "conditions": [*others, *(each.model_dump(mode="json", by_alias=True) for each in new)],
     }
 
 
@@ -180,8 +189,14 @@ def is_understood(status: Mapping[str, Any]) -> bool:
     """Return whether the condition of a stored status does not say otherwise."""
     conditions = status.get("conditions")
     return not any(
-        isinstance(each, dict) and (each.get("type"), each.get("status")) == (UNDERSTOOD, "False")
+        _is(each, UNDERSTOOD, "False")
         for each in (conditions if isinstance(conditions, list) else ())
+    )
+
+
+def _is(condition: object, kind: str, status: str) -> bool:
+    return isinstance(condition, dict) and (
+        (condition.get("type"), condition.get("status")) == (kind, status)
     )
 
 

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from webhook.controller.node_health import Nodes
 
 _MOST_TEXT: Final = 300
+NOT_COUNTED: Final = "?"
 
 
 class Row(NamedTuple):
-    """A Run in a list, as its status says."""
+    """A Run in a list, as its status says.
+
+    ready: NOT_COUNTED for a Run that its controller holds.
+    """
 
     namespace: str
     name: str
@@ -32,8 +36,12 @@ class Row(NamedTuple):
 
 def row_of(raw: Mapping[str, Any]) -> Row:
     """Return the row of a raw Run."""
+    # The model takes time to be imported; --help does not need it.
+    from webhook.run.model import RunStatus
+
     metadata, spec, stored = raw["metadata"], raw.get("spec") or {}, raw.get("status")
     status = stored if isinstance(stored, dict) else {}
+    held = RunStatus.read(stored).held
     kind = str(spec.get("kind") or names.DEFAULT_KIND)
     framework = spec.get("framework")
     return Row(
@@ -41,7 +49,7 @@ def row_of(raw: Mapping[str, Any]) -> Row:
         name=metadata["name"],
         kind=f"{kind}, {framework}" if framework else kind,
         phase=str(status.get("phase") or "Pending"),
-        ready=str(status.get("replicasReady") or ""),
+        ready=NOT_COUNTED if held else str(status.get("replicasReady") or ""),
         restarts=_number(status.get("restarts")),
         disruptions=_number(status.get("disruptions")),
         message=cut(str(status.get("message") or ""), _MOST_TEXT),

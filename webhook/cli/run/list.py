@@ -13,7 +13,7 @@ from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.output import output_option, print_json, print_notes, print_yaml
 from webhook.cli.run.cluster import several_options
 from webhook.run_client.find_runs import find_runs
-from webhook.run_client.rows import Row, reference, row_of
+from webhook.run_client.rows import NOT_COUNTED, Row, reference, row_of
 from webhook.shortening import harmless
 from webhook.text.documents import as_list
 from webhook.text.layout import table
@@ -106,6 +106,10 @@ async def _print_changes(
         runs = await find_runs(client, targets)
 
 
+def _is_as_wished(row: Row) -> bool:
+    return row.phase in _AS_WISHED and row.ready != NOT_COUNTED
+
+
 def lines(rows: Sequence[Row], *, everywhere: bool, wide: bool) -> Iterator[str]:
     """Yield the Runs as a table, by namespace and name."""
     now = datetime.now(UTC)
@@ -121,7 +125,7 @@ def lines(rows: Sequence[Row], *, everywhere: bool, wide: bool) -> Iterator[str]
             str(each.disruptions),
             format_age(each.created, now),
             *((each.kind,) if wide else ()),
-            harmless(each.message) if wide or each.phase not in _AS_WISHED else "",
+            harmless(each.message) if wide or not _is_as_wished(each) else "",
         )
         for each in sorted(rows)
     ]

@@ -110,7 +110,7 @@ def command(
     def reached(status: RunStatus) -> bool:
         if condition:
             return any((each.type, each.status) == goal for each in status.conditions)
-        return status.ended if wanted == _ENDED else status.phase == wanted
+        return status.ended if wanted == _ENDED else status.phase == wanted and not status.held
 
     def code_of(name: str, ending: Ending) -> int:
         if ending.how == "gone":

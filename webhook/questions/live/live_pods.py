@@ -55,7 +55,7 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         has, would = both_texts(self.field, self.has, self.would)
-        by = "; ".join(self.why) or ", ".join(self.now)
+        by = "; ".join(self.why) or ", ".join(filter(None, self.now))
         return f"{self.field} is {has}, and would be {would}" + (f" ({by})" if by else "")
 
 

@@ -15,6 +15,10 @@ Phase: TypeAlias = Literal[
     "Pending", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed"
 ]
 PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
+# The condition about what this version does not understand, and the reason of it under which the
+# run goes on.
+UNDERSTOOD: Final = "Understood"
+UNKNOWN_WORDS: Final = "UnknownWords"
 CAUSES: Final = ("Unknown", "Failure", "Disruption")
 # The first whole number that JSON readers need not keep exactly.
 _INEXACT: Final = 2**53
@@ -281,6 +285,17 @@ class RunStatus(Reported):
         known = self.phase in PHASES
         return self.phase in ("Succeeded", "Failed") or (
             not known and self.completion_time is not None
+        )
+
+    @property
+    def held(self) -> bool:
+        """Whether phase and counts may be old, because the controller does not understand the run.
+
+        What it wrote of an ended or a suspended run stays true.
+        """
+        return not (self.ended or self.phase == "Suspended") and any(
+            (each.type, each.status) == (UNDERSTOOD, "False") and each.reason != UNKNOWN_WORDS
+            for each in self.conditions
         )
 
     @property
