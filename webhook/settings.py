@@ -13,7 +13,7 @@ from webhook.api_paths import check_name, check_namespace
 from webhook.errors import InvalidName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _S = TypeVar("_S")
 
@@ -67,6 +67,35 @@ class NamespaceName(ObjectName):
     """The name of a namespace."""
 
     check = staticmethod(check_namespace)
+
+
+class TargetOption(click.Option):
+    """An option that chooses which cluster or objects a command is about.
+
+    It is given once, as of two values the last would count; and it is not empty, as of a variable
+    that is not set: both would choose what nobody named.
+    """
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Let the parser keep all values."""
+        del ctx
+        parser.add_option(self, [*self.opts, *self.secondary_opts], self.name, action="append")
+
+    def consume_value(
+        self, ctx: click.Context, opts: Mapping[str, Any]
+    ) -> tuple[Any, ParameterSource]:
+        """Return the value; click reports an error."""
+        value, source = super().consume_value(ctx, opts)
+        if source is not ParameterSource.COMMANDLINE:
+            return value, source
+        if len(value) > 1:
+            raise click.UsageError(
+                f"{self.opts[-1]} is given {len(value)} times: give it once", ctx
+            )
+        if not value[0]:
+            empty = f"{self.opts[-1]} is empty, as of a variable that is not set"
+            raise click.UsageError(f"{empty}: want a value, or leave it out", ctx)
+        return value[0], source
 
 
 def setting(*flags: str, **attributes: Any) -> Any:

@@ -57,8 +57,6 @@ def test_a_misspelt_command_gets_a_suggestion(wording: Wording) -> None:
         (["run", "resume", "-n", "b", "--namespace", "a", "r"], ("--namespace", "2 times")),
         (["run", "delete", "--context", "", "r"], ("--context", "empty")),
         (["run", "delete", "--kubeconfig", "", "r"], ("--kubeconfig", "empty")),
-        (["run", "status", ""], ("argument", "empty")),
-        (["check", ""], ("argument", "empty")),
     ],
 )
 def test_what_nobody_named_is_not_chosen(arguments: list[str], facts: tuple[str, ...]) -> None:

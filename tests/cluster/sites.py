@@ -61,7 +61,8 @@ class Site:
 
     def run(self, command: str, *options: str, stdin: str | None = None) -> Result:
         """`fairlead COMMAND` on this cluster."""
-        arguments = [command, "--kubeconfig", str(self.plane.kubeconfig), *options]
+        own = () if "--kubeconfig" in options else ("--kubeconfig", str(self.plane.kubeconfig))
+        arguments = [command, *own, *options]
         return CliRunner().invoke(fairlead, arguments, input=stdin, catch_exceptions=False)
 
     def install(self, *options: str) -> Result:

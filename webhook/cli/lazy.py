@@ -64,33 +64,9 @@ class LazyGroup(click.Group):
         if name not in self._table and not ctx.resilient_parsing:
             for near in get_close_matches(name, self._table, n=1):
                 ctx.fail(f"No such command {name!r}. Did you mean {near!r}?")
-        found, command, rest = super().resolve_command(ctx, args)
-        if command and not ctx.resilient_parsing:
-            _check_given(command.context_class(command, info_name=found, parent=ctx), rest)
-        return found, command, rest
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list in the group's --help, from the table."""
         with formatter.section("Commands"):
             formatter.write_dl(sorted(self._table.items()))
-
-
-def _check_given(ctx: click.Context, args: list[str]) -> None:
-    """Refuse an option that is given twice, where the last would count, and an empty value, as of
-    a variable that is not set: both would choose something that nobody named.
-    """
-    # After it is a program, with options of its own.
-    own = args[: args.index("--")] if "--" in args else args
-    try:
-        values, _, order = ctx.command.make_parser(ctx).parse_args([*own])
-    except click.UsageError:
-        return  # The command reports it.
-    for param in dict.fromkeys(order):
-        title = param.opts[-1] if isinstance(param, click.Option) else "an argument"
-        value = values.get(param.name or "")
-        if "" in (value if isinstance(value, list | tuple) else [value]):
-            cure = "give a value, or leave it out"
-            ctx.fail(f"{title} is empty, as of a variable that is not set: {cure}")
-        single = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
-        if single and order.count(param) > 1:
-            ctx.fail(f"{title} is given {order.count(param)} times, and one counts: give it once")

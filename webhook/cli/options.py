@@ -10,7 +10,7 @@ import click
 
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.questions.where import WhereType
-from webhook.settings import NamespaceName, Number
+from webhook.settings import NamespaceName, Number, TargetOption
 from webhook.times import parse_span
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
     """--kubeconfig and --context, as kubectl calls them: one parameter, a Kubeconfig."""
     kubeconfig = click.option(
         "--kubeconfig",
+        cls=TargetOption,
         type=click.Path(dir_okay=False, path_type=Path),
         callback=lambda ctx, _, value: Kubeconfig(value, ctx.meta[_CONTEXT]),
         metavar="FILE",
@@ -70,6 +71,7 @@ def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
     )
     context = click.option(
         "--context",
+        cls=TargetOption,
         default="",
         is_eager=True,  # read before --kubeconfig, which takes it
         expose_value=False,
@@ -85,6 +87,7 @@ def namespace_option(meaning: str, default: str = "") -> Callable[[Any], Any]:
     return click.option(
         "-n",
         "--namespace",
+        cls=TargetOption,
         type=NamespaceName(),
         default=default,
         show_default=bool(default),

@@ -13,7 +13,7 @@ from webhook.errors import FairleadError
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.run_client.find_runs import Targets
 from webhook.run_client.submit import runs_path
-from webhook.settings import ObjectName
+from webhook.settings import ObjectName, TargetOption
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,12 @@ def several_options(function: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("-A", "--all-namespaces", is_flag=True, help="The Runs of all namespaces."),
         click.option(
-            "-l", "--selector", default="", metavar="LABELS", help="Only Runs with these labels."
+            "-l",
+            "--selector",
+            cls=TargetOption,
+            default="",
+            metavar="LABELS",
+            help="Only Runs with these labels.",
         ),
         click.argument("names", nargs=-1, type=RunName(), metavar="[NAME]..."),
     ):

@@ -11,7 +11,7 @@ import click
 from webhook.questions.class_history import HISTORY
 from webhook.questions.dry_run import DRY_RUN_HELP
 from webhook.questions.where import CLUSTER, Where, WhereType
-from webhook.settings import NamespaceName, setting
+from webhook.settings import NamespaceName, TargetOption, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +56,7 @@ class Question:
     namespace: str = setting(
         "-n",
         "--namespace",
+        cls=TargetOption,
         type=NamespaceName(),
         default="",
         metavar="NAME",
