@@ -62,6 +62,13 @@ class Opened(NamedTuple):
         return self.page.ask("POST", path, body.encode(), headers=sent)
 
 
+# Whoever started the tests by nohup ignores the signal, and so would the command.
+HANGING_UP = (
+    *PROGRAM[:-1],
+    f"import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); {PROGRAM[-1]}",
+)
+
+
 @contextmanager
 def opened(folder: Path, home: Path, *options: str) -> Iterator[Opened]:
     """Run the command with a browser of our own until the block ends."""
@@ -71,7 +78,7 @@ def opened(folder: Path, home: Path, *options: str) -> Iterator[Opened]:
     browser = f"{sys.executable} {script} {folder} %s"
     env = {**os.environ, "HOME": str(home), "TMPDIR": str(temporary), "BROWSER": browser}
     with subprocess.Popen(
-        [*PROGRAM, "ui", *options],
+        [*HANGING_UP, "ui", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
