@@ -12,10 +12,10 @@ from tests.run.runs import UID
 from tests.run.scene import Scene, led, workers
 from tests.wording import Wording, mentions
 from webhook.crd.conditions import ConditionUpdate
+from webhook.run.model.status import READY
 from webhook.run.observed import OwnedDeployment, OwnedPod, Refusal
 from webhook.run.progress import (
     CREATED,
-    READY,
     update_conditions,
     without_pod_conditions,
 )

@@ -9,9 +9,8 @@ import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
-from webhook.cli.output import output_option, print_error, print_notes, print_result
-from webhook.cli.selection import answers_or_exit, asked_server, fails, read_files
-from webhook.errors import UnreadableInput
+from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
 from webhook.questions.selection import Selection
 from webhook.settings import settings_options
 
@@ -106,16 +105,14 @@ def _live(selection: Selection, focus: Focus, output: str) -> int:
 
 
 def _files(selection: Selection, focus: Focus, output: str) -> int:
-    from webhook.questions.decisions import readable, unknown_facts
+    from webhook.questions.decisions import unknown_facts
     from webhook.questions.live.focus import NoSuchPolicy, check_policy
     from webhook.questions.live.report import focused
 
     offline = read_files(selection)
     with errors_exit(UNKNOWN, NoSuchPolicy):
         check_policy(focus, offline.policies, ())
-    decided, problems = readable(offline)
-    if problems:
-        print_error(UnreadableInput(problems))
+    decided, problems = decide_readable(offline)
     unknown = [*offline.describe_unknown(), *unknown_facts(decided)]
     print_notes(unknown)
     texts = (focused(each, offline.policies, focus) for each in decided)

@@ -9,9 +9,8 @@ import click
 
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options
-from webhook.cli.output import output_option, print_error, print_notes
-from webhook.cli.selection import answers_or_exit, asked_server, fails, read_files
-from webhook.errors import UnreadableInput
+from webhook.cli.output import output_option, print_notes
+from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
 from webhook.questions.selection import Selection
 from webhook.settings import settings_options
 
@@ -59,7 +58,7 @@ def command(selection: Selection, output: str) -> None:
     `fairlead explain` with the same options shows the reasons.
     """
     from webhook.cli.mutate_text import show
-    from webhook.questions.decisions import readable, unknown_facts
+    from webhook.questions.decisions import unknown_facts
 
     if selection.live:
         from webhook.questions.live.live_pods import recreated
@@ -71,9 +70,7 @@ def command(selection: Selection, output: str) -> None:
     else:
         offline = read_files(selection)
         notes = ()
-    decided, problems = readable(offline)
-    if problems:
-        print_error(UnreadableInput(problems))
+    decided, problems = decide_readable(offline)
     unknown = [*offline.describe_unknown()]
     if not selection.live:
         unknown += unknown_facts(decided)

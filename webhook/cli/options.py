@@ -10,7 +10,7 @@ import click
 
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.questions.where import WhereType
-from webhook.settings import NamespaceName, Number, TargetOption
+from webhook.settings import NAMESPACE, Number, TargetOption
 from webhook.times import parse_span
 
 if TYPE_CHECKING:
@@ -87,11 +87,9 @@ def namespace_option(meaning: str, default: str = "") -> Callable[[Any], Any]:
     return click.option(
         "-n",
         "--namespace",
-        cls=TargetOption,
-        type=NamespaceName(),
+        **NAMESPACE,
         default=default,
         show_default=bool(default),
-        metavar="NAME",
         help=meaning,
     )
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
-from webhook.cli.output import print_notes, say
-from webhook.errors import ClusterError
+from webhook.cli.output import print_error, print_notes, say
+from webhook.errors import ClusterError, UnreadableInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,6 +35,19 @@ def read_files(selection: Selection) -> Offline:
 
     with errors_exit(UNKNOWN, ClusterError):
         return read_selected_files(selection, asked_server(selection))
+
+
+def decide_readable(offline: Offline) -> tuple[list[Replicas], list[str]]:
+    """Return the decisions on all readable objects; what cannot be read is printed, and returned.
+
+    Raises UnreadableInput if nothing could be read.
+    """
+    from webhook.questions.decisions import readable
+
+    decided, problems = readable(offline)
+    if problems:
+        print_error(UnreadableInput(problems))
+    return decided, problems
 
 
 def fails(

@@ -120,8 +120,8 @@ class PolicyObjects(Generic[T]):
 
     async def _verbs(self) -> Mapping[str, Sequence[str]]:
         """Return the verbs of each resource from discovery, which every client may read."""
-        found = await self._client.find(ApiPath.of_version(names.API_VERSION)) or {}
-        return {each.get("name"): each.get("verbs") or () for each in found.get("resources") or ()}
+        found = await self._client.resources(ApiPath.of_version(names.API_VERSION))
+        return {str(resource.get("name")): resource.get("verbs") or () for resource in found}
 
 
 async def read_objects(client: Client) -> dict[str, bytes]:

@@ -109,10 +109,10 @@ class ClassedNodes:
             _Count(of)
             for of in sorted(
                 classes,
-                key=lambda each: ((True, False, None).index(each.interruptible), each.name),
+                key=lambda of: ((True, False, None).index(of.interruptible), of.name),
             )
         ]
-        self._keys = sorted({key for each in self._counts for key in each.of.compiled.keys})
+        self._keys = sorted({key for count in self._counts for key in count.of.compiled.keys})
         self._classes_by_labels: dict[tuple[str | None, ...], tuple[_Count, ...]] = {}
         self._judged: dict[str, _Judged] = {}
         # Names of nodes, in order of their change: those that are ill, by any class.
@@ -133,9 +133,9 @@ class ClassedNodes:
         before = self._judged.pop(name, None)
         after = self._judge(watched) if watched else None
         touched = {
-            id(count): count for each in (before, after) if each for count in each.classes
+            id(count): count for judged in (before, after) if judged for count in judged.classes
         }.values()
-        states = [each.state() for each in touched]
+        states = [count.state() for count in touched]
         if before:
             _add(before, -1)
             self._ill.pop(name, None)
@@ -145,7 +145,7 @@ class ClassedNodes:
             if after.ill_by:
                 self._ill[name] = None
         ill = (before and before.ill_by) or (after and after.ill_by)
-        if ill or [each.state() for each in touched] != states:
+        if ill or [count.state() for count in touched] != states:
             self._curable = None
 
     def health(self, name: str) -> NodeHealth | None:
@@ -165,30 +165,32 @@ class ClassedNodes:
     def ill(self) -> tuple[NodeHealth, ...]:
         """Return the ill nodes, except those that are silent or of a class with too many."""
         if self._curable is None:
-            found = (_health(self._judged[name]) for name in self._ill)
+            ill = (_health(self._judged[name]) for name in self._ill)
             self._curable = tuple(
-                each for each in found if each.ready != "Unknown" and not math.isinf(each.ill_after)
+                health
+                for health in ill
+                if health.ready != "Unknown" and not math.isinf(health.ill_after)
             )
         return self._curable
 
     def _judge(self, watched: WatchedNode) -> _Judged:
         classes = self._classes_of(watched.node)
-        found = [(count, _illnesses(count.of, watched)) for count in classes]
-        ill_by = tuple(count for count, illnesses in found if illnesses)
-        illnesses = [illness for _, some in found for illness in some]
+        by_class = [(count, _illnesses(count.of, watched)) for count in classes]
+        ill_by = tuple(count for count, illnesses in by_class if illnesses)
+        illnesses = [illness for _, some in by_class for illness in some]
         return _Judged(
             watched, classes, ill_by, min(illnesses, key=_Illness.due) if illnesses else _WELL
         )
 
     def _classes_of(self, node: Node) -> tuple[_Count, ...]:
         labels = tuple([node.labels.get(key) for key in self._keys])
-        found = self._classes_by_labels.get(labels)
-        if found is None:
+        classes = self._classes_by_labels.get(labels)
+        if classes is None:
             if len(self._classes_by_labels) >= _MOST_KINDS:
                 self._classes_by_labels.clear()
-            found = tuple(each for each in self._counts if is_of(each.of.compiled, node))
-            self._classes_by_labels[labels] = found
-        return found
+            classes = tuple(count for count in self._counts if is_of(count.of.compiled, node))
+            self._classes_by_labels[labels] = classes
+        return classes
 
 
 def _add(judged: _Judged, by: int) -> None:
@@ -207,7 +209,9 @@ def _health(judged: _Judged) -> NodeHealth:
     silent, and never ill while too many are ill or silent: what reports it may be broken."""
     watched, classes, ill_by, illness = judged
     first = classes[0].of if classes else None
-    lost_after = min((each.of.lost_after for each in classes if each.of.lost_after), default=None)
+    lost_after = min(
+        (count.of.lost_after for count in classes if count.of.lost_after), default=None
+    )
     ill_after, many_of = illness.lasts, ""
     silent = lost_after is not None and watched.ready == "Unknown"
     for count in classes if silent or ill_by else ():

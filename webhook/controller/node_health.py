@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Limit on the names of deleted nodes, kept with the time when the deletion was noticed.
 REMEMBERED: Final = 10_000
-# Nodes that are judged anew in one turn of the event loop after a change of a class: 2 ms.
+# Nodes that are judged again in one turn of the event loop after a change of a class: 2 ms.
 SLICE: Final = 200
 _KIND: Final = {"apiVersion": names.API_VERSION, "kind": names.CLASS_KIND}
 # Years outside of which a time is none: sums of times must stay valid, too.
@@ -42,7 +42,7 @@ _YEARS: Final = range(1970, 9000)
 class Nodes:
     """The nodes and capacity classes, kept current by informers; `now` is the wall clock.
 
-    After a change of a class all nodes are judged anew, beside the judgement before it, which
+    After a change of a class all nodes are judged again, beside the judgement before it, which
     counts until that is done: by `run` in many turns of the event loop, else at the next look.
     """
 
@@ -112,7 +112,7 @@ class Nodes:
         return self._current().health_of(watched)
 
     async def run(self) -> NoReturn:
-        """Judge all nodes anew after changes of classes, until cancelled.
+        """Judge all nodes again after changes of classes, until cancelled.
 
         Changes meanwhile are the next round: so each round ends, however often classes change.
         """

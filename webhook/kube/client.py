@@ -118,6 +118,13 @@ class Client:
                 raise
             return None
 
+    async def resources(self, version: ApiPath) -> Sequence[Mapping[str, Any]]:
+        """Return the resources of an API version by discovery; none if it is not served.
+
+        All clients may read discovery. Raises ClusterError.
+        """
+        return (await self.find(version) or {}).get("resources") or ()
+
     async def create(
         self,
         path: CollectionPath | ObjectPath,

@@ -208,10 +208,10 @@ class Reflector(Generic[T]):
             return False
         version = ApiPath(*self.path.split("/")[1 : 3 if self.path.startswith("/api/") else 4])
         try:
-            found = await self.client.find(version) or {}
+            found = await self.client.resources(version)
         except ClusterError:
             return False
-        return all(each.get("name") != self.resource for each in found.get("resources") or ())
+        return all(resource.get("name") != self.resource for resource in found)
 
     async def list(self, keep: Callable[[dict[str, Any]], V]) -> Listing[V]:
         """Read the current collection without updating the cache. Raises ClusterError."""

@@ -82,7 +82,7 @@ def _is_wait(seconds: object) -> bool:
     try:
         parse_count(seconds, 0, round(LONGEST.total_seconds()))
     except UnreadableText:
-        return False  # the time until which a class is not required, or nobody's
+        return False  # the time until which a class is not required, or an author's text
     return True
 
 

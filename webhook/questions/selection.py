@@ -12,7 +12,7 @@ from webhook.errors import WrongUsage
 from webhook.questions.class_history import HISTORY, history_of
 from webhook.questions.dry_run import DRY_RUN_HELP
 from webhook.questions.where import CLUSTER, Where, WhereType, paths_of
-from webhook.settings import NamespaceName, TargetOption, setting
+from webhook.settings import NAMESPACE, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,10 +54,8 @@ class Selection:
     namespace: str = setting(
         "-n",
         "--namespace",
-        cls=TargetOption,
-        type=NamespaceName(),
+        **NAMESPACE,
         default="",
-        metavar="NAME",
         help="The namespace of live objects (default: that of the kubeconfig's context), or "
         "with -f of objects without one (default: default).",
     )

@@ -15,7 +15,7 @@ from webhook.run import incidents
 from webhook.run.actions import Announcement
 from webhook.run.history import first_to_give_up
 from webhook.run.incidents import describe_trouble
-from webhook.run.model.status import UNDERSTOOD
+from webhook.run.model.status import READY, UNDERSTOOD
 from webhook.run.restarts import entries_by_index
 from webhook.shortening import cut
 from webhook.times import elapsed, format_span, parse_time, to_second
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 CREATED: Final = "Created"
 SCHEDULED: Final = "Scheduled"
-READY: Final = "Ready"
 SUSPENDED: Final = "Suspended"
 DISRUPTING: Final = "Disrupting"
 # Conditions that should be True; all others should not.

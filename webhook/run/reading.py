@@ -19,7 +19,7 @@ from webhook.errors import InvalidRun
 from webhook.policy.document_parser import sentence
 from webhook.policy.findings import path_text
 from webhook.run.model import Run, RunMetadata, RunStatus
-from webhook.run.model.status import UNDERSTOOD, UNKNOWN_WORDS
+from webhook.run.model.status import READY, UNDERSTOOD, UNKNOWN_WORDS
 from webhook.shortening import cut, first_few
 from webhook.strict import NOT_KNOWN, UNKNOWN_FIELD
 from webhook.times import to_second
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-# As in progress.py, which reads more than this module may know.
-_READY: Final = "Ready"
 _MOST_NAMED: Final = 3
 _LONGEST: Final = 1000
 _NO_FIELD: Final = "this version knows no such field"
@@ -37,7 +35,7 @@ _ALL_KNOWN: Final = ConditionUpdate(
     UNDERSTOOD, "True", "AllKnown", "this version knows all of the spec and of the status"
 )
 _READY_UNKNOWN: Final = ConditionUpdate(
-    _READY, "Unknown", "NotUnderstood", "the run is held, and its replicas are not counted"
+    READY, "Unknown", "NotUnderstood", "the run is held, and its replicas are not counted"
 )
 _HELD: Final = (
     "the run is held: its pods go on, and none is created, deleted or counted, until the "
@@ -171,7 +169,7 @@ def held_status(
     kept = status if isinstance(status, dict) else {}
     stored = kept.get("conditions")
     conditions = stored if isinstance(stored, list) else []
-    was_ready = any(_is(each, _READY, "True") for each in conditions)
+    was_ready = any(_is(each, READY, "True") for each in conditions)
     updates = (_READY_UNKNOWN, update) if was_ready else (update,)
     types = [each.type for each in updates]
     own = [each for each in conditions if isinstance(each, dict) and each.get("type") in types]

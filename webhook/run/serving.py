@@ -10,6 +10,7 @@ from webhook.run import progress
 from webhook.run.actions import CreateDeployment, CreateService, Outcome, ScaleDeployment
 from webhook.run.facts import PodOnLostNode
 from webhook.run.model import DEFAULT_ROLE, RoleStatus
+from webhook.run.model.status import READY
 from webhook.run.progress import (
     active_status,
     ended_status,
@@ -108,10 +109,10 @@ def _progress(observed: Observed) -> tuple[Phase, Hindrance | None, tuple[Condit
         return "Pending", refused, (created,)
     lost = progress.on_lost_nodes(_pods_on_lost_nodes(observed), 1)
     if lost:
-        return "Starting", lost, (created, ConditionUpdate(progress.READY, "False", *lost))
+        return "Starting", lost, (created, ConditionUpdate(READY, "False", *lost))
     current = deployment.observed_generation >= deployment.generation
     if current and deployment.available:
-        ready = ConditionUpdate(progress.READY, "True", "Available", "the pod answers")
+        ready = ConditionUpdate(READY, "True", "Available", "the pod answers")
         return "Running", refused, (created, ready)
     pods = list(observed.pods.values())
     stuck = progress.Hindrance("Stuck", deployment.message) if deployment.message else None
@@ -119,9 +120,7 @@ def _progress(observed: Observed) -> tuple[Phase, Hindrance | None, tuple[Condit
         refused or progress.unschedulable(pods, 1) or progress.waiting_containers(pods, 1) or stuck
     )
     text = hindrance.message if hindrance else "the pod is not ready yet"
-    ready = ConditionUpdate(
-        progress.READY, "False", hindrance.reason if hindrance else "NotReady", text
-    )
+    ready = ConditionUpdate(READY, "False", hindrance.reason if hindrance else "NotReady", text)
     return "Starting", hindrance, (created, ready)
 
 

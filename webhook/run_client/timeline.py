@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.run.progress import READY
+from webhook.run.model.status import READY
 from webhook.run_client.status_text import where_of
 from webhook.shortening import harmless
 from webhook.times import elapsed, format_span, parse_time, to_second

@@ -11,7 +11,7 @@ import click
 from webhook.questions.class_history import HISTORY
 from webhook.questions.dry_run import DRY_RUN_HELP
 from webhook.questions.where import CLUSTER, Where, WhereType
-from webhook.settings import NamespaceName, TargetOption, setting
+from webhook.settings import NAMESPACE, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,10 +56,8 @@ class Question:
     namespace: str = setting(
         "-n",
         "--namespace",
-        cls=TargetOption,
-        type=NamespaceName(),
+        **NAMESPACE,
         default="",
-        metavar="NAME",
         help="With --pods, the namespace of objects without one (default: default). Without "
         "--pods, the only namespace of the cluster that is read.",
     )

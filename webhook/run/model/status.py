@@ -15,6 +15,8 @@ Phase: TypeAlias = Literal[
     "Pending", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed"
 ]
 PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
+# The condition that all replicas are ready.
+READY: Final = "Ready"
 # The condition about what this version does not understand, and the reason of it under which the
 # run goes on.
 UNDERSTOOD: Final = "Understood"
