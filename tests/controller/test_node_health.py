@@ -234,6 +234,50 @@ def test_a_silent_node_is_given_up_unless_a_fifth_of_its_class_is_silent(
     assert stage.of("other").lost_after is None
 
 
+OUTAGE = "2026-11-21T20:01:00Z"
+
+
+def spoke_again(name: str, at: str, *, created: str = "", kind: str = "Ready") -> Json:
+    """A node of the class that is well since then, and was not before."""
+    raw = raw_node(name, labels=SPOT)
+    raw["metadata"]["creationTimestamp"] = created or raw["metadata"]["creationTimestamp"]
+    others = [each for each in raw["status"]["conditions"] if each["type"] != kind]
+    told = {"type": kind, "status": "True", "lastTransitionTime": at}
+    raw["status"]["conditions"] = [*others, told]
+    return raw
+
+
+@pytest.mark.parametrize("kind", ["Ready", "GpuHealthy"])
+@pytest.mark.parametrize(
+    ("back", "created", "waits"),
+    [
+        # Of five nodes one may be bad: the last that came back ended it.
+        (["20:03:00", "20:04:00", "20:06:00"], "", 300.0),
+        # Before that node was silent.
+        (["20:00:30", "20:00:40", "20:00:50"], "", 0.0),
+        # New machines in place of that node.
+        (["20:03:00", "20:04:00", "20:06:00"], "2026-11-21T20:02:00Z", 0.0),
+    ],
+)
+def test_the_time_of_a_node_counts_from_the_end_of_an_outage_of_many(
+    back: list[str], created: str, waits: float, kind: str
+) -> None:
+    """As a controller finds it that has just started. It could not have been the node's fault."""
+    rule = {"condition": "GpuHealthy", "status": "False", "lasts": "2m"}
+    spot = raw_class("spot", nodes=[{"labels": SPOT}], lostAfter="5m", unhealthy=[rule])
+    left = spoke_again("left", OUTAGE, kind=kind)
+    left["status"]["conditions"][-1]["status"] = "Unknown" if kind == "Ready" else "False"
+    others = [
+        spoke_again(f"n{number}", f"2026-11-21T{at}Z", created=created, kind=kind)
+        for number, at in enumerate(back)
+    ]
+    health = Stage(*others, left, raw_node("well", labels=SPOT), classes=(spot,)).of("left")
+    if kind == "Ready":
+        assert health.lost_after == 300 + waits
+    else:
+        assert health.ill_after == 120 + waits
+
+
 def ill_nodes(ill: int, well: int, **condition: str) -> Stage:
     """Nodes of a class for which GpuHealthy=False is an illness, some of which have it."""
     rule = {"condition": "GpuHealthy", "status": "False", "lasts": "2m"}

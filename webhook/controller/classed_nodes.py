@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from webhook.placement import capacity
@@ -10,7 +11,7 @@ from webhook.placement.capacity import InvalidClass
 from webhook.policy.compile import capacity_class
 from webhook.policy.node_settings import is_of
 from webhook.run.observed import NodeHealth
-from webhook.times import parse_time, span_seconds
+from webhook.times import elapsed, parse_time, span_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -69,22 +70,64 @@ class _Illness(NamedTuple):
 _WELL: Final = _Illness("", "", 0.0)
 
 
-class _Count:
-    """How many nodes a class has, how many of them are silent, and how many are silent or ill."""
+class _Bad:
+    """How many nodes of a class are bad, and since when each of the others is well."""
 
-    __slots__ = ("ill", "nodes", "of", "silent")
+    __slots__ = ("count", "well")
+
+    def __init__(self) -> None:
+        self.count = 0
+        # Pairs of times, in order: since when the node is well, and when it was created.
+        self.well: list[tuple[str, str]] = []
+
+    def add(self, created: str, well_since: str | None, by: int) -> None:
+        """Count a node that is well since then, or bad; with -1, no longer."""
+        if well_since is None:
+            self.count += by
+        elif by > 0:
+            insort(self.well, (well_since, created))
+        else:
+            del self.well[bisect_left(self.well, (well_since, created))]
+
+    def wait(self, since: str) -> float:
+        """Return for how many seconds a node that is bad since then is not judged.
+
+        That is as long as too many are bad: it cannot be the fault of each of them. Its end is
+        read from the nodes that came back, so a controller that has just started knows it too.
+        A node that was created after `since` was never bad.
+        """
+        most = max(1, (self.count + len(self.well)) // MOST_SILENT)
+        back = most + 1 - self.count
+        if back <= 0:
+            return math.inf
+        for well_since, created in reversed(self.well):
+            if well_since <= since:
+                break
+            if created < since:
+                back -= 1
+                if not back:
+                    return elapsed(since, parse_time(well_since))
+        return 0.0
+
+
+class _Count:
+    """The nodes of a class: how many are silent, and how many silent or ill."""
+
+    __slots__ = ("ill", "of", "silent")
 
     def __init__(self, of: NodeClass) -> None:
         self.of = of
-        self.nodes = self.silent = self.ill = 0
+        self.silent, self.ill = _Bad(), _Bad()
 
-    def is_too_many(self, some: int) -> bool:
-        """Return True if so many cannot be the fault of each of them."""
-        return some > max(1, self.nodes / MOST_SILENT)
-
-    def state(self) -> tuple[bool, bool]:
-        """Return whether too many are silent, and whether too many are silent or ill."""
-        return self.is_too_many(self.silent), self.is_too_many(self.ill)
+    def add(self, judged: _Judged, by: int) -> None:
+        """Count a node of the class; with -1, no longer."""
+        watched = judged.watched
+        silent, ill = watched.ready == "Unknown", self in judged.ill_by
+        self.silent.add(watched.created, None if silent else watched.since, by)
+        rules = {kind for kind, _ in self.of.unhealthy}
+        well = [since for kind, _, since in watched.conditions if kind in rules]
+        since = None if silent or ill else max(watched.since, *well, "")
+        self.ill.add(watched.created, since, by)
 
 
 class _Judged(NamedTuple):
@@ -94,6 +137,11 @@ class _Judged(NamedTuple):
     classes: tuple[_Count, ...]
     ill_by: tuple[_Count, ...]
     illness: _Illness
+
+    def add_to_counts(self, by: int) -> None:
+        """Count the node in its classes; with -1, no longer."""
+        for each in self.classes:
+            each.add(self, by)
 
 
 class ClassedNodes:
@@ -132,20 +180,16 @@ class ClassedNodes:
         """Store the node as it is now; None: it was deleted."""
         before = self._judged.pop(name, None)
         after = self._judge(watched) if watched else None
-        touched = {
-            id(count): count for judged in (before, after) if judged for count in judged.classes
-        }.values()
-        states = [count.state() for count in touched]
+        self._ill.pop(name, None)
         if before:
-            _add(before, -1)
-            self._ill.pop(name, None)
+            before.add_to_counts(-1)
         if after:
-            _add(after, 1)
+            after.add_to_counts(1)
             self._judged[name] = after
             if after.ill_by:
                 self._ill[name] = None
-        ill = (before and before.ill_by) or (after and after.ill_by)
-        if ill or [count.state() for count in touched] != states:
+        # Any node that comes or goes may change how long those that are ill are waited for.
+        if self._ill or self._curable:
             self._curable = None
 
     def health(self, name: str) -> NodeHealth | None:
@@ -193,32 +237,25 @@ class ClassedNodes:
         return classes
 
 
-def _add(judged: _Judged, by: int) -> None:
-    """Add the node to the counts of its classes, or with -1 remove it."""
-    silent = judged.watched.ready == "Unknown"
-    for count in judged.classes:
-        count.nodes += by
-        if silent:
-            count.silent += by
-        if silent or count in judged.ill_by:
-            count.ill += by
-
-
 def _health(judged: _Judged) -> NodeHealth:
     """Return the health: never lost by silence while too many nodes of a class that says so are
-    silent, and never ill while too many are ill or silent: what reports it may be broken."""
+    silent, and never ill while too many are ill or silent: what reports it may be broken. For
+    those that are left, the time counts from the end of that."""
     watched, classes, ill_by, illness = judged
     first = classes[0].of if classes else None
     lost_after = min(
         (count.of.lost_after for count in classes if count.of.lost_after), default=None
     )
-    ill_after, many_of = illness.lasts, ""
+    many_of = ""
     silent = lost_after is not None and watched.ready == "Unknown"
+    lost_wait = ill_wait = 0.0
     for count in classes if silent or ill_by else ():
-        if silent and count.of.lost_after and count.is_too_many(count.silent):
-            lost_after, many_of = math.inf, count.of.name
-        if count in ill_by and count.is_too_many(count.ill):
-            ill_after, many_of = math.inf, count.of.name
+        if silent and count.of.lost_after:
+            lost_wait = max(lost_wait, wait := count.silent.wait(watched.since))
+            many_of = count.of.name if math.isinf(wait) else many_of
+        if count in ill_by:
+            ill_wait = max(ill_wait, wait := count.ill.wait(illness.since))
+            many_of = count.of.name if math.isinf(wait) else many_of
     return NodeHealth(
         watched.node.name,
         watched.uid,
@@ -229,11 +266,11 @@ def _health(judged: _Judged) -> NodeHealth:
         # By default every node is interruptible, unless a class sets otherwise.
         first is None or first.interruptible is not False,
         first.name if first else "",
-        lost_after,
+        lost_after if lost_after is None else lost_after + lost_wait,
         watched.leaving,
         illness.condition,
         illness.since,
-        ill_after,
+        illness.lasts + ill_wait,
         many_of,
     )
 
