@@ -17,6 +17,7 @@ from tests.controller.test_node_health import raw_class
 from tests.kube.virtual_time import run
 from webhook.controller import classed_nodes, node_health
 from webhook.controller.classed_nodes import (
+    FEW_SILENT,
     MOST_SILENT,
     ClassedNodes,
     NodeClass,
@@ -156,7 +157,7 @@ def wait_among(members: Sequence[Member]) -> Wait:
             for each in members
             if each.well is None or (each.well >= at and each.created < since)
         ]
-        return len(bad) > max(1, len(members) / MOST_SILENT)
+        return len(bad) > max(FEW_SILENT, len(members) / MOST_SILENT)
 
     def wait(since: str) -> float:
         if too_many(since, "9999"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +22,7 @@ from webhook.run.progress import (
 )
 
 SINCE = "2026-11-21T20:15:03Z"
+MANY = {"ready": "Unknown", "since": SINCE, "lost_after": math.inf, "many_of": "spot"}
 WORDS = "0/12 nodes are available: 12 node(s) didn't match Pod's node affinity/selector."
 THEN = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
 NOW = datetime(2026, 11, 21, 21, 0, 0, tzinfo=UTC)
@@ -153,6 +155,8 @@ def test_conditions_tell_the_generation_and_keep_the_time_of_their_last_change()
     [
         ("NodeNotReady", {"ready": "Unknown", "since": SINCE}, "out-of-service"),
         ("NodeNotReady", {"ready": "False", "since": SINCE}, "kubectl delete node spot-1"),
+        ("NodeNotReady", {"ready": "Unknown", "since": SINCE, "lost_after": 9e3}, "replaced"),
+        ("TooManySilent", MANY, "kubectl delete node spot-1"),
         ("NodeShutdown", {"ready": "Unknown", "since": SINCE, "shut_down": True}, "replaces"),
         ("NodeGone", {"uid": "", "since": SINCE}, "in some seconds"),
     ],
@@ -170,10 +174,20 @@ def test_a_run_is_not_ready_whose_replica_is_on_a_lost_node(
         assert said(scene, "Ready") == ("False", reason)
         mentions(scene.status.message, "1 of 2 pods", "spot-1", "mnist-worker-1", SINCE, cure)
         wording(scene.status.message)
-        assert scene.status.phase == "Restarting"
+        assert scene.status.phase == ("Restarting" if reason == "NodeGone" else "Running")
         assert scene.status.replicas_ready == "1/2"
     assert [each.reason for each in scene.told].count(reason) == 1
     assert next(each for each in scene.told if each.reason == reason).type == "Warning"
+
+
+def test_a_replacement_that_was_promised_and_does_not_come_is_an_event() -> None:
+    """When more nodes of the class are silent; and when it is promised again."""
+    scene = Scene(**workers(1)).runs_on(worker_0="spot-0")
+    promised = {**MANY, "lost_after": 9e3}
+    for fields in (promised, MANY, MANY, promised):
+        scene.node("spot-0", **fields)
+    told = [each.reason for each in scene.told if each.type == "Warning"]
+    assert told == ["NodeNotReady", "TooManySilent", "NodeNotReady"]
 
 
 def test_a_node_that_is_back_leaves_the_run_as_it_was() -> None:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.policy.model import CapacityClass
 
-# More than one in so many silent nodes of a class is no loss of nodes.
+# More than one in so many silent nodes of a class, and more than so few, is no loss of nodes.
 MOST_SILENT: Final = 5
+FEW_SILENT: Final = 2
 # Combinations of labels of which the classes are remembered. Whoever labels nodes chooses them.
 _MOST_KINDS: Final = 4096
 
@@ -96,7 +97,7 @@ class _Bad:
         read from the nodes that came back, so a controller that has just started knows it too.
         A node that was created after `since` was never bad.
         """
-        most = max(1, (self.count + len(self.well)) // MOST_SILENT)
+        most = max(FEW_SILENT, (self.count + len(self.well)) // MOST_SILENT)
         back = most + 1 - self.count
         if back <= 0:
             return math.inf

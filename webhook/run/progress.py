@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
     from webhook.run.model import Run, RunStatus
     from webhook.run.model.status import Phase
-    from webhook.run.observed import NodeHealth, NodeTrouble, Observed, OwnedPod, Refusal
+    from webhook.run.observed import NodeTrouble, Observed, OwnedPod, Refusal
     from webhook.run.reconcile import Steps
     from webhook.run.restarts import Counted
     from webhook.run.verdict import Verdict
@@ -37,6 +37,8 @@ CREATED: Final = "Created"
 SCHEDULED: Final = "Scheduled"
 SUSPENDED: Final = "Suspended"
 DISRUPTING: Final = "Disrupting"
+# Nodes that would be given up are not, as so many of their class are silent.
+TOO_MANY_SILENT: Final = "TooManySilent"
 # Conditions that should be True; all others should not.
 SHOULD_BE_TRUE: Final = (CREATED, SCHEDULED, READY, UNDERSTOOD)
 # Conditions about pods to come. A suspended or ended run does not have them.
@@ -135,11 +137,13 @@ def _phase(facts: Mapping[str, RoleFacts], counted: Counted, needed: int) -> Pha
     for role, one in facts.items():
         down = set(entries_by_index(counted.roles[role].recovering))
         for index in one.unfinished:
-            pod = one.alive.get(index)
-            if pod is not None and pod.phase == "Running" and index not in one.lost:
+            pod, lost = one.alive.get(index), one.lost.get(index)
+            # The programs on a node that is not ready may run on, and nothing replaces them yet.
+            going = lost is not None and lost.node.trouble != "NodeNotReady"
+            if pod is not None and pod.phase == "Running" and not going:
                 runs += 1
                 begun += 1
-            elif index in down or index in one.lost:
+            elif index in down or going:
                 return "Restarting"
             elif pod is not None and pod.node:
                 begun += 1
@@ -224,9 +228,19 @@ def on_lost_nodes(found: Iterable[PodOnLostNode], desired: int) -> Hindrance | N
         more = f" (and {others} more)" if others else ""
         of = f"{len(group)} of {desired} pods"
         text = f"{of}: node {node.name} of {pod.name}{more} {describe_trouble(node)}; "
-        if trouble == "NodeNotReady" and node.ready == "Unknown" and node.since:
-            cure = _silent(node) or cure
-        return Hindrance(trouble, text + cure.format(node=node.name))
+        reason: str = trouble
+        if trouble == "NodeNotReady" and node.ready == "Unknown" and node.since and node.lost_after:
+            if math.isinf(node.lost_after):
+                reason = TOO_MANY_SILENT
+                held = f"while more than a fifth of class {node.many_of} is silent"
+                cure = f"its pods are not replaced {held}; {cure}"
+            else:
+                end = parse_time(node.since) + timedelta(seconds=node.lost_after)
+                cure = (
+                    f"if it is not back by {to_second(end)}, its pods without a volume claim are "
+                    "replaced"
+                )
+        return Hindrance(reason, text + cure.format(node=node.name))
     return None
 
 
@@ -258,18 +272,6 @@ def _ignored_illness(observed: Observed) -> str:
         f"; node {node.name} is ill ({node.ill}), and keeps its pods while more than a fifth of "
         f"class {node.many_of} is ill or silent"
     )
-
-
-def _silent(node: NodeHealth) -> str:
-    """Return until when the run waits for a silent node; empty if it waits for ever."""
-    if not node.lost_after:
-        return ""
-    if math.isinf(node.lost_after):
-        return (
-            f"its pods are not replaced while more than a fifth of class {node.many_of} is silent"
-        )
-    end = parse_time(node.since) + timedelta(seconds=node.lost_after)
-    return f"if it is not back by {to_second(end)}, its pods without a volume claim are replaced"
 
 
 def terminating(facts: Mapping[str, RoleFacts]) -> Hindrance | None:
