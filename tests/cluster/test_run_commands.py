@@ -18,7 +18,9 @@ from tests.cluster.spaces import Space
 from tests.eventually import eventually
 from tests.ui.served_pages import PROGRAM
 from tests.wording import mentions
+from webhook import names
 from webhook.cli import fairlead
+from webhook.cli.run import changing
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -188,6 +190,33 @@ def test_runs_are_suspended_resumed_and_deleted(run_space: Space) -> None:
     assert run_space.ask("run", "delete", "again", "--wait").exit_code == 0
     assert run_space.find("runs", "again") is None
     assert again.pods() == {}
+
+
+def test_a_deletion_is_waited_for_until_the_pods_are_gone(
+    run_space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left is said; a new Run of the name is told to wait for a Run that stays."""
+    monkeypatch.setattr(changing, "PATIENCE", 2.0)
+    held = {"metadata": {"finalizers": ["example.com/held"]}}
+    live = create_run(run_space, "slow")
+    live.until_phase("Running")
+    run_space.patch("runs", "slow", held)
+    done = run_space.ask("run", "delete", "slow", "--wait")
+    assert done.exit_code == 1
+    mentions(done.stderr, "its finalizers are not gone yet", ".metadata.finalizers")
+    again = create(run_space, "slow")
+    assert again.exit_code == 1
+    mentions(str(again.exception), "it is being deleted", "wait until it is gone", "kubectl wait")
+    run_space.patch("runs", "slow", {"metadata": {"finalizers": None}})
+    live.until_gone()
+    later = create_run(run_space, "later")
+    later.until_phase("Running")
+    (pod,) = later.pods().values()
+    run_space.patch("pods", pod["metadata"]["name"], held)
+    done = run_space.ask("run", "delete", "later", "--wait")
+    assert done.exit_code == 1
+    mentions(done.stderr, "its pods are not gone yet", "kubectl get pods", names.RUN_UID)
+    assert run_space.find("runs", "later") is None
 
 
 def test_top_has_nodes_and_what_is_waited_for(run_space: Space) -> None:

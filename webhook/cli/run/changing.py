@@ -15,7 +15,7 @@ from webhook.cli.output import print_error, print_notes
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS, print_runs
 from webhook.errors import FairleadError, UnreadableInput
-from webhook.run_client.find_runs import find_runs
+from webhook.run_client.find_runs import find_runs, list_pods
 from webhook.run_client.rows import reference
 from webhook.run_client.submit import run_path
 
@@ -144,23 +144,35 @@ async def _delete(client: Client, path: ObjectPath, _run: Mapping[str, Any]) -> 
 
 
 async def _delete_and_wait(client: Client, path: ObjectPath, run: Mapping[str, Any]) -> None:
-    """Return when the Run and what it owns are gone. Raises UnreadableInput if that takes long."""
-    await client.delete(path, {"propagationPolicy": "Foreground"})
+    """Return when the Run and its pods are gone. Raises UnreadableInput if that takes long."""
+    await _delete(client, path, run)
+    uid, namespace = run["metadata"]["uid"], run["metadata"]["namespace"]
     end = time.monotonic() + PATIENCE
-    while found := await client.find(path):
-        if found["metadata"]["uid"] != run["metadata"]["uid"]:
-            return
+    while left := await _left(client, path, run):
         if time.monotonic() > end:
-            name = found["metadata"]["name"]
-            pods = f"kubectl get pods -l {names.RUN}={name}"
-            raise UnreadableInput([f"run {name} is deleted, and its pods are not gone yet: {pods}"])
+            name, pods = run["metadata"]["name"], f"{names.RUN_UID}={uid}"
+            what = "pods are" if left == "pods" else "finalizers are"
+            look = f"kubectl get pods -n {namespace} -l {pods}"
+            if left != "pods":
+                look = f"kubectl get run {name} -n {namespace} -o jsonpath={{.metadata.finalizers}}"
+            raise UnreadableInput([f"run {name} is deleted, and its {what} not gone yet: {look}"])
         await asyncio.sleep(PERIOD)
+
+
+async def _left(client: Client, path: ObjectPath, run: Mapping[str, Any]) -> str:
+    """Return what is left of the Run: itself, its pods, or nothing (an empty text)."""
+    found = await client.find(path)
+    if found and found["metadata"]["uid"] == run["metadata"]["uid"]:
+        return "run"
+    pods = await list_pods(client, run["metadata"]["namespace"], run, lambda _: True)
+    return "pods" if pods else ""
 
 
 delete = _command(
     "delete",
     "deleted",
-    "Their pods, and all else that they own, are deleted with them.",
+    "Their pods, and all else that they own, are deleted with them. No Run waits for its pods, not "
+    "with kubectl's --cascade=foreground either: --wait does.",
     _delete,
     _delete_and_wait,
 )

@@ -35,9 +35,14 @@ async def submit_run(
         return await submit(client, raw, namespace, files)
     except ClusterError as error:
         if error.status == HTTPStatus.CONFLICT and f'"{name}"' in error.words:
-            cure = f"choose another name, or: fairlead run delete {name} -n {namespace}"
+            state = "exists already"
+            cure = f"delete it: fairlead run delete {name} -n {namespace} --wait"
+            # The API server's words (apiserver/pkg/registry/generic/registry/store.go, Create).
+            if "object is being deleted" in error.words:
+                state = "is being deleted"
+                cure = f"wait until it is gone: kubectl wait --for=delete run/{name} -n {namespace}"
             raise UnreadableInput(
-                [f"run {name} in {namespace}: it exists already; {cure}"]
+                [f"run {name} in {namespace}: it {state}; choose another name, or {cure}"]
             ) from None
         if error.status == HTTPStatus.NOT_FOUND and "namespaces" in error.words:
             cure = f"kubectl create namespace {namespace}, or give another with -n"
