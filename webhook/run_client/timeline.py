@@ -59,14 +59,14 @@ class Timeline(NamedTuple):
 def timeline_of(report: Report, now: datetime) -> Timeline:
     """Return what the status still knows: it keeps the last incidents."""
     status = report.status
-    begin = report.created or to_second(now)
+    created = report.created or to_second(now)
 
     ended = parse_time(status.completion_time) if status.completion_time else now
-    end = max(0.0, elapsed(begin, ended))
+    end = max(0.0, elapsed(created, ended))
 
     def since(moment: str) -> float:
         # The clocks that wrote the moments may differ.
-        return min(end, max(0.0, elapsed(begin, parse_time(moment))))
+        return min(end, max(0.0, elapsed(created, parse_time(moment))))
 
     started = since(status.start_time) if status.start_time else end
     whole = end
@@ -75,17 +75,19 @@ def timeline_of(report: Report, now: datetime) -> Timeline:
             whole = since(one.last_transition_time)
     # A run that was never whole waits, whatever it has lost meanwhile.
     segments = [Segment("waiting", 0.0, started if whole > started else end)]
-    if whole > started:
-        segments += [Segment("active", started, whole), Segment("down", whole, end)]
-    marks = []
+    downs, marks = [(whole, end)], []
     for each in status.incidents:
         at = since(each.began)
         lost = whole - at if each.seconds_lost is None else float(each.seconds_lost)
-        if whole > started:
-            segments.append(Segment("down", at, min(whole, at + lost)))
+        downs.append((at, min(whole, at + lost)))
         after = "" if each.seconds_lost is None else f", all ran again after {format_span(lost)}"
         text = f"{each.cause}: {where_of(each)}: {each.reason}{after}"
         marks.append(Mark(each.cause, at, harmless(text)))
+    at = started
+    for begins, stops in sorted(downs) if whole > started else ():
+        # Incidents of the same moments count once.
+        segments += [Segment("active", at, begins), Segment("down", max(at, begins), stops)]
+        at = max(at, stops)
     return Timeline(max(end, 1.0), [each for each in segments if each.end > each.begin], marks)
 
 
