@@ -219,6 +219,24 @@ def test_another_nodes_loss_is_another_disruption_though_the_first_one_lasts() -
     assert charged(scene) == (0, 2)
 
 
+@pytest.mark.parametrize("fails_between", [True, False])
+def test_an_incident_of_several_nodes_names_them(fails_between: bool) -> None:
+    """Whether they show at once or one after the other; each once."""
+    scene = spot(4, restartScope="Replica")
+    scene.off |= {"spot-1", "spot-2"}
+    first = {"spot-1": NodeHealth("spot-1", "uid-spot-1", ready="Unknown", since=SINCE)}
+    if fails_between:
+        scene.exits("worker-0", 1)
+    scene.observed = replace(scene.observed, nodes={**(scene.observed.nodes or {}), **first})
+    silent(scene, "spot-2").exits("worker-3", 1)
+    assert charged(scene) == (0, 1)
+    incident = last(scene)
+    assert {incident.node, *incident.other_nodes} == scene.off
+    assert len(incident.other_nodes) == 1
+    scene.later(1)
+    assert last(scene).other_nodes == incident.other_nodes
+
+
 def test_a_silent_node_alone_is_not_a_disruption() -> None:
     """It may come back, its programs unharmed."""
     scene = spot()

@@ -121,3 +121,12 @@ def test_a_run_that_is_not_whole_is_not_active() -> None:
     found = timeline_of(never, at(200))
     assert [(each.what, each.begin, each.end) for each in found.segments] == [("waiting", 0, 200)]
     assert len(found.marks) == 1
+
+
+def test_the_nodes_of_an_incident_are_named_and_many_are_counted() -> None:
+    """The first has its class."""
+    found = incident(9, node="a", **{"class": "spot"})
+    assert isinstance(found, dict)
+    found["otherNodes"] = ["b", "c", "d"]
+    (mark,) = timeline_of(report(startTime=after(1), incidents=[found]), at(20)).marks
+    assert "mnist-worker-1 on a of class spot and b and c and 1 more:" in mark.text

@@ -30,6 +30,8 @@ TOGETHER: Final = 5.0
 KEPT: Final = 5
 # The number of ongoing disruptions to keep, if a node stays unavailable for days.
 MOST: Final = 20
+# The number of further nodes to name in an incident.
+OTHER_NODES: Final = 10
 _TROUBLES: Final = {
     "NodeNotReady": "is not ready",
     "NodeShutdown": "is shut down",
@@ -199,13 +201,16 @@ class _IncidentLog:
         """Record a disruption, which explains all failures of the window before it."""
         explained = [self._all[at] for at in self.unsettled]
         collateral = failures + sum(sum(each.failures.values()) for each in explained)
-        first = next((sign for sign in signs if not self._joined(sign)), None)
+        new = [sign for sign in signs if not self._joined(sign)]
+        first = new[0] if new else None
         for each in explained:
             self._all.remove(each)
             if each.cause == "Failure":
                 self.charged_failed.subtract(each.failures)
         if first is None:
             self.add_collateral(collateral)
+            at = self.recent[-1]
+            self._all[at] = _with_nodes(self._all[at], signs)
             return
         began = explained[0].began if explained else self._at
         found = Incident(
@@ -220,6 +225,7 @@ class _IncidentLog:
             ended=self._at,
             collateral=collateral,
         )
+        found = _with_nodes(found, new)
         self._all.append(found)
         self.decided.append(found)
         if not first.charged:
@@ -316,6 +322,15 @@ class _IncidentLog:
             if alike and elapsed(each.began, self._now) <= TOGETHER:
                 return at
         return None
+
+
+def _with_nodes(incident: Incident, signs: Iterable[_Sign]) -> Incident:
+    """Return the incident with the nodes of these signs."""
+    nodes = dict.fromkeys((*incident.other_nodes, *(sign.node for sign in signs)))
+    others = tuple(each for each in nodes if each not in ("", incident.node))[:OTHER_NODES]
+    if others == incident.other_nodes:
+        return incident
+    return incident.model_copy(update={"other_nodes": others})
 
 
 def _nodes_charged(facts: Mapping[str, RoleFacts]) -> frozenset[str]:

@@ -194,7 +194,10 @@ def _incidents(report: Report, now: datetime) -> Iterator[str]:
 def where_of(incident: Incident) -> str:
     """Return which replica went down, on which node, and of which class; all if a queue evicts."""
     kind = f" of class {incident.capacity_class}" if incident.capacity_class else ""
-    where = f" on {incident.node}{kind}" if incident.node else ""
+    others = "".join(f" and {each}" for each in incident.other_nodes[:2])
+    if more := len(incident.other_nodes[2:]):
+        others += f" and {more} more"
+    where = f" on {incident.node}{kind}{others}" if incident.node else ""
     return (incident.replica or "all replicas") + where
 
 

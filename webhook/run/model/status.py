@@ -194,6 +194,9 @@ class Incident(Reported):
         serialization_alias="class",
         description="The capacity class of that node, if it is known.",
     )
+    other_nodes: tuple[str, ...] = Field(
+        default=(), description="Further nodes that were lost in it, at most ten."
+    )
     began: Time = Field(description="The time when the first replica was observed to be down.")
     decided: Time | None = Field(
         default=None,
