@@ -125,8 +125,8 @@ def test_a_run_that_is_not_whole_is_not_active() -> None:
 
 def test_the_nodes_of_an_incident_are_named_and_many_are_counted() -> None:
     """The first has its class."""
-    found = incident(9, node="a", **{"class": "spot"})
+    found = incident(9, node="a")
     assert isinstance(found, dict)
-    found["otherNodes"] = ["b", "c", "d"]
+    found |= {"class": "spot", "otherNodes": ["b", "c", "d"]}
     (mark,) = timeline_of(report(startTime=after(1), incidents=[found]), at(20)).marks
     assert "mnist-worker-1 on a of class spot and b and c and 1 more:" in mark.text
