@@ -89,10 +89,17 @@ class World:
         self.readable = asyncio.Event()
         self.readable.set()
         self.nodes: list[Node] | None = None
+        # What the API server drops of a kind, or an error.
+        self.drops: Mapping[str, str] | Exception = {}
         self.metrics = Metrics()
 
     def known(self) -> Mapping[str, bytes] | None:
         return self._known if self._watched else None
+
+    async def dropped(self, resource: str) -> str:
+        if isinstance(self.drops, Exception):
+            raise self.drops
+        return self.drops.get(resource, "")
 
     async def live(self) -> Mapping[str, bytes]:
         self.reads += 1
@@ -241,7 +248,8 @@ async def test_a_write_beyond_the_limit_is_told_to_retry() -> None:
     ]
     await eventually_async("others ask", lambda: handler.waiting == MOST_JUDGED + SPARE)
     assert (await handler.handle(forged(0, "one-more"))).status == 503
-    same = await handler.handle(json.dumps(review(SPOT, SPOT)).encode())
+    going = {**SPOT, "metadata": {**SPOT["metadata"], "deletionTimestamp": "2026-01-01T00:00Z"}}
+    same = await handler.handle(json.dumps(review(going, SPOT)).encode())
     world.readable.set()
     assert {each.status for each in await asyncio.gather(*posts)} == {200}
     assert (await handler.handle(forged(100))).status == 200
@@ -271,6 +279,22 @@ def test_a_write_that_says_nothing_new_passes_whatever_there_is() -> None:
     wrong = setting(of="spt")
     ending = {**wrong, "metadata": {**wrong["metadata"], "deletionTimestamp": "now", "labels": {}}}
     assert world.post(review(ending, wrong)).response == {"uid": "0df28fbd", "allowed": True}
+
+
+def test_nothing_is_stored_by_a_definition_that_drops_fields() -> None:
+    """Neither a change nor a label; what goes may go, and other kinds are as they are."""
+    world = World(SPOT, setting())
+    world.drops = {"placementpolicies": "the definition lacks spec.rollout"}
+    labelled = {**setting(), "metadata": {"name": "setting", "labels": {"a": "b"}}}
+    for new in (setting("spot", "other"), labelled):
+        answer = world.post(review(new, setting() if new is labelled else None))
+        assert not answer.response["allowed"]
+        mentions(answer.response["status"]["message"], "lacks spec.rollout")
+    going = {**labelled, "metadata": {"name": "setting", "deletionTimestamp": "2026-01-01T00:00Z"}}
+    for allowed in (review(going, setting()), review(None, setting()), review(SPOT, SPOT)):
+        assert world.post(allowed).response["allowed"]
+    world.drops = ClusterError("no route")
+    assert world.post(review(labelled, setting())).status == 503
 
 
 def test_warnings_come_with_the_answer_and_are_counted(wording: Wording) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,10 +15,18 @@ import pytest
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api, until
 from tests.objects import an_object
 from tests.wording import mentions
+from webhook import names
 from webhook.api_paths import ApiPath
-from webhook.cluster_objects.policy_objects import PolicyObjects, objects_of, read_objects, text_of
+from webhook.cluster_objects.policy_objects import (
+    DEFINITION_SETTLES,
+    PolicyObjects,
+    objects_of,
+    read_objects,
+    text_of,
+)
 from webhook.errors import ClusterError, InvalidDocuments
 from webhook.kube.watches import Watches
+from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.policy.load import load
 from webhook.questions.cluster_surroundings import read_policies
 
@@ -177,6 +186,101 @@ async def test_a_definition_being_deleted_is_distinguished_from_one_without_obje
     async with fake_api(answer) as api, client_of(api, tmp_path) as client:
         result = await PolicyObjects(Watches(client), text_of).undefined()
     assert result == gone
+
+
+class Defined:
+    """An API server with one policy, which its definition may drop a field from."""
+
+    def __init__(self) -> None:
+        self.whole = custom_resource_definitions()[names.POLICY_KIND]
+        self.generation = 1
+        self.drops = False
+        self.code = 200
+        self.lists = 0
+
+    def define(self, *, drops: bool) -> None:
+        """Apply another definition."""
+        self.drops, self.generation = drops, self.generation + 1
+
+    async def answer(self, request: Request, to: Answer) -> None:
+        if request.is_watch:
+            await open_watch(to)
+        elif "customresourcedefinitions" in request.path:
+            await self._definition(request, to)
+        else:
+            spec = {**POOL} if self.drops else {**POOL, "rollout": {"namespaces": ["a"]}}
+            self.lists += request.path == POLICIES
+            await to.json(page(*([seen("p", 7, spec)] if request.path == POLICIES else [])))
+
+    async def _definition(self, request: Request, to: Answer) -> None:
+        if self.code != 200:
+            await to.status(self.code, "X", "no answer")
+        elif not request.path.endswith(self.whole["metadata"]["name"]):
+            await to.status(404, "NotFound", "none")
+        else:
+            found = copy.deepcopy(self.whole)
+            spec = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+            if self.drops:
+                del spec["properties"]["rollout"]
+                del spec["x-kubernetes-preserve-unknown-fields"]
+            metadata = {**found["metadata"], "uid": "u", "generation": self.generation}
+            await to.json({**found, "metadata": metadata})
+
+
+async def test_objects_are_relied_on_once_all_are_listed_after_a_definition_dropped_fields(
+    tmp_path: Path,
+) -> None:
+    """No watch tells that they read otherwise: neither when a field goes nor when it is back."""
+    played, time = Defined(), 0.0
+    async with (
+        fake_api(played.answer) as api,
+        client_of(api, tmp_path) as client,
+        Watches(client) as watches,
+    ):
+        objects = PolicyObjects(watches, text_of, clock=lambda: time)
+        await objects.wait_synced()
+        assert await objects.doubt() == ""
+        assert objects.known() is not None
+        played.define(drops=True)
+        mentions(await objects.doubt(), "lacks spec.rollout", "kubectl apply -f -")
+        mentions(await objects.dropped("placementpolicies"), "lacks spec.rollout")
+        assert await objects.dropped("capacityclasses") == ""
+        assert objects.known() is None
+        played.define(drops=False)
+        for _ in range(2):
+            assert "listed again" in await objects.doubt()
+        assert played.lists == 1
+        time += DEFINITION_SETTLES
+        assert "listed again" in await objects.doubt()
+        await until(lambda: played.lists == 2)
+        await until(lambda: all(each.lists == 2 for each in watches.states().values()))
+        # What the caller has may be from before that list.
+        assert "listed again" in await objects.doubt()
+        assert await objects.doubt() == ""
+        assert objects.known() is not None
+
+
+async def test_definitions_that_cannot_be_read_are_no_proof_that_objects_are_whole(
+    tmp_path: Path,
+) -> None:
+    """Without the right to read them, the objects serve as before, and that is reported."""
+    played = Defined()
+    async with (
+        fake_api(played.answer) as api,
+        client_of(api, tmp_path) as client,
+        Watches(client) as watches,
+    ):
+        objects = PolicyObjects(watches, text_of)
+        await objects.wait_synced()
+        played.code = 503
+        with pytest.raises(ClusterError):
+            await objects.doubt()
+        assert objects.known() is None
+        played.code = 403
+        assert await objects.doubt() == await objects.dropped("placementpolicies") == ""
+        mentions(objects.unchecked, "not known", "may not get them", "roles of this version")
+        played.code = 200
+        assert await objects.doubt() == objects.unchecked == ""
 
 
 async def test_an_api_server_that_does_not_answer_says_nothing_of_definitions(

@@ -200,6 +200,33 @@ async def test_watches_of_a_scope_end_with_it(tmp_path: Path) -> None:
         assert watches.states()["others"].lists == 1
 
 
+@pytest.mark.parametrize("scoped", [True, False])
+async def test_a_restarted_watch_lists_what_reads_otherwise_now(
+    tmp_path: Path, scoped: bool
+) -> None:
+    """A changed definition sends no event, and the object keeps its version."""
+    value = "whole"
+
+    async def handle(request: Request, to: Answer) -> None:
+        if request.is_watch:
+            await open_watch(to)
+        else:
+            found = [thing("a", 5, value)]
+            await to.json({"metadata": {"resourceVersion": "10"}, "items": found})
+
+    async with watching(tmp_path, handle) as (watches, _):
+        with watches.scope() as own:
+            cache = values()
+            some = own if scoped else watches
+            watch = some.add(THINGS, cache)
+            await until(lambda: watch.watches == 1)
+            value = "narrow"
+            some.restart(watch)
+            await until(lambda: cache.get("a") == "narrow")
+            await until(lambda: watch.watches == 2)
+            assert (watch.lists, watch.errors) == (2, 0)
+
+
 @pytest.mark.parametrize("code", [403, 404])
 @pytest.mark.parametrize("empty", [True, False])
 async def test_a_collection_that_need_not_be_there_does_not_fail(

@@ -31,6 +31,8 @@ class Objects:
     said: str = ""
     missing: str = ""
     away: bool = False
+    unchecked: str = ""
+    doubtful: str = ""
     listeners: list[Callable[[object], None]] = field(default_factory=list)
     listed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -54,6 +56,9 @@ class Objects:
         if self.away:
             raise ClusterError("no answer")
         return self.missing
+
+    async def doubt(self) -> str:
+        return self.doubtful
 
     def change(self, **values: str | None) -> None:
         for name, value in values.items():
@@ -222,6 +227,20 @@ async def test_objects_that_go_with_their_definition_leave_the_last_good_set(
         assert played.time - gone >= BACK - RETRY - LONGEST
         assert played.reloader.state().error == ""
         assert len(played.refusals) == 2
+
+
+async def test_objects_that_may_lack_fields_leave_the_last_good_set() -> None:
+    """And are looked at again, without another change."""
+    async with stage(a="whole") as played:
+        await played.takes("a=whole")
+        played.watched.doubtful = "the definition lacks spec.rollout"
+        played.watched.change(a="narrow")
+        await played.wake()
+        await played.refuses("lacks spec.rollout")
+        assert (played.reloader.current, played.compiled) == ("a=whole", ["a=whole"])
+        played.watched.doubtful = ""
+        played.watched.now["a"] = b"other"
+        await played.goes_on_until("a=other")
 
 
 async def test_objects_that_come_back_end_the_doubt() -> None:

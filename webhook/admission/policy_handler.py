@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 Outcome: TypeAlias = Literal["allowed", "warned", "refused", "unjudged"]
-# Seconds for reading all objects again; the API server waits five for the whole answer.
+# Seconds for reading all objects again; the API server waits five for the whole answer. A third of
+# it is for reading a definition before that.
 PATIENCE: Final = 3.0
 # Seconds between the starts of two such reads. A caller in between waits for the next read: one
 # that started before the write may lack an object that was written just before it.
@@ -140,9 +141,12 @@ class PolicyHandler:
             request = parse_write(body, self.resources)
             uid = request.uid
             write = self._write(request)
+            # Who deletes an object removes its finalizers by an update.
+            deleting = "deletionTimestamp" in (request.new or request.old or {})["metadata"]
+            stores = request.new is not None and not deleting
             # A parsed object takes many times its bytes, and many requests may wait here.
             request = replace(request, old=None, new=None)
-            return self._answer(request, await self._judgement(write, request.user))
+            return self._answer(request, await self._judgement(write, request.user, stores=stores))
         except (InvalidReview, RecursionError) as error:
             reason = str(error) if isinstance(error, InvalidReview) else "nested too deeply"
             _logger.warning("invalid review of a policy", extra={"uid": uid, "reason": reason})
@@ -167,22 +171,38 @@ class PolicyHandler:
         known = old if old is None or len(old) <= MOST_BYTES or old == new else None
         return Write(f"{request.resource}/{request.name}", known, new)
 
-    async def _judgement(self, write: Write, user: str) -> Judgement:
-        if write.changes_nothing:
+    async def _judgement(self, write: Write, user: str, *, stores: bool) -> Judgement:
+        """Return the judgement of a write; `stores`: an object is stored that stays."""
+        if write.changes_nothing and not stores:
             return Judgement()
-        if write.new is not None and (reason := size_fault(len(write.new))):
+        if (
+            not write.changes_nothing
+            and write.new is not None
+            and (reason := size_fault(len(write.new)))
+        ):
             return Judgement(refusals=(reason,))
         judging = self._judging.total()
         if judging >= (MOST_JUDGED if self._judging[user] else MOST_JUDGED + SPARE):
             raise NotSynced(f"{judging} writes of policies are being judged; try again")
         self._judging[user] += 1
         try:
-            return await self._judge_write(write, user)
+            if stores and (reason := await self._dropped(write.place)):
+                # Also of a label alone: the API server stores the object without the field.
+                return Judgement(refusals=(reason,))
+            return Judgement() if write.changes_nothing else await self._judge_write(write, user)
         finally:
             self._judging[user] -= 1
             if not self._judging[user]:
                 # User names may be forged, so the counter must not grow without bound.
                 del self._judging[user]
+
+    async def _dropped(self, place: str) -> str:
+        try:
+            async with asyncio.timeout(self.patience / 3):
+                return await self.objects.dropped(place.partition("/")[0])
+        except (ClusterError, TimeoutError) as error:
+            why = str(error) or f"no answer within {self.patience / 3:g} s"
+            raise NotSynced(f"the definitions cannot be read: {why}") from error
 
     async def _judge_write(self, write: Write, user: str) -> Judgement:
         known = self.objects.known()

@@ -12,18 +12,29 @@ import orjson
 from webhook import names
 from webhook.api_paths import ApiPath, CollectionPath
 from webhook.backoff import POLICY_WATCH_DELAYS
+from webhook.cluster_objects.served_definitions import (
+    CURE,
+    FORBIDDEN,
+    ServedDefinition,
+    ServedDefinitions,
+    reports,
+)
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache, Change, key_of
+from webhook.policy.crd.definitions import custom_resource_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.kube.client import Client
-    from webhook.kube.watches import Watches
+    from webhook.kube.watches import Watch, Watches
 
 T = TypeVar("T")
 
 KINDS: Final = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}
+# Seconds from a change of a definition until the API server certainly reads objects by it.
+DEFINITION_SETTLES: Final = 2.0
+_CHANGED: Final = "a definition has changed: all objects are being listed again"
 # Clusters with an older installation do not define them.
 OPTIONAL: Final = frozenset({names.PLACEMENT_EXCEPTIONS, names.RUN_SOURCES})
 
@@ -49,6 +60,18 @@ class PolicyObjects(Generic[T]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = watches.client
+        self._all_watches = watches
+        self._clock = clock
+        self._definitions = ServedDefinitions(
+            watches.client, lambda: custom_resource_definitions().values()
+        )
+        # Of the definitions by which all objects were listed; None before the first check.
+        self._identities: Mapping[str, object] | None = None
+        # When to list all objects again; then by watch, how often it had listed before that.
+        self._list_at: float | None = None
+        self._listed: Mapping[Watch[T], int] = {}
+        self._doubt = ""
+        self.unchecked = ""
         # By resource.
         self.caches: Mapping[str, Cache[T]] = {
             resource: Cache(partial(keep, resource), clock=clock) for resource in KINDS
@@ -88,8 +111,9 @@ class PolicyObjects(Generic[T]):
         }
 
     def known(self) -> Mapping[str, T] | None:
-        """Return the same; None while a collection cannot be read."""
-        return None if not self.synced or self.trouble() else self.objects()
+        """Return the same; None while a collection cannot be read, or is in doubt."""
+        doubtful = not self.synced or self.trouble() or self._doubt
+        return None if doubtful else self.objects()
 
     async def live(self) -> Mapping[str, bytes]:
         """Return every object's text, read from the API now. Raises ClusterError."""
@@ -105,6 +129,68 @@ class PolicyObjects(Generic[T]):
             if watch.last_error
         )
         return "; ".join(dict.fromkeys(found))
+
+    async def dropped(self, resource: str) -> str:
+        """Return which fields the API server drops now from one of KINDS, with the cure; or "".
+
+        Raises ClusterError. Without the right to read definitions it is not known of any.
+        """
+        try:
+            served = await self._definitions.read_one(f"{resource}.{names.GROUP}")
+        except ClusterError as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                return ""
+            raise
+        return _dropped({f"{resource}.{names.GROUP}": served})
+
+    async def doubt(self) -> str:
+        """Return why the objects that are cached may lack fields; "" if they are whole.
+
+        To be asked after `objects`, about what it returned. An older definition has the API server
+        drop fields from what it reads, and no watch tells of it: objects keep their versions. So
+        objects are relied on while no definition drops a field, and once all were listed after the
+        last change of a definition. Raises ClusterError.
+        """
+        try:
+            self._doubt = await self._check_definitions() or self._list_again()
+        except ClusterError:
+            self._doubt = "the definitions cannot be read"
+            raise
+        return self._doubt
+
+    async def _check_definitions(self) -> str:
+        try:
+            served = await self._definitions.read()
+        except ClusterError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            self.unchecked = FORBIDDEN
+            return ""
+        self.unchecked = ""
+        if text := _dropped(served):
+            # Nothing that is read now is whole.
+            self._identities = {}
+            return text
+        identities = {name: each.identity for name, each in served.items() if each.identity}
+        if self._identities is not None and identities != self._identities:
+            self._list_at, self._listed = self._clock() + DEFINITION_SETTLES, {}
+        self._identities = identities
+        return ""
+
+    def _list_again(self) -> str:
+        if self._list_at is not None:
+            if self._clock() >= self._list_at:
+                watches = [*self._watches.values()]
+                self._listed = {each: each.lists for each in watches if not each.undefined}
+                self._list_at = None
+                self._all_watches.restart(*watches)
+            return _CHANGED
+        if not self._listed:
+            return ""
+        if all(watch.lists > before for watch, before in self._listed.items()):
+            # The caller has what was there before that.
+            self._listed = {}
+        return _CHANGED
 
     async def undefined(self) -> str:
         """Return the required resources that are not defined, or are being deleted; or "".
@@ -122,6 +208,11 @@ class PolicyObjects(Generic[T]):
         """Return the verbs of each resource from discovery, which every client may read."""
         found = await self._client.resources(ApiPath.of_version(names.API_VERSION))
         return {str(resource.get("name")): resource.get("verbs") or () for resource in found}
+
+
+def _dropped(served: Mapping[str, ServedDefinition]) -> str:
+    found = reports({name: each for name, each in served.items() if each.drops})
+    return f"{'; '.join(found.values())}; {CURE}" if found else ""
 
 
 async def read_objects(client: Client) -> dict[str, bytes]:

@@ -84,6 +84,13 @@ class ControllerMetrics:
         self._leader = Gauge(
             metric_names.LEADER, "1 if this process is the leader, else 0.", registry=registry
         )
+        self._outdated = Gauge(
+            metric_names.DEFINITION_OUTDATED,
+            "1 if the cluster's definition lacks fields of this version, is absent or cannot be "
+            "read, else 0.",
+            ["definition"],
+            registry=registry,
+        )
         self._expected: set[tuple[str, str]] = set()
         for result in RESULTS:
             # A counter that appears with its first event hides that event from rate().
@@ -138,6 +145,10 @@ class ControllerMetrics:
     def leads(self, *, leads: bool) -> None:
         """Record whether this process leads."""
         self._leader.set(leads)
+
+    def definition(self, name: str, outdated: bool) -> None:
+        """Record whether a definition is older than this version, or is not known."""
+        self._outdated.labels(name).set(outdated)
 
     def watch(self, known: ObservedState, numbers: Iterable[tuple[str, str, Number]]) -> None:
         """Read these at each scrape. `numbers`: name, help and function; counters end in _total."""

@@ -22,6 +22,7 @@ from webhook.controller.certificates.keeper import Keeper
 from webhook.controller.certificates.observe import Observer, watch
 from webhook.controller.controller import Controller
 from webhook.controller.controller_metrics import ControllerMetrics
+from webhook.controller.definition_checks import DefinitionChecks
 from webhook.controller.policies.reporter import PolicyReporter
 from webhook.controller.resumption import Resumption
 from webhook.kube.client import connect
@@ -98,6 +99,7 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
             works.append(reporter.lead)
         if settings.webhook_configuration:
             works.append(Resumption(client, writer, name=settings.webhook_configuration).lead)
+        definitions = DefinitionChecks(client, metrics.definition)
         lead = partial(_all, works)
         # Objects that exist now stay: collections need not walk them again.
         gc.collect()
@@ -106,12 +108,18 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
             _announce(settings, plain)
             return await serve_plain(
                 health_app(
-                    _conditions(watches, controller, election, keeper, reporter), exposition
+                    {
+                        **_conditions(watches, controller, election, keeper, reporter),
+                        # Runs go on; what needs the definitions asks itself.
+                        "definitions": lambda: Condition(ready=True, reason=definitions.reason),
+                    },
+                    exposition,
                 ),
                 plain=plain,
                 drain=drain,
                 background=(
                     controller.run,
+                    definitions.run,
                     partial(election.run, lead) if election else lead,
                 ),
             )

@@ -46,9 +46,11 @@ _DROPPED: Final = (
 _RULES: Final = "x-kubernetes-validations"
 _MOST_EXACT: Final = 2**53
 _HANDLED: Final = ("$ref", "const", "exclusiveMaximum", "items", "properties", "patternProperties")
+# The API server keeps fields that the schema does not have, instead of dropping them.
+KEEPS_UNKNOWN: Final = "x-kubernetes-preserve-unknown-fields"
 # Without a type: rules that compare such values compare all of them. Of an object with unknown
 # fields they see no more than how many there are (apiserver/pkg/cel/common, unstructuredMap.Equal).
-_OPAQUE: Final = {"x-kubernetes-preserve-unknown-fields": True}
+_OPAQUE: Final = {KEEPS_UNKNOWN: True}
 TEXT: Final = {"type": "string"}
 # By class and field: what is added to the field's schema.
 Lists: TypeAlias = "Mapping[tuple[str, str], dict[str, Any]]"
@@ -63,7 +65,7 @@ class Structural:
     `rules` are added by the name of the definition that they are about, or for the value of one
     field, the items of a list, the values of a mapping, by that name and the field's
     ("Class.field"); `lists` are added by both names. Below the definition `shallow` there are no
-    rules for those in `too_deep`.
+    rules for those in `too_deep`. With `keeps_unknown`, every object keeps unknown fields.
     Raises ValueError for what a structural schema has no word for, and where a rule about a form
     stands for another pattern than the schema's.
     """
@@ -75,12 +77,15 @@ class Structural:
         lists: Mapping[tuple[str, str], Json],
         shallow: str = "",
         too_deep: Collection[str] = (),
+        *,
+        keeps_unknown: bool = False,
     ) -> None:
         self._definitions = definitions
         self._rules = rules
         self._lists = lists
         self._shallow = shallow
         self._too_deep = too_deep
+        self._keeps_unknown = keeps_unknown
 
     def definition(self, name: str) -> Json:
         """Return the object of that name, all that it refers to written out."""
@@ -129,6 +134,8 @@ class Structural:
             schema["properties"] = {
                 field: self._schema(value) for field, value in node["properties"].items()
             }
+            if self._keeps_unknown:
+                schema[KEEPS_UNKNOWN] = True
         elif node.get("type") == "object":
             # The form of the keys has no word in a structural schema.
             values = [*node.get("patternProperties", {}).values()] or [node["additionalProperties"]]

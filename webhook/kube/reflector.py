@@ -126,6 +126,10 @@ class Reflector(Generic[T]):
             parts.append(f"and {len(faults) - _MOST_NAMED} more objects are left out")
         return "; ".join(parts)
 
+    def forget_version(self) -> None:
+        """Have the next turn begin with a list."""
+        self._version = None
+
     async def keep_current(self) -> NoReturn:
         """List and watch until cancelled, whatever happens."""
         while True:

@@ -149,6 +149,17 @@ class Watches:
             known = self._ended.get(watch.resource, WatchState())
             self._ended[watch.resource] = known.plus(watch).ended()
 
+    def restart(self, *watches: Watch[Any]) -> None:
+        """Begin these again with a list: their objects may read otherwise now.
+
+        A changed definition does that, without an event and without a new version of an object.
+        """
+        for watch in watches:
+            if task := self._tasks.get(watch):
+                task.cancel()
+                watch.forget_version()
+                self._start(watch)
+
     @contextmanager
     def scope(self) -> Iterator[Watches]:
         """Yield what adds watches to these that end with the block, such as those of a leader."""
@@ -185,3 +196,7 @@ class _Part(Watches):
     def _begin(self, watch: Watch[Any]) -> None:
         self.own.append(watch)
         self._whole._begin(watch)  # noqa: SLF001 (a part of it)
+
+    def restart(self, *watches: Watch[Any]) -> None:
+        """Do as the whole does."""
+        self._whole.restart(*watches)

@@ -208,9 +208,8 @@ class PoliciesFromCluster(Generic[T]):
         if not self.watched.synced:
             return Condition(ready=False, reason=f"not listed yet{trouble and '; ' + trouble}")
         condition = self.reloader.condition()
-        return (
-            Condition(condition.ready, f"{condition.reason}; {trouble}") if trouble else condition
-        )
+        reasons = filter(None, (condition.reason, trouble, self.watched.unchecked))
+        return Condition(condition.ready, "; ".join(reasons))
 
     async def _settle(self) -> None:
         await self._changed.wait()
@@ -223,7 +222,7 @@ class PoliciesFromCluster(Generic[T]):
     async def _take(self) -> None:
         objects = self.watched.objects()
         vanished = len(self.snapshot.objects.keys() - objects.keys())
-        self.snapshot.refused = await self._doubt(vanished) if vanished else ""
+        self.snapshot.refused = await self._doubt(vanished)
         if self.snapshot.refused:
             await self.reloader.poll_in_thread()
             await self.sleep(RETRY)
@@ -233,6 +232,14 @@ class PoliciesFromCluster(Generic[T]):
             await self.reloader.poll_in_thread()
 
     async def _doubt(self, vanished: int) -> str:
+        """Return why the objects as they are now must not become the set; "" if they may."""
+        try:
+            doubt = await self.watched.doubt()
+        except ClusterError as error:
+            return f"whether the objects are whole is unknown: {error}"
+        return doubt or (await self._doubt_vanished(vanished) if vanished else "")
+
+    async def _doubt_vanished(self, vanished: int) -> str:
         """Return why vanished objects must not be removed from the set; "" if they may be."""
         try:
             undefined = await self.watched.undefined()

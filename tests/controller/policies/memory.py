@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, cast
+
+from jsonpatch import JsonPatchTestFailed, apply_patch
 
 from tests.controller.runs import refused
 from webhook import names
@@ -41,6 +43,9 @@ class Cluster:
         self.refusals: dict[str, Exception] = {}
         self.listeners: list[Callable[[Change[Stored]], None]] = []
         self.version = 100
+        self.doubtful = ""
+        # What the API server reads by the definition of now; None: what is stored.
+        self.reads_as: Json | None = None
 
     @property
     def watched(self) -> StoredObjects:
@@ -57,6 +62,10 @@ class Cluster:
 
     async def wait_synced(self) -> None:
         """All is known."""
+
+    async def doubt(self) -> str:
+        """What a test says of the definitions."""
+        return self.doubtful
 
     def objects(self) -> dict[str, Stored]:
         found = (stored(names.PLACEMENT_POLICIES, each) for each in self.raw.values())
@@ -80,24 +89,27 @@ class Cluster:
     async def patch(
         self,
         path: str,
-        body: Mapping[str, Any],
+        body: Sequence[Mapping[str, Any]],
         patch_type: Any,
         *,
         query: Mapping[str, str] | None = None,
     ) -> Json:
         *_, name, subresource = path.split("/")
-        assert (patch_type, subresource) == ("merge", "status")
+        assert (patch_type, subresource) == ("json", "status")
         assert query == {"fieldManager": names.CONTROLLER}
         self.writes.append(name)
         if name in self.refusals:
             raise self.refusals[name]
         if name not in self.raw:
             raise refused(404, "NotFound")
-        raw = deepcopy(self.raw[name])
-        if body["metadata"] != {key: raw["metadata"][key] for key in ("uid", "resourceVersion")}:
+        raw: Json = deepcopy(self.reads_as or self.raw[name])
+        before = raw["metadata"]["resourceVersion"]
+        try:
+            raw = apply_patch(raw, [*body])
+        except JsonPatchTestFailed:
+            raise refused(422, "Invalid") from None
+        if raw["metadata"]["resourceVersion"] != before:
             raise refused(409, "Conflict")
         self.version += 1
         raw["metadata"]["resourceVersion"] = str(self.version)
-        status = {**raw.get("status", {}), **body["status"]}
-        raw["status"] = {key: value for key, value in status.items() if value is not None}
         return raw

@@ -140,10 +140,13 @@ class World:
     async def serve(self, request: Request, answer: Answer) -> None:
         """Lists, silent watches, and patches of the status."""
         if request.method == "PATCH":
-            self.policy["status"] = json.loads(request.body)["status"]
+            assert "json-patch" in request.headers["content-type"]
+            self.policy["status"] = json.loads(request.body)[-1]["value"]
             version = int(self.policy["metadata"]["resourceVersion"]) + 1
             self.policy["metadata"]["resourceVersion"] = str(version)
             await answer.json(self.policy)
+        elif "customresourcedefinitions" in request.path:
+            await unknown(request, answer)
         elif request.path.endswith(f"/{names.PLACEMENT_POLICIES}") and not request.is_watch:
             await answer.json({"metadata": {"resourceVersion": "5"}, "items": [self.policy]})
         else:

@@ -207,6 +207,33 @@ def test_the_text_is_what_the_webhook_reads_and_the_status_is_apart() -> None:
     assert after.path == "/apis/fairlead.dev/v1alpha1/placementpolicies/a/status"
 
 
+async def test_no_status_is_written_while_the_objects_may_lack_fields() -> None:
+    """The reason is reported, and the write follows once they are whole."""
+    cluster = Cluster(raw_policy("a"))
+    cluster.doubtful = "the definition lacks spec.rollout"
+    async with writing(cluster) as (writer, wanted):
+        wanted.pods["a"] = 1
+        await asyncio.sleep(30)
+        assert (cluster.writes, writer.trouble) == ([], cluster.doubtful)
+        await writer.write_once()
+        assert cluster.writes == []
+        cluster.doubtful = ""
+        await asyncio.sleep(90)
+        assert (cluster.writes, writer.trouble) == (["a"], "")
+
+
+async def test_a_status_is_not_written_to_a_spec_that_reads_otherwise_now() -> None:
+    """A definition that drops a field between the check and the write: no version tells of it."""
+    cluster = Cluster(raw_policy("a", rollout={"namespaces": ["pilot"]}))
+    (known,) = cluster.objects().values()
+    due = Due(known.observed, PolicyStatus(pods_decided=1), "now")
+    writer = StatusWriter(cluster.writer, cluster.watched, lambda: [due], clock=virtual_time.now)
+    cluster.reads_as = raw_policy("a")
+    await writer.write_once()
+    assert cluster.writes == ["a"]
+    assert "status" not in cluster.raw["a"]
+
+
 def test_a_value_of_a_status_that_cannot_be_read_is_written_again_and_leaves_the_others() -> None:
     """Whoever wrote it, the counts go on."""
     odd = {"conditions": "many", "since": "yesterday", "podsDecided": 7}

@@ -12,7 +12,7 @@ from certs.issue import Names, issue_server
 from webhook import validating
 from webhook.installation.doctor.cluster_state import ClusterState, Finding
 from webhook.installation.doctor.program_checks import RUNS
-from webhook.installation.object_kinds import Key, key_of
+from webhook.installation.object_kinds import CRD, Key, key_of
 from webhook.installation.probe import Probe
 from webhook.interception import webhooks
 
@@ -21,10 +21,22 @@ NOW = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 SERVER_NAME = "fairlead-webhook.fairlead-system.svc"
 AUTHORITY = new_authority("fairlead", NOW)
 LEAF = issue_server(AUTHORITY, "fairlead-webhook", Names((SERVER_NAME,)), NOW)
-DEFINITION = {
-    "status": {"conditions": [{"type": "Established", "status": "True"}]},
-    "spec": {"versions": [{"name": "v1alpha1", "schema": {"openAPIV3Schema": {"type": "object"}}}]},
-}
+FIELDS = {"later": {"type": "string"}}
+SPEC = {"type": "object", "properties": FIELDS}
+
+
+def a_definition(spec: Json) -> Json:
+    """One that is served, with this schema of a spec."""
+    schema = {"type": "object", "properties": {"spec": spec}}
+    version = {"name": "v1alpha1", "served": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "status": {"conditions": [{"type": "Established", "status": "True"}]},
+        "spec": {"versions": [version]},
+    }
+
+
+DEFINITION = a_definition(SPEC)
+POLICIES = key_of(CRD, "placementpolicies.fairlead.dev")
 
 
 def configuration(**changes: Any) -> Json:
@@ -64,8 +76,8 @@ def seen(**changes: Any) -> ClusterState:
         "now": NOW,
         "version": "0.1.0",
         "server": "v1.36.3",
-        "definition": DEFINITION,
-        "expected": {RUNS: DEFINITION},
+        "definitions": {RUNS.name: DEFINITION, POLICIES.name: DEFINITION},
+        "expected": {RUNS: DEFINITION, POLICIES: DEFINITION},
         "deployments": {
             "fairlead-controller": deployment("fairlead-controller", 2),
             "fairlead-webhook": deployment("fairlead-webhook", 3),

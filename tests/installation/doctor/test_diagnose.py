@@ -20,6 +20,7 @@ from webhook.installation.doctor.cluster_state import ClusterState, ReadKind, Ri
 from webhook.installation.doctor.diagnose import CHECKS, diagnose
 from webhook.installation.doctor.pod_checks import selector_query
 from webhook.installation.doctor.policy_checks import needed
+from webhook.installation.doctor.program_checks import RUNS
 from webhook.installation.manifests import render
 from webhook.installation.object_kinds import key_of
 from webhook.interception import webhooks
@@ -41,8 +42,8 @@ def test_every_error_and_every_warning_has_a_cure() -> None:
 
 def test_an_empty_cluster_is_one_finding(wording: Wording) -> None:
     """Not one for each thing that is missing, also beside a definition that `uninstall` keeps."""
-    for definition in (None, DEFINITION):
-        state = ClusterState(now=NOW, version="0.1.0", server="v1.36.3", definition=definition)
+    for found in ({}, {RUNS.name: DEFINITION}):
+        state = ClusterState(now=NOW, version="0.1.0", server="v1.36.3", definitions=found)
         (outcome,) = diagnose(state)
         (finding,) = outcome.findings
         mentions(finding.what, "Fairlead", "not in this cluster")
@@ -150,7 +151,7 @@ def test_an_installation_of_helm_is_restored_by_helm(
         deployments={"fairlead-controller": by_helm(deployment("fairlead-controller", 2), release)},
         configuration=entries,
         judging=None,
-        definition=None,
+        definitions={},
         expected={key_of("ValidatingAdmissionPolicy", "guard"): {"spec": {}}},
     )
     findings = [finding for outcome in diagnose(bad) for finding in outcome.findings]

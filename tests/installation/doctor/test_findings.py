@@ -19,7 +19,10 @@ from tests.installation.doctor.cluster_states import (
     DEFINITION,
     LEAF,
     NOW,
+    POLICIES,
     SERVER_NAME,
+    SPEC,
+    a_definition,
     bundle,
     by_key,
     configuration,
@@ -33,9 +36,11 @@ from tests.objects import an_object
 from tests.policy.test_model import an_exception
 from tests.wording import Wording
 from webhook import names, validating
+from webhook.crd.definition import KEEPS_UNKNOWN
 from webhook.guards import stamp_guard
 from webhook.installation.doctor.cluster_state import ReadKind, Right, Unplaced
 from webhook.installation.doctor.diagnose import CHECKS
+from webhook.installation.doctor.program_checks import RUNS
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING
 from webhook.installation.probe import Probe
 from webhook.interception import DEFAULT_SOURCES, webhooks
@@ -462,12 +467,24 @@ CASES: dict[str, dict[str, Changes]] = {
             }
         },
     },
-    "definition of Runs": {
-        "it has to be served": {"definition": unready("NamesConflict", "names conflict")},
+    "definitions": {
+        "that of Runs has to be there": {"definitions": {POLICIES.name: DEFINITION}},
+        "it has to be served": {
+            "definitions": {RUNS.name: unready("NamesConflict", "names conflict")}
+        },
         "it has to be of this version": {
-            "definition": {
-                **DEFINITION,
-                "spec": {"versions": [{"name": "v1alpha1", "schema": {"type": "string"}}]},
+            "definitions": {RUNS.name: a_definition({**SPEC, "minProperties": 1})}
+        },
+        "a field that is dropped is an error": {
+            "definitions": {
+                RUNS.name: DEFINITION,
+                POLICIES.name: a_definition({"type": "object", "properties": {}}),
+            }
+        },
+        "a field that is kept without its rules is a warning": {
+            "definitions": {
+                RUNS.name: DEFINITION,
+                POLICIES.name: a_definition({"type": "object", KEEPS_UNKNOWN: True}),
             }
         },
     },

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from webhook.errors import ClusterError
 from webhook.judgement.reporting.conditions import (
     Acceptance,
     judge_objects,
@@ -72,6 +73,8 @@ class Judging:
         while True:
             self._changed.clear()
             objects = {place: each.observed for place, each in self.objects.objects().items()}
+            if not await self._whole():
+                continue
             policies = self.acceptance.policies
             began = time.monotonic()
             self.acceptance = await asyncio.to_thread(
@@ -86,6 +89,16 @@ class Judging:
                 async with asyncio.timeout(AGAIN):
                     await self._changed.wait()
             await asyncio.sleep(SETTLE)
+
+    async def _whole(self) -> bool:
+        """Return whether the objects that were just read are whole; if not, after a moment."""
+        try:
+            doubt = await self.objects.doubt()
+        except ClusterError:
+            doubt = "not known"
+        if doubt:
+            await asyncio.sleep(UNKNOWN)
+        return not doubt
 
     def _judge(self, objects: Mapping[str, bytes]) -> SetJudgement:
         return self._reader.judge(objects, self.clock(), self.classes.by_kind())

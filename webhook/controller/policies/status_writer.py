@@ -11,6 +11,8 @@ from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import orjson
+
 from webhook import names
 from webhook.api_paths import CollectionPath
 from webhook.cluster_objects.policy_objects import PolicyObjects, text_of
@@ -126,7 +128,10 @@ class StatusWriter:
 
     async def write_once(self) -> None:
         """Write all differences now, without spacing. Must not be called while `run` is active."""
-        for each in sorted(self.due(), key=self._order):
+        ready = sorted(self.due(), key=self._order)
+        if await self._doubt():
+            return
+        for each in ready:
             trouble = await self._write(each)
             if trouble is not None and not _of_the_object(trouble):
                 return
@@ -142,6 +147,9 @@ class StatusWriter:
             else:
                 rest = min(rest, wait)
         ready.sort(key=self._order)
+        # Asked after `due` has taken the objects that it is about.
+        if ready and (doubt := await self._doubt()):
+            return self._failed(doubt)
         refused = ""
         for each in ready:
             trouble = await self._write(each)
@@ -169,7 +177,7 @@ class StatusWriter:
             answer = await self.writer.patch(
                 stored.path,
                 _patch(stored, due.status),
-                "merge",
+                "json",
                 query={"fieldManager": names.CONTROLLER},
             )
         except NotLeading:
@@ -182,6 +190,16 @@ class StatusWriter:
             return error
         self.objects.offer(due.observed.resource, answer)
         return None
+
+    async def _doubt(self) -> str:
+        """Return why no status may be written now; "" if all may.
+
+        With a status, the API server stores the spec as its definition has it.
+        """
+        try:
+            return await self.objects.doubt()
+        except ClusterError as error:
+            return str(error)
 
     def _failed(self, words: str) -> float:
         if words != self.trouble:
@@ -210,10 +228,19 @@ class StatusWriter:
             self.wake()
 
 
-def _patch(stored: Stored, status: ObjectStatus) -> dict[str, Any]:
-    """Return the patch of the status, bound to this version; null removes a field."""
-    metadata = {"uid": stored.observed.uid, "resourceVersion": stored.version}
-    return {"metadata": metadata, "status": status.model_dump(mode="json", by_alias=True)}
+def _patch(stored: Stored, status: ObjectStatus) -> list[dict[str, Any]]:
+    """Return the patch of the status, bound to this version and to the spec as it was read.
+
+    Where an older definition drops a field meanwhile, the spec is another one, and the patch fails:
+    it would store the spec without the field.
+    """
+    written = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": stored.observed.uid},
+        {"op": "test", "path": "/spec", "value": orjson.loads(stored.observed.text)["spec"]},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": stored.version},
+        {"op": "add", "path": "/status", "value": written},
+    ]
 
 
 def _of_the_object(error: ClusterError) -> bool:

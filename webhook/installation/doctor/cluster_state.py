@@ -38,7 +38,7 @@ class ReadKind(StrEnum):
     JUDGING = "the validating configuration"
     PODS_OF_RUNS = "pods of runs"
     METRICS = "the metrics of Fairlead's replicas"
-    DEFINITION = "the definition of Runs"
+    DEFINITIONS = "the definitions"
     PODS = "Fairlead's pods"
     DEPLOYMENTS = "deployments"
     ENDPOINTS = "endpoints"
@@ -85,7 +85,7 @@ class ClusterState:
     """The state of a cluster. None means absent, unless `unread` has the field's ReadKind.
 
     version: of this program; server: the API server's gitVersion.
-    definition: of Runs in the cluster.
+    definitions: those of the cluster, by name.
     expected: the objects that this version installs, with the options of what is installed.
     deployments, by name, and pods, in Fairlead's namespace.
     endpoints: of the webhook's Service, each with whether it is ready.
@@ -109,7 +109,7 @@ class ClusterState:
     now: datetime
     version: str
     server: str = ""
-    definition: Json | None = None
+    definitions: Mapping[str, Json] = field(default_factory=dict)
     expected: Mapping[Key, Json] = field(default_factory=dict)
     deployments: Mapping[str, Json] = field(default_factory=dict)
     pods: Sequence[Json] = ()

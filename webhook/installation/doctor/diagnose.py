@@ -30,7 +30,6 @@ from webhook.installation.doctor.cluster_state import (
 )
 from webhook.installation.doctor.pod_checks import find_unplaced
 from webhook.installation.doctor.policy_checks import NODES, WANTED, needed
-from webhook.installation.doctor.program_checks import RUNS
 from webhook.installation.manifests import (
     CONFIG_MAP,
     DEFAULT,
@@ -40,6 +39,7 @@ from webhook.installation.manifests import (
     LEASE,
     render,
 )
+from webhook.installation.object_kinds import CRD
 from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import probe, probe_policy
@@ -117,7 +117,12 @@ class Reader:
             now=now,
             version=version,
             server=server,
-            definition=await self._object(ReadKind.DEFINITION, RUNS.path),
+            definitions={
+                key.name: each
+                for key in expected
+                if key.kind.name == CRD
+                and (each := await self._object(ReadKind.DEFINITIONS, key.path))
+            },
             expected=expected,
             deployments=deployments,
             pods=await self._list(ReadKind.PODS, CollectionPath("v1", "pods", names.NAMESPACE)),
@@ -299,7 +304,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     interception_checks.marked_namespaces,
     pod_checks.agents,
     program_checks.versions,
-    program_checks.definition,
+    program_checks.definitions,
     policy_checks.permissions,
 )
 
@@ -308,7 +313,7 @@ def diagnose(state: ClusterState) -> list[Outcome]:
     """Run every check on the state of a cluster. One without Fairlead has one finding."""
     if not (state.configuration or state.deployments or state.leader or state.unread):
         # What a removed installation leaves, and what a sandbox has.
-        rest = ", which only has the definition of Runs" if state.definition else ""
+        rest = ", which only has definitions" if state.definitions else ""
         cure = (
             "fairlead install, or for a sandbox fairlead sandbox up --policies DIR; or is it the "
             "wrong cluster? Check with: kubectl config current-context; --context selects another"

@@ -15,6 +15,7 @@ from certs.kept import BUNDLE, CERTIFICATE
 from certs.life import renewal_time
 from certs.pair import read_certificate
 from webhook import names
+from webhook.crd.comparison import compare
 from webhook.installation import rollout
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
 from webhook.installation.object_kinds import CRD, key_of
@@ -54,25 +55,40 @@ def versions(state: ClusterState) -> Iterator[Finding]:
             )
 
 
-@check("definition of Runs", needs=ReadKind.DEFINITION)
-def definition(state: ClusterState) -> Iterator[Finding]:
-    """Check that Runs are served, as this version defines them."""
-    if state.definition is None:
-        yield error(f"the cluster knows no {names.RUNS}.{names.GROUP}", state.reinstall())
-        return
-    established = rollout.condition_of(state.definition, "Established")
+@check("definitions", needs=ReadKind.DEFINITIONS)
+def definitions(state: ClusterState) -> Iterator[Finding]:
+    """Check that all kinds are served, as this version defines them."""
+    cure = (
+        f"{state.reinstall()}, with the chart of the version that shall run"
+        if state.helm_release
+        else "fairlead install, by the command of the version that shall run"
+    )
+    for key, shipped in state.expected.items():
+        if key.kind.name == CRD:
+            live = state.definitions.get(key.name)
+            # What is missing of the policies' own is a finding about the policies.
+            if live is not None:
+                yield from _definition(key.name, live, shipped, cure)
+            elif key == RUNS:
+                yield error(f"the cluster knows no {key.name}", state.reinstall())
+
+
+def _definition(
+    name: str, live: Mapping[str, Any], shipped: Mapping[str, Any], cure: str
+) -> Iterator[Finding]:
+    established = rollout.condition_of(live, "Established")
     if established.get("status") != "True":
         yield error(
-            f"Runs are not served: {established.get('message', 'not established')}",
-            f"kubectl describe crd {names.RUNS}.{names.GROUP}",
+            f"{name} is not served: {established.get('message', 'not established')}",
+            f"kubectl describe crd {name}",
         )
-    shipped = state.expected.get(RUNS)
-    if shipped and _schemas(state.definition) != _schemas(shipped):
+    found = compare(shipped, live)
+    if found.lacking:
+        yield (error if found.dropped else warning)(found.report(name), cure)
+    elif found.differs:
         yield warning(
-            "the definition of Runs is not that of this version: fields may be dropped, or refused",
-            f"{state.reinstall()}, with the chart of the version that shall run"
-            if state.helm_release
-            else "fairlead install, by the command of the version that shall run",
+            f"the definition {name} is not that of this version: fields may be dropped, or refused",
+            cure,
         )
 
 
@@ -169,11 +185,6 @@ def _tag(deployment: Mapping[str, Any]) -> str:
     image = str(containers[0]["image"]).partition("@")[0]
     name, colon, tag = image.rpartition(":")
     return tag if colon and "/" not in tag and name else "latest"
-
-
-def _schemas(definition: Mapping[str, Any]) -> dict[str, Any]:
-    versions = definition["spec"]["versions"]
-    return {each["name"]: each["schema"] for each in versions}
 
 
 SECRET: Final = f"Secret {names.NAMESPACE}/{names.SERVING_SECRET}"

@@ -8,6 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from webhook import names
 from webhook.crd.definition import (
+    KEEPS_UNKNOWN,
     TEXT,
     Called,
     Column,
@@ -141,11 +142,14 @@ def _schema(kind: str) -> Json:
     status = MODELS[names.POLICY_RESOURCES[kind]]
     spec: Any = KNOWN[kind].model_fields["spec"].annotation
     definitions = _definitions(kind, status)
-    structural = Structural(definitions, RULES, LISTS)
+    # An older definition must not drop what narrows a policy (decision 100). /validate refuses
+    # unknown fields.
+    structural = Structural(definitions, RULES, LISTS, keeps_unknown=True)
     fields = definitions[kind]["properties"]
     return {
         "description": definitions[kind]["description"],
         "type": "object",
+        KEEPS_UNKNOWN: True,
         "required": ["spec"],
         "properties": {
             "apiVersion": TEXT,
@@ -155,11 +159,7 @@ def _schema(kind: str) -> Json:
                 **structural.definition(spec.__name__),
                 "description": fields["spec"]["description"],
             },
-            "status": {
-                **structural.definition(status.__name__),
-                # Keep the fields of newer controllers.
-                "x-kubernetes-preserve-unknown-fields": True,
-            },
+            "status": structural.definition(status.__name__),
         },
         "x-kubernetes-validations": [rule.schema() for rule in RULES[kind]],
     }

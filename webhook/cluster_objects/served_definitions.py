@@ -1,0 +1,99 @@
+"""The definitions as a cluster has them, compared with those of this version."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api_paths import CollectionPath
+from webhook.crd.comparison import Comparison, compare
+from webhook.errors import ClusterError
+from webhook.kube.client import METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from webhook.kube.client import Client
+
+    Json = Mapping[str, Any]
+
+DEFINITIONS: Final = CollectionPath("apiextensions.k8s.io/v1", "customresourcedefinitions")
+CURE: Final = "apply those of this version: fairlead schema crd | kubectl apply -f -"
+FORBIDDEN: Final = (
+    "whether the cluster's definitions are as new as this version is not known: this account may "
+    "not get them; apply the roles of this version"
+)
+
+
+class ServedDefinition(NamedTuple):
+    """One definition. identity: its uid and generation; None if the cluster does not have it."""
+
+    identity: tuple[str, int] | None
+    comparison: Comparison
+
+    @property
+    def drops(self) -> bool:
+        """Whether there are objects, and the API server drops fields of this version from them."""
+        return self.identity is not None and bool(self.comparison.dropped)
+
+
+class ServedDefinitions:
+    """Reads definitions of the cluster. `own` makes those of this version."""
+
+    def __init__(self, client: Client, own: Callable[[], Iterable[Json]]) -> None:
+        self._client = client
+        self._make_own = own
+        self._own: Mapping[str, Json] = {}
+        self._known: dict[str, ServedDefinition] = {}
+
+    async def read(self) -> Mapping[str, ServedDefinition]:
+        """Read all definitions live, by name. Raises ClusterError.
+
+        What is read is what the API server stores. It serves by a new definition at once, and by a
+        changed one a moment later.
+        """
+        own = await self._definitions()
+        found = await asyncio.gather(*(self.read_one(name) for name in own))
+        return dict(zip(own, found, strict=True))
+
+    async def _definitions(self) -> Mapping[str, Json]:
+        if not self._own:
+            # It takes a tenth of a second.
+            made = await asyncio.to_thread(lambda: [*self._make_own()])
+            self._own = {str(each["metadata"]["name"]): each for each in made}
+        return self._own
+
+    async def read_one(self, name: str) -> ServedDefinition:
+        """Read the definition of this name. Raises ClusterError."""
+        own = (await self._definitions())[name]
+        path, known = DEFINITIONS.path_of(name), self._known.get(name)
+        try:
+            # A definition has 200 KB; without its content, 2.
+            head = await self._client.get(path, accept=METADATA)
+            if known and known.identity == _identity(head):
+                return known
+            whole = await self._client.get(path)
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return ServedDefinition(None, compare(own, None))
+        found = ServedDefinition(_identity(whole), compare(own, whole))
+        self._known[name] = found
+        return found
+
+
+def _identity(definition: Json) -> tuple[str, int]:
+    metadata = definition["metadata"]
+    return metadata["uid"], metadata.get("generation") or 0
+
+
+def reports(served: Mapping[str, ServedDefinition]) -> Mapping[str, str]:
+    """Return what the definitions lack, by name; none that lacks nothing."""
+    found = {
+        name: f"the cluster has no definition {name}"
+        if each.identity is None
+        else each.comparison.report(name)
+        for name, each in served.items()
+    }
+    return {name: text for name, text in found.items() if text}

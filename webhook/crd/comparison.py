@@ -1,0 +1,98 @@
+"""Compare a definition that a cluster has with the one of this version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.crd.definition import KEEPS_UNKNOWN
+from webhook.shortening import first_few
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Json = Mapping[str, Any]
+
+_NESTED: Final = ("items", "additionalProperties")
+_NOTHING: Final[Json] = {}
+_MOST_NAMED: Final = 3
+
+
+class Comparison(NamedTuple):
+    """What the cluster's definition is, beside the one of this version.
+
+    lacking: the fields of this version that it does not have, as paths: spec.rollout
+    dropped: those of them that the API server drops, on every read and every write
+    differs: the schemas are not equal
+    """
+
+    lacking: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    differs: bool = False
+
+    def report(self, name: str) -> str:
+        """Return what the definition of this name lacks; no text if nothing."""
+        if not self.lacking:
+            return ""
+        what = f"the cluster's definition {name} is older than this version: it lacks"
+        if self.dropped:
+            named = first_few([*self.dropped], _MOST_NAMED)
+            return f"{what} {named}, and the API server drops that from all objects"
+        return (
+            f"{what} {first_few([*self.lacking], _MOST_NAMED)}, which is stored without its rules"
+        )
+
+
+def compare(own: Json, served: Json | None) -> Comparison:
+    """Compare two definitions (apiextensions.k8s.io/v1); None: the cluster has none."""
+    wanted, found = _schema(own), _schema(served or _NOTHING)
+    missing = [
+        each
+        for part in ("spec", "status")
+        for each in _missing(_field(wanted, part), _field(found, part), part)
+    ]
+    return Comparison(
+        tuple(path for path, _ in missing),
+        tuple(path for path, kept in missing if not kept),
+        wanted != found,
+    )
+
+
+def _schema(definition: Json) -> Json:
+    versions = (definition.get("spec") or {}).get("versions") or ()
+    found: Iterator[Json] = (
+        each["schema"]["openAPIV3Schema"]
+        for each in versions
+        if each["name"] == names.VERSION and each.get("served") and each.get("schema")
+    )
+    return next(found, _NOTHING)
+
+
+def _field(node: Json, name: str) -> Json | None:
+    """Return the schema of a field; None if the node does not have it."""
+    found: Json | None = (node.get("properties") or {}).get(name)
+    return found
+
+
+def _missing(own: Json | None, served: Json | None, path: str) -> Iterator[tuple[str, bool]]:
+    """Yield the outermost fields that are missing, and whether unknown fields are kept there."""
+    if own is None:
+        return
+    if served is None:
+        yield path, False
+        return
+    keeps = bool(served.get(KEEPS_UNKNOWN))
+    for name, child in (own.get("properties") or {}).items():
+        there = _field(served, name)
+        if there is None:
+            yield f"{path}.{name}", keeps
+        else:
+            yield from _missing(child, there, f"{path}.{name}")
+    for key in _NESTED:
+        inner = own.get(key)
+        if isinstance(inner, dict):
+            there = served.get(key)
+            if isinstance(there, dict):
+                yield from _missing(inner, there, f"{path}[]")
+            elif inner.get("properties"):
+                yield f"{path}[]", keeps
