@@ -65,8 +65,8 @@ class PolicyObjects(Generic[T]):
         self._definitions = ServedDefinitions(
             watches.client, lambda: custom_resource_definitions().values()
         )
-        # Of the definitions by which all objects were listed; None before the first check.
-        self._identities: Mapping[str, object] | None = None
+        # By name: of the definition by which the objects were listed; None if that is not known.
+        self._identities: dict[str, object] = {}
         # When to list all objects again; then by watch, how often it had listed before that.
         self._list_at: float | None = None
         self._listed: Mapping[Watch[T], int] = {}
@@ -169,12 +169,13 @@ class PolicyObjects(Generic[T]):
         self.unchecked = ""
         if text := _dropped(served):
             # Nothing that is read now is whole.
-            self._identities = {}
+            self._identities = dict.fromkeys(served)
             return text
-        identities = {name: each.identity for name, each in served.items() if each.identity}
-        if self._identities is not None and identities != self._identities:
+        there = {name: each.identity for name, each in served.items() if each.identity}
+        # One that is new brings new objects alone; of one that is gone, others report the loss.
+        if any(self._identities.get(name, new) != new for name, new in there.items()):
             self._list_at, self._listed = self._clock() + DEFINITION_SETTLES, {}
-        self._identities = identities
+        self._identities |= there
         return ""
 
     def _list_again(self) -> str:

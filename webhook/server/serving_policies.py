@@ -233,11 +233,12 @@ class PoliciesFromCluster(Generic[T]):
 
     async def _doubt(self, vanished: int) -> str:
         """Return why the objects as they are now must not become the set; "" if they may."""
+        if doubt := await self._doubt_vanished(vanished) if vanished else "":
+            return doubt
         try:
-            doubt = await self.watched.doubt()
+            return await self.watched.doubt()
         except ClusterError as error:
             return f"whether the objects are whole is unknown: {error}"
-        return doubt or (await self._doubt_vanished(vanished) if vanished else "")
 
     async def _doubt_vanished(self, vanished: int) -> str:
         """Return why vanished objects must not be removed from the set; "" if they may be."""
