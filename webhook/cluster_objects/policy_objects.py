@@ -70,7 +70,7 @@ class PolicyObjects(Generic[T]):
         # When to list all objects again; then by watch, how often it had listed before that.
         self._list_at: float | None = None
         self._listed: Mapping[Watch[T], int] = {}
-        self._doubt = ""
+        self.doubted = ""
         self.unchecked = ""
         # By resource.
         self.caches: Mapping[str, Cache[T]] = {
@@ -112,7 +112,7 @@ class PolicyObjects(Generic[T]):
 
     def known(self) -> Mapping[str, T] | None:
         """Return the same; None while a collection cannot be read, or is in doubt."""
-        doubtful = not self.synced or self.trouble() or self._doubt
+        doubtful = not self.synced or self.trouble() or self.doubted
         return None if doubtful else self.objects()
 
     async def live(self) -> Mapping[str, bytes]:
@@ -152,11 +152,11 @@ class PolicyObjects(Generic[T]):
         last change of a definition. Raises ClusterError.
         """
         try:
-            self._doubt = await self._check_definitions() or self._list_again()
+            self.doubted = await self._check_definitions() or self._list_again()
         except ClusterError:
-            self._doubt = "the definitions cannot be read"
+            self.doubted = "the definitions cannot be read"
             raise
-        return self._doubt
+        return self.doubted
 
     async def _check_definitions(self) -> str:
         try:

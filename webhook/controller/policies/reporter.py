@@ -159,13 +159,15 @@ class _Tenure:
             parts.append(f"{len(self._served)} replicas of the webhook")
         troubles = (
             self._objects.trouble(),
+            self._objects.doubted,
+            self._objects.unchecked,
             self._replicas_trouble,
             self._nodes.trouble(),
             self._statuses.trouble,
             self._reports.trouble if self._reports else "",
         )
         parts += [self._reports.state] if self._reports else []
-        return "; ".join([*parts, *filter(None, troubles)])
+        return "; ".join([*parts, *filter(None, dict.fromkeys(troubles))])
 
     async def _write(self) -> None:
         await self._objects.wait_synced()
