@@ -91,6 +91,13 @@ class ControllerMetrics:
             ["definition"],
             registry=registry,
         )
+        self.policies = Gauge(
+            metric_names.POLICIES,
+            "Policies, classes, exceptions and sources by kind, and by the status of each "
+            "condition that they have; of the leader only.",
+            ["kind", "condition", "status"],
+            registry=registry,
+        )
         self._expected: set[tuple[str, str]] = set()
         for result in RESULTS:
             # A counter that appears with its first event hides that event from rate().

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Coroutine, Sequence
 
-    from prometheus_client import CollectorRegistry
+    from prometheus_client import CollectorRegistry, Gauge
 
     from webhook.controller.settings import ControllerSettings
     from webhook.kube.client import Client
@@ -91,7 +91,7 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
             keeper = make_keeper(settings, watches, writer, exposition.registry)
         reporter = None
         if settings.writes_policy_status:
-            reporter = _make_reporter(settings, watches, writer)
+            reporter = _make_reporter(settings, watches, writer, metrics.policies)
         works: list[Callable[[], Coroutine[Any, Any, None]]] = [controller.lead]
         if keeper:
             works.append(keeper.lead)
@@ -180,7 +180,7 @@ def _extra_names(given: tuple[str, ...]) -> Names:
 
 
 def _make_reporter(
-    settings: ControllerSettings, watches: Watches, writer: Writer
+    settings: ControllerSettings, watches: Watches, writer: Writer, counts: Gauge
 ) -> PolicyReporter:
     """Return the reporter that writes the statuses of policies."""
     namespace = _home(settings)
@@ -195,6 +195,7 @@ def _make_reporter(
         watches,
         writer,
         replicas,
+        counts,
         interval=settings.policy_status_interval,
         reports=settings.policy_reports_interval if settings.policy_reports else None,
     )

@@ -10,11 +10,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry, Gauge
 
 from tests.controller.policies.memory import Json, raw_policy
 from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
 from webhook import names
 from webhook.cluster_objects.webhook_replicas import Replica
+from webhook.controller.controller_metrics import ControllerMetrics
 from webhook.controller.policies import reporter as reporter_module
 from webhook.controller.policies.reporter import (
     FOLLOWS,
@@ -61,7 +63,7 @@ async def test_a_missing_object_is_reported_and_waited_for(
 ) -> None:
     """In the readiness detail, with the cure."""
     async with watched(handler, tmp_path) as watches:
-        reporter = PolicyReporter(watches, watches.client, broken)
+        reporter = PolicyReporter(watches, watches.client, broken, gauge())
         assert reporter.reason == FOLLOWS
         task = asyncio.create_task(reporter.lead())
         await until(lambda: words in reporter.reason)
@@ -87,7 +89,7 @@ async def test_a_bug_ends_neither_the_lead_nor_the_other_parts(
 ) -> None:
     """It is in the log, and what failed begins again later."""
     async with watched(empty, tmp_path) as watches:
-        reporter = PolicyReporter(watches, watches.client, broken)
+        reporter = PolicyReporter(watches, watches.client, broken, gauge())
         task = asyncio.create_task(reporter.lead())
         with caplog.at_level(logging.ERROR):
             await until(lambda: "this is a bug" in caplog.text)
@@ -102,7 +104,7 @@ async def test_a_leader_that_stops_writes_its_counts(
 ) -> None:
     """Whoever leads next counts on from what is written."""
     monkeypatch.setattr(reporter_module, "LAST_WRITES", 60.0)
-    world = World(raw_policy("p"))
+    world, counts = World(raw_policy("p")), gauge()
 
     async with (
         fake_api(world.serve) as api,
@@ -115,7 +117,7 @@ async def test_a_leader_that_stops_writes_its_counts(
         async def replicas() -> Sequence[Replica]:
             return [Replica("w", "w", "127.0.0.1", port, leaving=False)]
 
-        reporter = PolicyReporter(watches, client, replicas, interval=3600.0)
+        reporter = PolicyReporter(watches, client, replicas, counts, interval=3600.0)
         task = asyncio.create_task(reporter.lead())
         await until(lambda: "servedHashes" in world.status)
         world.decided += 7
@@ -123,6 +125,57 @@ async def test_a_leader_that_stops_writes_its_counts(
         with pytest.raises(asyncio.CancelledError):
             await task
     assert world.status["podsDecided"] == 7
+
+
+async def test_conditions_are_counted_as_objects_change_and_by_the_leader_only(
+    tmp_path: Path,
+) -> None:
+    """By kind, type and status; not what others wrote into a status."""
+    world, counts = (
+        World(raw_policy("p", status=status_of(Accepted="False", Theirs="True"))),
+        gauge(),
+    )
+    async with (
+        fake_api(world.serve) as api,
+        client_of(api, tmp_path) as client,
+        Watches(client) as watches,
+    ):
+
+        async def replicas() -> Sequence[Replica]:
+            return []
+
+        task = asyncio.create_task(PolicyReporter(watches, client, replicas, counts).lead())
+        await until(lambda: numbers(counts).get(("policy", "Accepted", "True")) == 1)
+        found = numbers(counts)
+        assert found["policy", "Accepted", "False"] == 0
+        assert found["policy", "Served", "False"] == 1
+        assert not any(condition == "Theirs" for _, condition, _ in found)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert numbers(counts) == {}
+
+
+def gauge() -> Gauge:
+    """The controller's, in a registry of its own."""
+    return ControllerMetrics(CollectorRegistry()).policies
+
+
+def numbers(counts: Gauge) -> dict[tuple[str, str, str], float]:
+    """Its values by kind, condition and status."""
+    (family,) = counts.collect()
+    labels = ("kind", "condition", "status")
+    return {
+        (each.labels["kind"], each.labels["condition"], each.labels["status"]): each.value
+        for each in family.samples
+        if {*labels} <= each.labels.keys()
+    }
+
+
+def status_of(**conditions: str) -> Json:
+    """A status with these conditions."""
+    at = {"lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "X"}
+    return {"conditions": [{"type": kind, "status": it, **at} for kind, it in conditions.items()]}
 
 
 class World:

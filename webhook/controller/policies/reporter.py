@@ -7,6 +7,7 @@ import logging
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import aiohttp
@@ -20,16 +21,20 @@ from webhook.controller.policies.report_writer import PodReports
 from webhook.controller.policies.status_writer import INTERVAL, StatusWriter, StoredObjects
 from webhook.errors import ClusterError
 from webhook.judgement.reporting.decision_counts import Ledger, counted, met
-from webhook.judgement.reporting.statuses import Due, Knowledge, due
-from webhook.policy.status_model import Served
+from webhook.judgement.reporting.statuses import CONDITIONS, Due, Knowledge, due
+from webhook.policy.status_model import CALLED, Served
 from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import NoReturn
 
+    from prometheus_client import Gauge
+
     from webhook.cluster_objects.webhook_replicas import Replica
+    from webhook.controller.policies.status_writer import Stored
     from webhook.judgement.reporting.decision_counts import Report
+    from webhook.kube.cache import Change
     from webhook.kube.watches import Watches
     from webhook.kube.writer import Writes
 
@@ -59,7 +64,8 @@ _LONGEST: Final = 64 * 2**20
 class PolicyReporter:
     """Writes the statuses of policies and capacity classes.
 
-    `replicas` returns the webhook's replicas; `interval` is the time between the writes of one
+    `replicas` returns the webhook's replicas; `counts` gets the number of objects by kind,
+    condition and its status; `interval` is the time between the writes of one
     object's counts, in seconds. With `reports`, the time between two passes over all pods in
     seconds, it also writes policy reports. `clock` is the wall clock, in UTC.
     """
@@ -67,6 +73,7 @@ class PolicyReporter:
     watches: Watches
     writer: Writes
     replicas: Callable[[], Awaitable[Sequence[Replica]]]
+    counts: Gauge
     _: KW_ONLY
     interval: float = INTERVAL
     reports: float | None = None
@@ -80,13 +87,15 @@ class PolicyReporter:
 
     async def lead(self) -> None:
         """Write statuses until cancelled. Errors are logged, so that the controller continues."""
-        with self.watches.scope() as watches:
-            # A new one each time: counts continue from the values in the statuses.
-            tenure = self._tenure = _Tenure(self, watches)
-            try:
+        try:
+            with self.watches.scope() as watches:
+                # A new one each time: counts continue from the values in the statuses.
+                tenure = self._tenure = _Tenure(self, watches)
                 await tenure.run()
-            finally:
-                self._tenure = None
+        finally:
+            self._tenure = None
+            # The next leader has the numbers from now on.
+            self.counts.clear()
 
 
 class _Tenure:
@@ -96,6 +105,7 @@ class _Tenure:
         self._client, self._replicas, self._interval = watches.client, of.replicas, of.interval
         self._clock = of.clock
         self._objects = StoredObjects(watches)
+        self._objects.subscribe(partial(_count, of.counts))
         self._nodes = NodeView(watches)
         self._classes = ClusterClasses(watches)
         self._statuses = StatusWriter(of.writer, self._objects, self._due, interval=of.interval)
@@ -243,6 +253,16 @@ class _Tenure:
         )
         observed = [each.observed for each in self._objects.objects().values()]
         return tuple(due(observed, known, to_second(self._clock())))
+
+
+def _count(counts: Gauge, change: Change[Stored]) -> None:
+    """Count the conditions of an object that has changed."""
+    for stored, by in ((change.before, -1), (change.after, 1)):
+        observed = stored and stored.observed
+        for each in observed.status.conditions if observed else ():
+            # Others may write the status too, and the numbers of a metric's labels have a bound.
+            if observed and each.type in CONDITIONS:
+                counts.labels(CALLED[observed.resource], each.type, each.status).inc(by)
 
 
 async def _always(part: Callable[[], Awaitable[object]]) -> None:

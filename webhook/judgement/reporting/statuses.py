@@ -9,9 +9,9 @@ import orjson
 
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate, update_conditions
-from webhook.judgement.reporting.conditions import ACCEPTED
+from webhook.judgement.reporting.conditions import ACCEPTED, SATISFIABLE
 from webhook.judgement.reporting.decision_counts import total
-from webhook.judgement.reporting.interception import interception
+from webhook.judgement.reporting.interception import INTERCEPTED, interception
 from webhook.policy.status_model import PolicyStatus
 from webhook.shortening import first_few, fit
 from webhook.times import to_second
@@ -34,6 +34,8 @@ Urgency: TypeAlias = Literal["now", "soon", "counts"]
 SERVED: Final = "Served"
 # Of an exception: whether it has not ended.
 IN_FORCE: Final = "InForce"
+# The types of all conditions that a status may have.
+CONDITIONS: Final = (ACCEPTED, SATISFIABLE, SERVED, IN_FORCE, INTERCEPTED)
 _LONGEST_SUMMARY: Final = 120
 _MOST_NAMED: Final = 3
 
