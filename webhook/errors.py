@@ -20,12 +20,12 @@ FairleadError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from webhook.shortening import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class FairleadError(Exception):
@@ -96,6 +96,7 @@ class ClusterError(FairleadError):
     the server sent nothing for too long, or "".
     `retry_after` is the number of seconds to wait, as the server requested, or None.
     `words` is the Status object's own message, without where it came from; or "".
+    `answer` is the answer's JSON object, if it is no Status; or None.
     `position` is where a list that expired may continue, from the Status object's metadata; or "".
     """
 
@@ -108,7 +109,9 @@ class ClusterError(FairleadError):
         retry_after: float | None = None,
         words: str = "",
         position: str = "",
+        answer: Mapping[str, Any] | None = None,
     ) -> None:
+        self.answer = answer
         self.words = words
         self.position = position
         self.status = status

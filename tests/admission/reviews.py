@@ -153,6 +153,7 @@ class Webhook:
         reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda *_: True,
         unplaceable: Callable[[Json, Decision, PolicySet], str] = lambda *_: "",
         objects: Objects | None = None,
+        classes: Callable[[], Mapping[str, Mapping[str, Json]]] = dict,
     ) -> None:
         self.metrics = Metrics()
         inputs = DecisionInputs(
@@ -160,6 +161,7 @@ class Webhook:
             namespaces or Known({"ml-team": {}}),
             default_priority_class,
             unplaceable=unplaceable,
+            classes=classes,
         )
         handler = Handler(inputs, self.metrics, tell=tell, reaches=reaches, objects=objects)
         self.app: Starlette = admission_app({PATH: handler.handle}, self.metrics)

@@ -6,7 +6,14 @@ import click
 
 from tests.wording import Wording, mentions
 from webhook.cli.doctor import lines
-from webhook.installation.doctor.cluster_state import ReadKind, error, note, warning
+from webhook.installation.doctor.cluster_state import (
+    ReadKind,
+    Unread,
+    error,
+    not_checked,
+    note,
+    warning,
+)
 from webhook.installation.doctor.diagnose import Outcome
 from webhook.installation.doctor.result import document
 
@@ -49,16 +56,25 @@ def test_where_all_is_well_it_says_so(wording: Wording) -> None:
 
 
 def test_what_could_not_be_looked_at_is_not_called_well(wording: Wording) -> None:
-    """It is unknown, and what could not be read is named; nor is all said to be well then."""
-    unread = Outcome("unplaced pods", (), (ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS))
-    unknown, *checks, verdict = plain((OUTCOMES[0], unread))
-    assert unknown.startswith("unknown  unplaced pods: ")
-    mentions(unknown, "read namespaces, pods of runs")
+    """It is unknown, with the reason and the cure, whatever else was found; exit code 2."""
+    refused = Unread("pods is forbidden", "ask an admin")
+    some = {ReadKind.PODS_OF_RUNS: refused}
+    unread = Outcome("unplaced pods", (note("one is old"),), some)
+    both = Outcome("agents", (), some)
+    outcomes = (OUTCOMES[0], unread, both)
+    old, unknown, cure, *checks, verdict = plain(outcomes)
+    mentions(old, "one is old")
+    assert unknown.startswith("unknown  unplaced pods, agents: ")
+    mentions(unknown, "could not read pods of runs: pods is forbidden")
+    mentions(cure, "cure: ask an admin")
     assert checks == ["ok       leader", ""]
     mentions(verdict, "could be read")
     wording(f"{unknown}\n{verdict}")
-    made = document((OUTCOMES[0], unread))
-    assert (made["unknown"], made["ok"]) == (["unplaced pods"], ["leader"])
+    made = document(outcomes)
+    assert (made["unknown"], made["ok"]) == (["unplaced pods", "agents"], ["leader"])
+    assert made["unread"] == [
+        {"what": "pods of runs", **refused._asdict(), "checks": ["unplaced pods", "agents"]}
+    ]
 
 
 def test_programs_get_the_same() -> None:
@@ -76,6 +92,8 @@ def test_programs_get_the_same() -> None:
 
 def test_where_nothing_could_be_read_nothing_is_called_well(wording: Wording) -> None:
     """Not even in what could be read."""
-    *_, verdict = plain((Outcome("policies", (), (ReadKind.POLICIES,)),))
-    assert "No problem" not in verdict
-    wording(verdict)
+    unread = Outcome("policies", (), {ReadKind.POLICIES: Unread("forbidden", "ask")})
+    for outcome in (unread, Outcome("policies", (not_checked("it runs elsewhere"),))):
+        *_, verdict = plain((outcome,))
+        assert "No problem" not in verdict
+        wording(verdict)

@@ -140,6 +140,7 @@ class Site:
                 *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
                 *("--policies-from-cluster", "--kubeconfig", self.plane.kubeconfig),
                 *("--host", "127.0.0.1", *ports, "--self-signed", "--ca-out", self.authority),
+                "--events",
             ],
         )
         wait_until(

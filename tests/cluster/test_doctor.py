@@ -16,16 +16,19 @@ import pytest
 from click.testing import CliRunner
 
 from tests.cluster.accounts import account
+from tests.cluster.cures import PLAYS, commands_of
 from tests.cluster.installed import PAGE, ROOT, commands, files, run
 from tests.cluster.manifests import SPOT, open_definition, pod
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.server.serving import get
 from tests.wording import line_with, mentions
 from webhook import names
 from webhook.cli import fairlead
+from webhook.installation.doctor.diagnose import CHECKS
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.fairlead import start_controller
@@ -61,6 +64,10 @@ def well(site: Site) -> Site:
 
 
 INTERCEPTION = ("--check", "interception")
+# No process is in kwok's pods, so that nobody can read their metrics.
+ALL_BUT_WATCHES = tuple(
+    word for each in CHECKS if each.name != "watches" for word in ("--check", each.name)
+)
 
 
 def problems(site: Site, *options: str) -> list[str]:
@@ -80,12 +87,18 @@ def patch(site: Site, *operations: Json) -> None:
 def test_a_good_installation_is_well(well: Site) -> None:
     """Every check says so, but for what kwok's pods and a webhook by URL cannot be asked."""
     found = well.run("doctor")
-    assert found.exit_code == 0
-    mentions(found.stdout.splitlines()[-1], "No problem found")
+    assert found.exit_code == 2
+    mentions(found.stdout.splitlines()[-1], "No problem found", "in what could be read")
     document = json.loads(well.run("doctor", "-o", "json").stdout)
     assert (document["errors"], document["warnings"]) == (0, 0)
     assert {"end to end", "guards", "programs", "leader", "agents"} <= set(document["ok"])
     assert document["unknown"] == ["watches"]
+    (unread,) = document["unread"]
+    mentions(unread["cure"], "does not reach its port")
+    assert "rights" not in unread["cure"]
+    made = well.run("doctor", *ALL_BUT_WATCHES)
+    assert made.exit_code == 0
+    mentions(made.stdout.splitlines()[-1], "No problem found.")
     nowhere = well.run("doctor", "-n", "nowhere")
     assert nowhere.exit_code == 2
     mentions(nowhere.stderr, "no namespace nowhere")
@@ -189,10 +202,122 @@ def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     assert any(
         each.startswith("warning permissions:") and "may not patch" in each for each in found
     )
-    assert any("not checked: " in each and "webhook configuration: " in each for each in found)
+    done = site.run("doctor", "-o", "json", "--kubeconfig", str(kubeconfig))
+    unread = {each["what"]: each["cure"] for each in json.loads(done.stdout)["unread"]}
+    mentions(unread["the webhook configuration"], "administrator's rights")
     said = site.run("doctor", "--check", "unplaced pods", "--kubeconfig", str(kubeconfig)).stdout
     mentions(said.splitlines()[0], "unknown unplaced pods: could not read")
     assert not any("there is no" in each for each in found)
+
+
+# A class without the taint of its nodes, and a PriorityClass that does not exist.
+UNMET = """
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: no-taint}
+spec: {nodes: [{labels: {cloud.google.com/gke-nodepool: gpu}}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: on-no-taint}
+spec:
+  match: {namespaces: [lab]}
+  overrides: {capacity: [{class: no-taint, mode: Constrain}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: urgent}
+spec:
+  match: {namespaces: [lab]}
+  overrides: {priorityClassName: urgent-work}
+"""
+
+
+@pytest.fixture
+def unmet(well: Site) -> Iterator[str]:
+    """What kubectl says when policies are written that no pod can meet."""
+    applied = well.kubectl.run("apply", "-f", "-", stdin=UNMET)
+    assert applied.returncode == 0
+    well.plane.create_namespace("lab")
+    yield applied.stderr
+    well.kubectl.run("delete", "-f", "-", stdin=UNMET)
+    well.kubectl("delete", "namespace", "lab", "--wait=false")
+
+
+def test_a_write_check_the_status_and_doctor_say_the_same_of_policies(
+    well: Site, unmet: str
+) -> None:
+    """Policies with which no pod of a namespace runs are an error of the installation."""
+    site = well
+    taint, priority = "tolerates none of the chosen nodes' taints", "no PriorityClass 'urgent-work'"
+    # The webhook knows nodes with --nodes only.
+    mentions(unmet, priority)
+
+    def unsatisfied() -> Json:
+        listed = site.plane.api.get(path(names.PLACEMENT_POLICIES))["items"]
+        conditions = [
+            (each["metadata"]["name"], one)
+            for each in listed
+            for one in (each.get("status") or {}).get("conditions", ())
+        ]
+        return {
+            name: one["message"]
+            for name, one in conditions
+            if (one["type"], one["status"]) == ("Satisfiable", "False")
+        }
+
+    eventually("the statuses say so", lambda: {*unsatisfied()} == {"on-no-taint", "urgent"})
+    said = unsatisfied()
+    mentions(said["on-no-taint"], taint)
+    mentions(said["urgent"], priority)
+    checked = site.run("check", "cluster", "--nodes", "cluster", "-o", "json")
+    assert checked.exit_code == 1
+    messages = [each["message"] for each in json.loads(checked.stdout)["findings"]]
+    found = problems(site, "--check", "policies")
+    assert len(found) == len(messages) == 2
+    for message in messages:
+        assert any(message in each for each in found)
+        assert any(message in each for each in said.values())
+    assert site.run("doctor", "--check", "policies").exit_code == 1
+    # The API server names the class in the Job's Event, and no policy.
+    template = {
+        "metadata": {"labels": {names.RUN: "r"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "x.invalid/y"}]},
+    }
+    job = an_object("batch/v1", "Job", "train", {"template": template, "backoffLimit": 0})
+    site.plane.api.create("/apis/batch/v1/namespaces/lab/jobs", job)
+    events = path("events", namespace="lab")
+
+    def told() -> list[str]:
+        found = site.plane.api.get(events)["items"]
+        return [each["message"] for each in found if each["reason"] == "PlacementRejected"]
+
+    eventually(
+        "an Event names the policy",
+        told,
+        explain=lambda: site.kubectl.within("lab")("get", "events,jobs,pods", "-o", "yaml"),
+    )
+    mentions(told()[0], "policy urgent", priority, "Job train")
+
+
+@pytest.mark.parametrize("command", list(PLAYS))
+def test_a_cure_that_is_a_command_ends_what_it_is_printed_for(well: Site, command: str) -> None:
+    """As it is printed, from a checkout."""
+    site, play = well, PLAYS[command]
+
+    def found() -> list[Json]:
+        listed = site.findings("--check", play.check)
+        return [each for each in listed if play.words in each["what"]]
+
+    play.make(site)
+    eventually("it is found", found)
+    try:
+        (printed,) = [each for each in commands_of(found()[0]["cure"]) if each.startswith(command)]
+        run(printed, ROOT, site.plane.kubeconfig, site.kubectl.path)
+        ended = play.ended or (lambda _site: not found())
+        eventually("the command ends it", lambda: ended(site))
+    finally:
+        play.after(site)
 
 
 GUIDES = ROOT / "docs" / "guides"
@@ -245,7 +370,11 @@ def desk(well: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 def test_a_day_of_rollout_goes_as_its_page_says(well: Site, desk: Path) -> None:
     """Every command, in order; and who goes to spot nodes after each step."""
     site, metrics = well, desk / "metrics"
-    more = {"install": site.at_its_address, "audit": ("--metrics", str(metrics))}
+    more = {
+        "install": site.at_its_address,
+        "audit": ("--metrics", str(metrics)),
+        "doctor": ALL_BUT_WATCHES,
+    }
     page = (GUIDES / "production.md").read_text()
     _, *steps = re.split(r"^## ", page, flags=re.MULTILINE)
     loader = {"app": "loader"}

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
-from webhook.cluster_objects.webhook_replicas import Replica, read_by_replica, running
+from webhook.cluster_objects.webhook_replicas import (
+    Replica,
+    read_by_replica,
+    read_unmet,
+    running,
+)
 from webhook.errors import ClusterError
 from webhook.kube.client import Client, Listing
+from webhook.server.readiness import Condition, evaluate
 
 Json = dict[str, Any]
 
@@ -73,6 +80,30 @@ async def test_every_replica_that_runs_is_asked_through_the_api_server(tmp_path:
         assert list((await read_by_replica(client)).values()) == [
             f"{pods}/{name}:8081/proxy/metrics" for name in ("a", "c")
         ]
+
+
+async def test_why_a_replica_is_not_ready_is_read_though_the_answer_is_an_error(
+    tmp_path: Path,
+) -> None:
+    """Its own page of readiness has 503 then; whether it was the replica that answered is clear."""
+    ready = {"drain": lambda: Condition(ready=True, reason="not draining")}
+    waits = {**ready, "policies": lambda: Condition(ready=False, reason="refused: x")}
+    page = {"ready": False, "conditions": {k: asdict(v) for k, v in evaluate(waits).items()}}
+    answers: list[tuple[Json, int]] = [(page, 503), ({"ready": True, "conditions": {}}, 200)]
+
+    async def handle(request: Request, answer: Answer) -> None:
+        if answers:
+            assert request.path.partition("?")[0].endswith("/pods/a:8081/proxy/readyz")
+            body, status = answers.pop(0)
+            await answer.json(body, status)
+        else:
+            await answer.status(503, "ServiceUnavailable", "connection refused")
+
+    async with fake_api(handle) as api, client_of(api, tmp_path) as client:
+        assert await read_unmet(client, "a", 8081) == {"policies": "refused: x"}
+        assert await read_unmet(client, "a", 8081) == {}
+        with pytest.raises(ClusterError, match="connection refused"):
+            await read_unmet(client, "a", 8081)
 
 
 @pytest.mark.parametrize("refused", [True, False])

@@ -39,6 +39,35 @@ def test_the_owner_of_a_rejected_pod_gets_an_event(wording: Wording) -> None:
     wording(notice.message(notice.owner))
 
 
+URGENT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: urgent}
+spec: {defaults: {priorityClassName: hgih}}
+"""
+
+
+def test_a_class_that_a_policy_sets_and_the_cluster_lacks_is_named(wording: Wording) -> None:
+    """The API server refuses the pod afterwards, and names the class alone."""
+    notices: list[Notice] = []
+    there: dict[str, dict[str, Json]] = {"PriorityClass": {"high": {}}}
+    webhook = Webhook(policy_set(URGENT), tell=notices.append, classes=lambda: there)
+    answer = webhook.post(review(owned(JOB)))
+    (notice,) = notices
+    assert notice.reason == REJECTED
+    message = notice.message(notice.owner)
+    mentions(message, "policy urgent", "no PriorityClass 'hgih'", "Job train", "ask your admin")
+    assert any("hgih" in each for each in answer.response["warnings"])
+    wording(message)
+    # One that the pod names itself is its author's, and a kind that is not known is not missed.
+    webhook.post(review(owned(JOB, priorityClassName="own")))
+    there.clear()
+    webhook.post(review(owned(JOB)))
+    there["PriorityClass"] = {"hgih": {}}
+    webhook.post(review(owned(JOB)))
+    assert len(notices) == 1
+
+
 def test_an_admitted_pod_causes_no_event() -> None:
     """Nor one that is rejected only under Audit."""
     assert told(owned(JOB)) == []

@@ -15,7 +15,7 @@ from webhook.decision.advice import warnings
 from webhook.decision.arrival import Arrival, history_of, settle_leader
 from webhook.decision.decision import Decision
 from webhook.decision.engine import decide_received, receive_pod
-from webhook.decision.notice import of_no_node, of_rejection
+from webhook.decision.notice import of_no_node, of_refusal, of_rejection, refusal_of
 from webhook.decision.stamp import HASH_LENGTH, stamp_of
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
 from webhook.metric_names import (
@@ -196,12 +196,13 @@ class Handler:
         if first and first.no_node:
             # The author has that warning, and now the pod has the policies' settings as its own.
             no_node = ""
+        refused = refusal_of(decision, self.inputs.classes())
         body = review.answer(
             request.uid,
             allowed=decision.allowed,
             message=decision.reason,
             patch=decision.patch,
-            warnings=warnings(request.pod, decision, no_node, titled=True),
+            warnings=warnings(request.pod, decision, refused or no_node, titled=True),
             audit=audit.annotations_of(decision, policies.hash),
         )
         # Only the record depends on the call: an author can write what looks like a second one.
@@ -211,15 +212,20 @@ class Handler:
             self._remember(request, received, decision, FirstCall(began, bool(no_node)))
         if received and not request.dry_run:
             self._notify_owner(
-                request, received.arrival.namespace_labels, decision, no_node, policies.sources
+                request,
+                received.arrival.namespace_labels,
+                decision,
+                no_node,
+                refused,
+                policies.sources,
             )
-        level = logging.INFO if no_node else _level(decision)
+        level = logging.INFO if no_node or refused else _level(decision)
         if _logger.isEnabledFor(level):
             seconds = self.clock() - began
             line = _line(request, decision, policies.hash, seconds)
             if first:
                 line["second_call"] = True
-            _logger.log(level, "decided", extra=line | ({"no_node": no_node} if no_node else {}))
+            _logger.log(level, "decided", extra=line | _filled(no_node=no_node, refused=refused))
         return Reply(200, decision.result, body)
 
     def _first_call(
@@ -266,6 +272,7 @@ class Handler:
         labels: Mapping[str, str],
         decision: Decision,
         no_node: str,
+        refused: str,
         sources: SourceTable,
     ) -> None:
         about = request.pod, request.namespace, decision
@@ -273,8 +280,14 @@ class Handler:
         if no_node:
             self.observer.count(UNPLACEABLE)
             notice = of_no_node(*about, no_node, sources)
+        if refused:
+            notice = of_refusal(*about, refused, sources)
         if notice and self.reaches(request.pod["metadata"].get("labels") or {}, labels):
             self.tell(notice)
+
+
+def _filled(**texts: str) -> dict[str, str]:
+    return {name: text for name, text in texts.items() if text}
 
 
 def _audited_result(audited: Audited) -> str:

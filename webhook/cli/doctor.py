@@ -75,15 +75,15 @@ def command(
 
     \b
     Exit codes:
-      0  no errors
+      0  no errors, and every check that applies was made
       1  errors
-      2  wrong usage, the cluster did not answer, or nothing of what the checks need could be read
+      2  wrong usage, the cluster did not answer, or what a check needs could not be read
     """
     from datetime import UTC, datetime
 
     import webhook
     from webhook.installation.doctor.diagnose import CHECKS, Reader, diagnose
-    from webhook.installation.doctor.result import document
+    from webhook.installation.doctor.result import document, nothing_checked
 
     known = [check.name for check in CHECKS]
     for name in checks:
@@ -102,24 +102,28 @@ def command(
         outcomes = [each for each in outcomes if each.name in checks]
     made = document(outcomes)
     print_result(output, json=lambda: made, text=lambda: lines(outcomes))
-    unchecked = len(made["unknown"]) == len(outcomes)
-    sys.exit(FAILED if made["errors"] else UNKNOWN if unchecked else DONE)
+    unknown = made["unknown"] or nothing_checked(outcomes)
+    sys.exit(FAILED if made["errors"] else UNKNOWN if unknown else DONE)
 
 
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the findings, the most severe first; unknown checks; passed checks; the number of
-    findings."""
-    from webhook.installation.doctor.result import document
+    """Yield the findings, the most severe first; what could not be read, with the checks that are
+    unknown because of it; passed checks; the number of findings."""
+    from webhook.installation.doctor.result import document, nothing_checked
 
     made = document(outcomes)
     rows = [
         (each["severity"], f"{each['check']}: {each['what']}", each["cure"])
         for each in made["findings"]
     ]
-    if made["unknown"]:
-        found = (what for each in outcomes if not each.findings for what in each.unread)
-        unread = ", ".join(dict.fromkeys(found))
-        rows.append(("unknown", f"{', '.join(made['unknown'])}: could not read {unread}", ""))
+    rows += [
+        (
+            "unknown",
+            f"{', '.join(each['checks'])}: could not read {each['what']}: {each['why']}",
+            each["cure"],
+        )
+        for each in made["unread"]
+    ]
     if made["ok"]:
         rows.append(("ok", ", ".join(made["ok"]), ""))
     for word, text, cure in rows:
@@ -133,8 +137,8 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         for count, word in ((made["errors"], "error"), (made["warnings"], "warning"))
         if count
     ]
-    limits = " in what could be read" if any(each.unread for each in outcomes) else ""
-    if len(made["unknown"]) == len(outcomes):
+    limits = " in what could be read" if made["unread"] else ""
+    if not counts and nothing_checked(outcomes):
         yield "Nothing could be checked."
     else:
         yield f"{' and '.join(counts)}." if counts else f"No problem found{limits}."

@@ -71,9 +71,35 @@ async def read_by_replica(client: Client, component: str = WEBHOOK) -> Mapping[s
     return dict(zip((each.name for each in found), texts, strict=True))
 
 
-async def _text(client: Client, replica: str) -> str:
+async def read_unmet(client: Client, name: str, port: int) -> Mapping[str, str]:
+    """Read the conditions that keep a replica from being ready, each with its reason.
+
+    Needs the same right, and raises ClusterError, if the replica does not answer.
+    """
+    try:
+        answer: Mapping[str, Any] = await client.get(
+            _path(f"{name}:{port}", "readyz"), timeout=_PATIENCE
+        )
+    except ClusterError as error:
+        # It answers 503 with them; kubectl prints nothing then.
+        if error.answer is None:
+            raise
+        answer = error.answer
+    conditions = answer.get("conditions")
+    return {
+        condition: str(each.get("reason") or "no reason given")
+        for condition, each in (conditions if isinstance(conditions, dict) else {}).items()
+        if isinstance(each, dict) and not each.get("ready")
+    }
+
+
+def _path(replica: str, page: str) -> ApiPath:
     # The API server's pod proxy needs the port as a number.
-    path = ApiPath("api", "v1", "namespaces", names.NAMESPACE, "pods", replica, "proxy", "metrics")
+    return ApiPath("api", "v1", "namespaces", names.NAMESPACE, "pods", replica, "proxy", page)
+
+
+async def _text(client: Client, replica: str) -> str:
+    path = _path(replica, "metrics")
     text = bytearray()
     async with client.stream(path, query={}, silence=_PATIENCE) as read:
         while chunk := await read():

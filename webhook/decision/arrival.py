@@ -169,6 +169,8 @@ class DecisionInputs:
     node: returns the function that looks up a node by name; None while the nodes are unknown
     nodes: returns all nodes; None while they are unknown
     controller: the user whose pods may have a history
+    classes: returns the objects by kind and name without which the API server rejects pods that
+    name them; a kind that is not known is left out
     """
 
     policies: Callable[[], PolicySet | None]
@@ -182,6 +184,7 @@ class DecisionInputs:
     node: Callable[[], Callable[[str], Node | None] | None] = lambda: None
     nodes: Callable[[], Sequence[Node] | None] = lambda: None
     controller: str = names.CONTROLLER_USER
+    classes: Callable[[], Mapping[str, Mapping[str, JsonObject]]] = dict
 
     def serving(self) -> PolicySet:
         """Return the policy set in force. Raises NotSynced."""

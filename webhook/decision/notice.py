@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.decision.advice import SIGNATURE
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN, is_subdomain
+from webhook.policy.refused_pods import refusals
 from webhook.shortening import fit
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from webhook.decision.decision import Decision
     from webhook.placement.shapes import JsonObject
@@ -86,6 +87,32 @@ def of_rejection(
     if by := decision.rejected_by:
         or_else = f"or ask your admin to change {_policies(by)} or for a PlacementException"
     return _notice(pod, namespace, sources, REJECTED, decision.reason, or_else)
+
+
+def refusal_of(decision: Decision, there: Mapping[str, Collection[str]]) -> str:
+    """Return why the API server refuses the pod as policies change it; empty if it does not.
+
+    `there`: the names of the cluster's objects, by kind: refused_pods.PATHS.
+    """
+    placement = decision.placement
+    if not (there and placement and decision.allowed):
+        return ""
+    setters = {each.field: each.policy for each in decision.trace if each.outcome == "set"}
+    found = [each for each in refusals(placement, there, setters) if each.split(":")[0] in setters]
+    return f"the API server refuses the pod: {'; '.join(found)}" if found else ""
+
+
+def of_refusal(
+    pod: JsonObject,
+    namespace: str,
+    decision: Decision,
+    why: str,
+    sources: SourceTable = SHIPPED,
+) -> Notice | None:
+    """Return the notice that the API server refuses the pod with what policies set."""
+    by = [name for name in decision.policies if f"policy {name} sets" in why]
+    or_else = f"or ask your admin to change {_policies(by)}"
+    return _notice(pod, namespace, sources, REJECTED, why, or_else)
 
 
 def of_no_node(

@@ -240,10 +240,7 @@ class Evaluation:
         if placement is None:
             return ()
         setters = {e.field: e.policy for e in self._effective()}
-        missing = [
-            f"{field}: {f'policy {setters[field]} sets it: ' if field in setters else ''}{why}"
-            for field, why in refusals(placement, self.world.classes or {})
-        ]
+        missing = refusals(placement, self.world.classes or {}, setters)
         conflicting = [*self._conflicts(setters)]
         again = self.second[1] if self.second and not conflicting else None
         if again and not again.allowed:

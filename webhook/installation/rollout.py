@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -10,6 +11,18 @@ if TYPE_CHECKING:
     Json = Mapping[str, Any]
 
 _IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+
+
+# What to do about a condition of /readyz (docs/guides/webhook-port.md) that does not hold.
+_READY: Final = {
+    "policies": "mend the object that it names; if fairlead check cluster finds nothing wrong with "
+    "it, the replica is of an older version: bring it to the version of the policies, or take the "
+    "policy away until then",
+    "certificate": "fairlead certs status shows what is missing",
+    "handshake": "fairlead certs status shows what is missing",
+    "namespaces": "fairlead doctor --check permissions shows whether it may list them",
+    "priority-classes": "fairlead doctor --check permissions shows whether it may list them",
+}
 
 
 class Trouble(NamedTuple):
@@ -44,9 +57,17 @@ def missing(deployment: Json) -> str:
     return ""
 
 
-def troubles(deployment: Json, pods: Iterable[Json]) -> Iterator[Trouble]:
+def troubles(
+    deployment: Json,
+    pods: Iterable[Json],
+    unready: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> Iterator[Trouble]:
     """Yield why the rollout does not progress, each reason once; `pods` are those of its
-    namespace."""
+    namespace.
+
+    unready: by pod, the conditions of /readyz that do not hold, with their reasons, as far as they
+        are known.
+    """
     name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
     failure = condition_of(deployment, "ReplicaFailure")
     if failure.get("status") == "True":
@@ -56,7 +77,7 @@ def troubles(deployment: Json, pods: Iterable[Json]) -> Iterator[Trouble]:
         )
     labels = deployment["spec"]["selector"]["matchLabels"].items()
     own = [pod for pod in pods if labels <= (pod["metadata"].get("labels") or {}).items()]
-    found = (_of_pod(pod, f"kubectl -n {namespace}", namespace) for pod in own)
+    found = (_of_pod(pod, f"kubectl -n {namespace}", unready) for pod in own)
     yield from dict.fromkeys(trouble for trouble in found if trouble)
 
 
@@ -65,7 +86,16 @@ def is_ready(pod: Json) -> bool:
     return condition_of(pod, "Ready").get("status") == "True"
 
 
-def _of_pod(pod: Json, kubectl: str, namespace: str) -> Trouble | None:
+def runs_unready(pod: Json) -> bool:
+    """Return whether the pod runs, has an address, is not ending, and is not ready."""
+    status = pod.get("status") or {}
+    ends = pod["metadata"].get("deletionTimestamp")
+    return bool(
+        status.get("phase") == "Running" and status.get("podIP") and not (ends or is_ready(pod))
+    )
+
+
+def _of_pod(pod: Json, kubectl: str, unready: Mapping[str, Mapping[str, str]]) -> Trouble | None:
     name = pod["metadata"]["name"]
     if is_ready(pod) or pod["metadata"].get("deletionTimestamp"):
         return None
@@ -80,11 +110,12 @@ def _of_pod(pod: Json, kubectl: str, namespace: str) -> Trouble | None:
             return _waiting(waiting, f"{kubectl} logs {name} --previous", name)
     if (pod.get("status") or {}).get("phase") != "Running":
         return Trouble(f"pod {name} does not run yet", f"{kubectl} describe pod {name}")
-    port = _health_port(pod)
+    unmet = unready.get(name) or {}
+    reasons = "; ".join(f"{condition}: {reason}" for condition, reason in sorted(unmet.items()))
+    cures = dict.fromkeys(_READY[condition] for condition in unmet if condition in _READY)
     return Trouble(
-        f"pod {name} runs, and is not ready",
-        f"kubectl get --raw /api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy/readyz "
-        "shows what it waits for",
+        f"pod {name} runs, and is not ready{reasons and ': '}{reasons}",
+        "; ".join(cures) or f"{kubectl} logs {name} shows what it waits for",
     )
 
 
@@ -104,7 +135,8 @@ def _waiting(waiting: Json, logs: str, name: str) -> Trouble:
     )
 
 
-def _health_port(pod: Json) -> int:
+def health_port(pod: Json) -> int:
+    """Return the port of a pod's /readyz and /metrics."""
     for container in pod["spec"]["containers"]:
         for port in container.get("ports") or ():
             if port.get("name") == "health":

@@ -80,7 +80,10 @@ def refusal(status: int, headers: Mapping[str, str], data: bytes, where: str) ->
     after = _seconds(headers.get("Retry-After"))
     if isinstance(body, dict) and body.get("kind") == "Status":
         return from_status(body, where, status=status, retry_after=after)
-    return ClusterError(f"{where}: HTTP status {status}", status=status, retry_after=after)
+    own = body if isinstance(body, dict) else None
+    return ClusterError(
+        f"{where}: HTTP status {status}", status=status, retry_after=after, answer=own
+    )
 
 
 def from_status(

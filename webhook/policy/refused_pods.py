@@ -69,15 +69,17 @@ def missing_classes(
 
 
 def refusals(
-    placement: PodPlacement, there: Mapping[str, Collection[str]]
-) -> Iterator[tuple[str, str]]:
-    """Fields of a placement that name missing objects, and why the cluster refuses such a pod.
+    placement: PodPlacement, there: Mapping[str, Collection[str]], setters: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield why the cluster refuses a pod with this placement: fields that name missing objects.
 
-    `there`: the cluster's objects' names, by kind, as in `missing_classes`.
+    `there`: the cluster's objects' names, by kind, as in `missing_classes`. `setters`: by field the
+    policy that sets it.
     """
     for field, kind, name in classes_of(placement):
         if kind in there and name not in there[kind]:
-            yield field, _refusal(kind, name, there[kind])
+            by = f"policy {setters[field]} sets it: " if field in setters else ""
+            yield f"{field}: {by}{_refusal(kind, name, there[kind])}"
 
 
 def classes_of(placement: PodPlacement | PlacementModel) -> Iterator[tuple[str, str, str]]:

@@ -12,7 +12,6 @@ from webhook.admission.policy_handler import PolicyHandler
 from webhook.cluster_objects.policy_objects import KINDS, PolicyObjects, text_of
 from webhook.cluster_objects.watched_objects import ClusterClasses
 from webhook.errors import ClusterError, InvalidDocuments, ServingError, UnreadableInput
-from webhook.evaluation.plugins import UNREAD, PluginInputs, inputs_of
 from webhook.judgement.set_judgement import Objects, Served, load_served
 from webhook.judgement.write_judge import Judge
 from webhook.metric_names import POLICY_RELOADS
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.kube.watches import Watches
     from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.server.folder import Signature
     from webhook.server.readiness import Parts
@@ -41,14 +41,14 @@ class Policies(NamedTuple):
     """The current set, if there is one.
 
     `origin` is for the log: the folder, or the resources. `written` answers reviews of writes of
-    policies; None for files. `plugins`: what the API server's plugins read, which only a webhook
-    with policies from the cluster may read.
+    policies; None for files. `classes`: objects by kind and name that pods may name, which only a
+    webhook with policies from the cluster may read.
     """
 
     current: Callable[[], PolicySet | None]
     origin: Mapping[str, str]
     written: PolicyHandler | None = None
-    plugins: Callable[[], PluginInputs] = lambda: UNREAD
+    classes: Callable[[], Mapping[str, Mapping[str, JsonObject]]] = dict
 
 
 def policies_of(
@@ -104,7 +104,7 @@ def _from_cluster(
             nodes=nodes,
             classes=classes.by_kind,
         ),
-        lambda: inputs_of(classes.by_kind()),
+        classes.by_kind,
     )
 
 

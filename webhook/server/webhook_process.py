@@ -16,6 +16,7 @@ from webhook.admission.app import admission_app
 from webhook.admission.handler import Handler
 from webhook.admission.workload_handler import WorkloadHandler
 from webhook.decision.arrival import DecisionInputs
+from webhook.evaluation.plugins import inputs_of
 from webhook.evaluation.templates import faults_of, queued_templates, refers_to
 from webhook.interception import PATH
 from webhook.kube.client import connect
@@ -105,6 +106,7 @@ async def _run(
             node=nodes.node,
             nodes=nodes.known,
             controller=settings.controller_user,
+            classes=policies.classes,
         )
         count = metrics.count
         notices = None
@@ -123,7 +125,7 @@ async def _run(
             refers_to=refers_to,
             read=client.get if client else None,
             reaches=takes,
-            plugins=policies.plugins,
+            plugins=lambda: inputs_of(policies.classes()),
         )
         allow_descriptors(settings.max_connections)
         limiter = ConnectionLimiter(

@@ -10,7 +10,7 @@ from typing import Any
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
 from webhook import validating
-from webhook.installation.doctor.cluster_state import ClusterState, Finding
+from webhook.installation.doctor.cluster_state import ClusterState, Finding, Unread
 from webhook.installation.doctor.program_checks import RUNS
 from webhook.installation.object_kinds import CRD, Key, key_of
 from webhook.installation.probe import Probe
@@ -19,6 +19,7 @@ from webhook.interception import webhooks
 Json = dict[str, Any]
 NOW = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 SERVER_NAME = "fairlead-webhook.fairlead-system.svc"
+FORBIDDEN = Unread("forbidden", "ask")
 AUTHORITY = new_authority("fairlead", NOW)
 LEAF = issue_server(AUTHORITY, "fairlead-webhook", Names((SERVER_NAME,)), NOW)
 FIELDS = {"later": {"type": "string"}}

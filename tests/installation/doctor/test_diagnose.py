@@ -8,6 +8,7 @@ import pytest
 
 from tests.installation.doctor.cluster_states import (
     DEFINITION,
+    FORBIDDEN,
     NOW,
     Json,
     configuration,
@@ -16,7 +17,12 @@ from tests.installation.doctor.cluster_states import (
     text_of,
 )
 from tests.wording import Wording, mentions
-from webhook.installation.doctor.cluster_state import ClusterState, ReadKind, Right
+from webhook.installation.doctor.cluster_state import (
+    ClusterState,
+    ReadKind,
+    Right,
+    does_not_apply,
+)
 from webhook.installation.doctor.diagnose import CHECKS, diagnose
 from webhook.installation.doctor.pod_checks import selector_query
 from webhook.installation.doctor.policy_checks import needed
@@ -67,17 +73,17 @@ def test_a_check_of_what_is_not_there_does_not_pass() -> None:
 
 def test_a_cluster_of_which_nothing_may_be_read_is_not_called_empty() -> None:
     """Who has no rights is told that."""
-    unread = {ReadKind.POD_RULES: "forbidden"}
+    unread = {ReadKind.POD_RULES: FORBIDDEN}
     outcomes = diagnose(ClusterState(now=NOW, version="0.1.0", unread=unread))
     assert len(outcomes) == len(CHECKS)
 
 
 def test_a_check_says_which_of_what_it_reads_was_not_read() -> None:
     """Other checks are as sure as ever, and all that is read is read for some check."""
-    unread = {ReadKind.PODS_OF_RUNS: "forbidden"}
+    unread = {ReadKind.PODS_OF_RUNS: FORBIDDEN}
     outcomes = diagnose(ClusterState(now=NOW, version="0.1.0", unread=unread))
     assert {each.name: each.unread for each in outcomes if each.unread} == {
-        "unplaced pods": ("pods of runs",)
+        "unplaced pods": {"pods of runs": FORBIDDEN}
     }
     assert {what for check in CHECKS for what in check.reads} == set(ReadKind)
 
@@ -88,24 +94,27 @@ def test_checks_have_names_of_their_own() -> None:
     assert all(check.judge.__doc__ for check in CHECKS)
 
 
-def test_what_runs_outside_of_the_cluster_is_unknown() -> None:
-    """As in a sandbox; with programs in the cluster, their policies alone are."""
+def test_a_check_of_what_runs_outside_of_the_cluster_does_not_apply() -> None:
+    """As in a sandbox; with programs in the cluster, their policies alone are not checked."""
     outside = {**configuration(), "webhooks": webhooks(url="https://192.0.2.1/mutate")}
-    alone = seen(configuration=outside, deployments={}, endpoints=[], leader="", judging=None)
-    unread = {each.name for each in diagnose(alone) if each.unread and not each.findings}
-    assert unread == {
+    alone = seen(
+        configuration=outside, deployments={}, endpoints=[], leader="", judging=None, policies=None
+    )
+    found = diagnose(alone)
+    assert not any(each.unread for each in found)
+    assert {each.name for each in found if does_not_apply(each.findings)} == {
         *("watches", "endpoints", "certificates", "trust", "leader", "policies"),
         *("agents", "permissions"),
     }
     (outcome,) = [e for e in diagnose(seen(configuration=outside)) if e.name == "policies"]
-    assert (outcome.findings, outcome.unread) == ((), (ReadKind.SERVED,))
+    assert does_not_apply(outcome.findings)
 
 
 def test_without_the_nodes_it_is_unknown_where_a_daemon_set_runs() -> None:
     """A requirement may keep it from some of them."""
-    there = seen(unread={ReadKind.NODES: "forbidden"})
+    there = seen(unread={ReadKind.NODES: FORBIDDEN})
     (outcome,) = [each for each in diagnose(there) if each.name == "agents"]
-    assert outcome.unread == (ReadKind.NODES,)
+    assert [*outcome.unread] == [ReadKind.NODES]
 
 
 def test_a_selector_is_written_as_queries_have_it() -> None:

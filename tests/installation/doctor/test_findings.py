@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -13,10 +14,12 @@ import pytest
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
 from tests.cli.test_added_source import SOURCE
+from tests.cluster.cures import PLAYS, SHOWS, UNPLAYED, commands_of
 from tests.fast_yaml import load_yaml
 from tests.installation.doctor.cluster_states import (
     AUTHORITY,
     DEFINITION,
+    FORBIDDEN,
     LEAF,
     NOW,
     POLICIES,
@@ -150,7 +153,14 @@ NODES = [
     Node("arm-1", {"kubernetes.io/arch": "arm64", "pool": "b"}, []),
     Node("amd-0", {"kubernetes.io/arch": "amd64"}, []),
     Node("gpu-0", {"kubernetes.io/arch": "arm64"}, [{"key": "gpu", "effect": "NoSchedule"}]),
+    Node("ppc-0", {"kubernetes.io/arch": "ppc"}, [{"key": "gpu", "effect": "NoSchedule"}]),
 ]
+GPU = an_object(
+    names.API_VERSION,
+    "CapacityClass",
+    "gpu",
+    {"nodes": [{"labels": {"kubernetes.io/arch": "ppc"}}]},
+)
 ACME = seen(policies={"acme.yaml": SOURCE.encode()}).sources
 ACME_ENTRIES = webhooks((*DEFAULT_SOURCES, "acme"), ca_bundle=AUTHORITY.certificate, table=ACME)
 ACME_FILES: Changes = {
@@ -270,7 +280,7 @@ CASES: dict[str, dict[str, Changes]] = {
         },
         "guards that could not be read are not missed": {
             "configuration": IGNORES,
-            "unread": {ReadKind.GUARDS: "forbidden"},
+            "unread": {ReadKind.GUARDS: FORBIDDEN},
         },
         "an entry that is gone is an error": entries(FIRST),
         "entries of another source are as they should be": entries(*KUBEFLOW),
@@ -401,6 +411,15 @@ CASES: dict[str, dict[str, Changes]] = {
             a_pod(waiting={"reason": "CreateContainerConfigError", "message": "no ConfigMap"}),
         ),
         "a pod that runs and is not ready": webhook_with({"availableReplicas": 0}, a_pod()),
+        "why a pod is not ready is read": {
+            **webhook_with({"availableReplicas": 2}, a_pod()),
+            "unready": {
+                "webhook-1": {
+                    "policies": "refused: placementpolicies/new: spec.later: is not a field",
+                    "handshake": "not verified for 40 s: no certificate",
+                }
+            },
+        },
         "a pod that does not run yet": webhook_with(
             {"availableReplicas": 0}, a_pod(phase="Pending")
         ),
@@ -440,14 +459,18 @@ CASES: dict[str, dict[str, Changes]] = {
     "endpoints": {
         "none is an error": {"endpoints": ()},
         "none that is ready is an error": {"endpoints": (False, False)},
-        "one is too few to lose": {"endpoints": (True, False)},
+        "one that is ready of several is no cause to wish for more": {"endpoints": (True, False)},
+        "one is too few to lose": {
+            "endpoints": (True,),
+            "deployments": {names.WEBHOOK: deployment(names.WEBHOOK, 1)},
+        },
         "a webhook outside has none": {**OUTSIDE, "endpoints": ()},
     },
     "leader": {
         "none is an error": {"leader": ""},
         "a Lease that may not be read is not called free": {
             "leader": "",
-            "unread": {ReadKind.LEASE: "forbidden"},
+            "unread": {ReadKind.LEASE: FORBIDDEN},
         },
     },
     "versions": {
@@ -515,7 +538,7 @@ CASES: dict[str, dict[str, Changes]] = {
         "a webhook outside has certificates of its own": {**OUTSIDE, "serving": None},
         "what may not be read is not called absent": {
             "serving": None,
-            "unread": {ReadKind.SERVING: "forbidden"},
+            "unread": {ReadKind.SERVING: FORBIDDEN},
         },
         "a Secret without a bundle is as cert-manager writes it": {
             "serving": {"tls.crt": LEAF.certificate}
@@ -547,6 +570,23 @@ CASES: dict[str, dict[str, Changes]] = {
             policy("a", match={"roles": ["worker"]}, overrides=pool("a")),
             policy("b", overrides=pool("b")),
         ),
+        "what leaves no node is an error, as in check and in the status": {
+            **files(policy("p", overrides=pool("a"))),
+            "nodes": NODES,
+        },
+        "a class whose nodes' taints are not tolerated is an error": {
+            **files(
+                GPU, policy("p", overrides={"capacity": [{"class": "gpu", "mode": "Constrain"}]})
+            ),
+            "nodes": NODES,
+        },
+        "without a node it is unknown which policies leave one": files(
+            policy("p", overrides=pool("a"))
+        ),
+        "a PriorityClass that does not exist is an error": {
+            **files(policy("p", overrides={"priorityClassName": "hgih"})),
+            "classes": {"PriorityClass": {"high": {}}},
+        },
         "an exception that any author can take is a warning": files(
             policy("p", defaults=pool("a")), exception_of()
         ),
@@ -588,7 +628,7 @@ CASES: dict[str, dict[str, Changes]] = {
         "without the configuration, authors get no warnings": {"judging": None},
         "what may not be read is not called absent": {
             "judging": None,
-            "unread": {ReadKind.JUDGING: "forbidden"},
+            "unread": {ReadKind.JUDGING: FORBIDDEN},
         },
         "a missing entry is named": {
             **FROM_CLUSTER,
@@ -632,7 +672,6 @@ CASES: dict[str, dict[str, Changes]] = {
         "the controller's rights on nodes do": {
             "missing_rights": [(names.CONTROLLER, Right("list", "", "nodes"))]
         },
-        "what could not be read was not checked": {"unread": {ReadKind.POLICIES: "forbidden"}},
     },
     "agents": {
         "a requirement that only the namespace's pods do not meet": agents(agent(**ARM), agent()),
@@ -661,6 +700,36 @@ CASES: dict[str, dict[str, Changes]] = {
         ),
     },
 }
+
+
+def findings_of_cases() -> Iterator[Any]:
+    """All findings of the cases above."""
+    for check in CHECKS:
+        for changes in CASES[check.name].values():
+            yield from check(seen(**changes))
+
+
+def test_every_command_in_a_cure_is_played_in_the_state_that_it_is_printed_for() -> None:
+    """By tests/cluster/test_doctor.py, except for what the sandbox's control plane cannot have.
+
+    A command that is not in backticks shows more, and ends nothing.
+    """
+    cures = {each.cure for each in findings_of_cases()}
+    printed = {
+        re.sub(r"namespace \S+", "namespace marked", command)
+        for cure in cures
+        for command in commands_of(cure)
+    }
+    table = {*PLAYS, *UNPLAYED}
+    assert {key for key in table if any(each.startswith(key) for each in printed)} == table
+    assert [each for each in printed if not each.startswith((*table,))] == []
+    shows = "|".join(SHOWS)
+    for cure in cures:
+        rest = re.sub(r"`[^`]+`", "", cure)
+        found = re.findall(rf"(?:fairlead|kubectl(?: -n \S+)?) (?!{shows})([a-z]\S*)", rest)
+        assert found == [], cure
+
+
 ROWS = [(check, rule) for check in CHECKS for rule in CASES[check.name]]
 
 

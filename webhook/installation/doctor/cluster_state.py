@@ -16,13 +16,14 @@ from webhook.policy.added_sources import table_of
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from webhook.installation.object_kinds import Key
     from webhook.installation.probe import Probe
     from webhook.kube.watches import WatchState
     from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
     from webhook.sources.table import SourceTable
 
     Json = Mapping[str, Any]
@@ -48,6 +49,7 @@ class ReadKind(StrEnum):
     NAMESPACES = "namespaces"
     DAEMON_SETS = "DaemonSets in namespaces that are placed as a whole"
     NODES = "the cluster's nodes"
+    CLASSES = "PriorityClasses and RuntimeClasses"
     POLICIES = "the policies"
     SERVED = "the policies of a webhook outside of the cluster"
     JUDGED = "whether policies are judged"
@@ -70,6 +72,13 @@ class Right(NamedTuple):
         name = f" {self.name}" if self.name else ""
         place = f" in {self.namespace}" if self.namespace else ""
         return f"{self.verb} {whole}{name}{place}"
+
+
+class Unread(NamedTuple):
+    """Why something could not be read, and what to do about it."""
+
+    why: str
+    cure: str
 
 
 class Unplaced(NamedTuple):
@@ -99,7 +108,10 @@ class ClusterState:
     leader: the leading controller; empty if there is none.
     namespaces: labels by name.
     daemon_sets: DaemonSets in namespaces that are placed as a whole.
-    nodes: the cluster's nodes, if there is such a DaemonSet.
+    nodes: the cluster's nodes.
+    classes: objects by kind and name without which the API server rejects pods that name them.
+    unready: of pods that run and are not ready, by name, the conditions of /readyz that do not
+        hold, with their reasons.
     unplaced: pods of runs without a stamp that have not finished.
     policies: what the webhook reads: the ConfigMap's files, or objects by resource and name.
     missing_rights: each with the ServiceAccount that lacks it; empty: the caller.
@@ -124,11 +136,13 @@ class ClusterState:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     daemon_sets: Sequence[Json] = ()
     nodes: Sequence[Node] = ()
+    classes: Mapping[str, Mapping[str, JsonObject]] = field(default_factory=dict)
+    unready: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unplaced: Sequence[Unplaced] = ()
     policies: Mapping[str, bytes] | None = None
     missing_rights: Sequence[tuple[str, Right]] = ()
     probe: Probe | None = None
-    unread: Mapping[ReadKind, str] = field(default_factory=dict)
+    unread: Mapping[ReadKind, Unread] = field(default_factory=dict)
 
     @property
     def entries(self) -> Sequence[Json]:
@@ -173,27 +187,6 @@ class ClusterState:
         return not self.in_cluster and not installed
 
     @property
-    def beyond(self) -> Sequence[ReadKind]:
-        """What the cluster does not show about programs that run outside it."""
-        if self.in_cluster:
-            return ()
-        if not self.elsewhere:
-            return (ReadKind.SERVED,)
-        return (
-            ReadKind.METRICS,
-            ReadKind.ENDPOINTS,
-            ReadKind.SERVING,
-            *(() if self.policies_from_cluster else (ReadKind.POLICIES,)),
-            ReadKind.LEASE,
-            ReadKind.PROGRAMS_RIGHTS,
-        )
-
-    @property
-    def unknown(self) -> Set[ReadKind]:
-        """What could not be read, or what the cluster does not show."""
-        return self.unread.keys() | set(self.beyond)
-
-    @property
     def absent(self) -> Mapping[ReadKind, str]:
         """What is not in the cluster, each with the reason that a check gives if it reads it."""
         controller, webhook = (
@@ -201,14 +194,19 @@ class ClusterState:
             for name in (names.CONTROLLER, names.WEBHOOK)
         )
         outside = f"the webhook runs outside of the cluster, at {self.url}" if self.url else ""
+        # Nothing of Fairlead is in the cluster: the controller runs beside the webhook.
+        both = outside if self.elsewhere else ""
+        own = "" if self.policies_from_cluster else outside
         found = {
             ReadKind.POD_RULES: self.configuration is None and "there is no webhook configuration",
-            ReadKind.METRICS: controller and webhook,
+            ReadKind.METRICS: both or (controller and webhook),
             ReadKind.ENDPOINTS: outside,
             ReadKind.SERVING: outside or (self.serving is None and "there is no serving Secret"),
             # The webhook's arguments show where it reads them.
-            ReadKind.POLICIES: self.policies is None and webhook,
-            ReadKind.PROGRAMS_RIGHTS: controller,
+            ReadKind.POLICIES: self.policies is None and (own or webhook),
+            ReadKind.SERVED: own,
+            ReadKind.LEASE: both,
+            ReadKind.PROGRAMS_RIGHTS: both or controller,
         }
         return {kind: reason for kind, reason in found.items() if reason}
 
@@ -275,7 +273,10 @@ def takes_policies_from_cluster(deployments: Mapping[str, Json], judging: Json |
 
 
 class Finding(NamedTuple):
-    """One result of a check: what was found, and what to do about it."""
+    """One result of a check: what was found, and what to do about it.
+
+    A command in backticks ends what was found; tests/cluster/cures.py plays each.
+    """
 
     severity: Severity
     what: str
@@ -289,9 +290,17 @@ warning: Final = partial(Finding, "warning")
 note: Final = partial(Finding, "note")
 
 
+_NOT_CHECKED: Final = "not checked: "
+
+
 def not_checked(reason: str) -> Finding:
     """Return the finding of a check that does not apply to this cluster."""
-    return note(f"not checked: {reason}")
+    return note(f"{_NOT_CHECKED}{reason}")
+
+
+def does_not_apply(findings: Sequence[Finding]) -> bool:
+    """Return whether a check with these findings did not apply to the cluster."""
+    return bool(findings) and all(each.what.startswith(_NOT_CHECKED) for each in findings)
 
 
 class Check(NamedTuple):
@@ -310,7 +319,7 @@ class Check(NamedTuple):
         check, if so.
         """
         found = () if self.needs in state.unread else tuple(self.judge(state))
-        if found or state.unknown & {*self.reads}:
+        if found or state.unread.keys() & {*self.reads}:
             return found
         reasons = dict.fromkeys(state.absent[kind] for kind in self.reads if kind in state.absent)
         return tuple(map(not_checked, reasons))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from certs.kept import BUNDLE, CERTIFICATE
@@ -12,8 +14,15 @@ from webhook.api_paths import NAMESPACES, VERSION, CollectionPath
 from webhook.api_paths import NODES as NODES_PATH
 from webhook.cluster_objects.namespaces import read_namespace
 from webhook.cluster_objects.policy_objects import read_objects
-from webhook.cluster_objects.webhook_replicas import CONTROLLER, WEBHOOK, NoReplica, read_by_replica
+from webhook.cluster_objects.webhook_replicas import (
+    CONTROLLER,
+    WEBHOOK,
+    NoReplica,
+    read_by_replica,
+    read_unmet,
+)
 from webhook.errors import ClusterError
+from webhook.installation import rollout
 from webhook.installation.apply import list_guards
 from webhook.installation.doctor import (
     interception_checks,
@@ -25,6 +34,7 @@ from webhook.installation.doctor.cluster_state import (
     ClusterState,
     ReadKind,
     Right,
+    Unread,
     error,
     takes_policies_from_cluster,
 )
@@ -46,6 +56,7 @@ from webhook.installation.probe import probe, probe_policy
 from webhook.installation.webhook_configuration import holder
 from webhook.kube.secrets import data_of, secrets
 from webhook.placement.nodes import parse_node as read_node
+from webhook.policy.refused_pods import PATHS
 from webhook.server.watch_metrics import read_states
 
 if TYPE_CHECKING:
@@ -68,6 +79,12 @@ T = TypeVar("T")
 
 # Concurrent requests.
 _AT_ONCE: Final = 8
+_NO_RIGHT: Final = "run it with an administrator's rights"
+_ASK_AGAIN: Final = "run it again; if it stays so, the log of the API server has the reason"
+_NOT_REACHED: Final = (
+    "the pod is starting or ending, or the API server does not reach its port for health and "
+    "metrics: let it through to ports 8081 and 8082 of the nodes' pods"
+)
 
 
 class Reader:
@@ -79,7 +96,7 @@ class Reader:
     def __init__(self, client: Client, kinds: Container[ReadKind] = tuple(ReadKind)) -> None:
         self._client = client
         self._kinds = kinds
-        self._unread: dict[ReadKind, str] = {}
+        self._unread: dict[ReadKind, Unread] = {}
 
     async def read_cluster(
         self, now: datetime, version: str, namespaces: Sequence[str] = ()
@@ -97,8 +114,9 @@ class Reader:
         programs = (names.CONTROLLER, names.WEBHOOK, names.UI)
         deployments = {_name(each): each for each in found if _name(each) in programs}
         for what in (ReadKind.METRICS, ReadKind.POLICIES):
-            if ReadKind.DEPLOYMENTS in self._unread:
-                self._unread[what] = f"its source is unknown without {ReadKind.DEPLOYMENTS}"
+            if missing := self._unread.get(ReadKind.DEPLOYMENTS):
+                why = f"its source is unknown without {ReadKind.DEPLOYMENTS}"
+                self._unread[what] = missing._replace(why=why)
         from_cluster = takes_policies_from_cluster(deployments, judging)
         known = await self._namespaces(namespaces)
         daemon_sets = [
@@ -112,6 +130,7 @@ class Reader:
         unplaced = find_unplaced(self._client, configuration, known, everywhere=not namespaces)
         expected = _expected(deployments)
         judges = takes_policies_from_cluster({}, judging)
+        pods = await self._list(ReadKind.PODS, CollectionPath("v1", "pods", names.NAMESPACE))
         refused = await self._tried(ReadKind.JUDGED, probe_policy(self._client)) if judges else ""
         return ClusterState(
             now=now,
@@ -125,7 +144,8 @@ class Reader:
             },
             expected=expected,
             deployments=deployments,
-            pods=await self._list(ReadKind.PODS, CollectionPath("v1", "pods", names.NAMESPACE)),
+            pods=pods,
+            unready=await self._unready(pods),
             endpoints=await self._endpoints(),
             configuration=configuration,
             guard_objects=await self._tried(ReadKind.GUARDS, list_guards(self._client)) or {},
@@ -136,7 +156,8 @@ class Reader:
             leader=await self._leader(now),
             namespaces=known,
             daemon_sets=daemon_sets,
-            nodes=await self._nodes() if daemon_sets else (),
+            nodes=await self._nodes(),
+            classes=await self._classes(),
             unplaced=await self._tried(ReadKind.PODS_OF_RUNS, unplaced) or (),
             policies=await self._tried(ReadKind.POLICIES, read_objects(self._client))
             if from_cluster
@@ -147,8 +168,21 @@ class Reader:
         )
 
     async def _nodes(self) -> Sequence[Node]:
+        if ReadKind.NODES not in self._kinds:
+            return ()
         found = await self._tried(ReadKind.NODES, self._client.list(NODES_PATH, read_node))
         return found.items if found else ()
+
+    async def _classes(self) -> dict[str, dict[str, Json]]:
+        listed = {
+            kind: await self._tried(ReadKind.CLASSES, self._client.list(path, lambda each: each))
+            for kind, path in PATHS.items()
+        }
+        return {
+            kind: {_name(each): each for each in found.items}
+            for kind, found in listed.items()
+            if found is not None
+        }
 
     async def _tried(self, what: ReadKind, answer: Awaitable[T]) -> T | None:
         """Return the answer; None if it is not found or is forbidden, which is recorded."""
@@ -158,7 +192,7 @@ class Reader:
             if error.status is None or error.status == HTTPStatus.UNAUTHORIZED:
                 raise
             if error.status != HTTPStatus.NOT_FOUND:
-                self._unread[what] = error.words or str(error)
+                self._unread[what] = _unread(error)
             return None
 
     async def _object(self, what: ReadKind, path: ObjectPath) -> Json | None:
@@ -205,7 +239,16 @@ class Reader:
                 pass  # another check reports why none runs
             except (ClusterError, ValueError) as error:
                 # The replica does not answer; the API server does.
-                self._unread[ReadKind.METRICS] = getattr(error, "words", "") or str(error)
+                self._unread[ReadKind.METRICS] = _unread(error, _NOT_REACHED)
+        return found
+
+    async def _unready(self, pods: Sequence[Json]) -> dict[str, Mapping[str, str]]:
+        found: dict[str, Mapping[str, str]] = {}
+        for pod in filter(rollout.runs_unready, pods):
+            # Without the reasons, the pod's log has them.
+            with suppress(ClusterError):
+                port = rollout.health_port(pod)
+                found[_name(pod)] = await read_unmet(self._client, _name(pod), port)
         return found
 
     async def _leader(self, now: datetime) -> str:
@@ -275,16 +318,24 @@ def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:
     return render((overlay,), [name for name, wanted in chosen.items() if wanted])
 
 
+def _unread(error: Exception, cure: str = _ASK_AGAIN) -> Unread:
+    """Return what prevents a read; a missing right has another cure than a missing answer."""
+    # A proxy on the way to a pod may answer with the same status.
+    forbidden = getattr(error, "reason", "") == "Forbidden"
+    why = getattr(error, "words", "") or str(error)
+    return Unread(why, _NO_RIGHT if forbidden else cure)
+
+
 def _name(found: Mapping[str, Any]) -> str:
     return str(found["metadata"]["name"])
 
 
 class Outcome(NamedTuple):
-    """The findings of a check. Without any, all is well, unless `unread` is not empty."""
+    """The findings of a check, and what it reads and could not read. Without both, all is well."""
 
     name: str
     findings: tuple[Finding, ...]
-    unread: tuple[ReadKind, ...] = ()
+    unread: Mapping[ReadKind, Unread] = MappingProxyType({})
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -323,7 +374,7 @@ def diagnose(state: ClusterState) -> list[Outcome]:
         Outcome(
             check.name,
             tuple(check(state)),
-            tuple(what for what in check.reads if what in state.unknown),
+            {what: state.unread[what] for what in check.reads if what in state.unread},
         )
         for check in CHECKS
     ]

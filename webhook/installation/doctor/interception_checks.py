@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # With more, users see creations that hang, and the API server's own time limit ends.
 _LONGEST: Final = 10
+_ENABLE: Final = "`fairlead enable`"
 
 
 @check("interception", ReadKind.POD_RULES, ReadKind.GUARDS)
@@ -138,8 +139,8 @@ def _narrowed(at: int, found: Json, wanted: Json, state: ClusterState) -> Iterat
         yield warning(
             f"{name} has matchConditions ({shown}), but ships with none: pods that do not "
             "meet them are not sent, and are not placed",
-            f"kubectl patch mutatingwebhookconfiguration {names.WEBHOOK_CONFIGURATION} --type=json "
-            f"-p '{operation}'",
+            f"`kubectl patch mutatingwebhookconfiguration {names.WEBHOOK_CONFIGURATION} "
+            f"--type=json -p '{operation}'`",
         )
     for selector in ("objectSelector", "namespaceSelector"):
         shipped = [_alike(each) for each in expressions(wanted[selector])]
@@ -183,22 +184,22 @@ def _disabled(state: ClusterState) -> Iterator[Finding]:
         if silent:
             has = "has" if len(silent) == 1 else "have"
             shown = f"{', '.join(silent)} {has} no rules, and no end is recorded"
-            yield error(f"{shown}: no pod is sent", "fairlead enable")
+            yield error(f"{shown}: no pod is sent", _ENABLE)
         return
     for problem in found.problems:
-        yield error(f"the webhook is disabled, and {problem}", "fairlead enable")
+        yield error(f"the webhook is disabled, and {problem}", _ENABLE)
     if found.until is None:
         return
     until = found.until.astimezone().strftime("%a %H:%M:%S %Z")
     if found.due(state.now):
         yield error(
             f"the webhook was to be enabled again at {until}, and is not: does a controller lead?",
-            "fairlead enable",
+            _ENABLE,
         )
     else:
         yield warning(
             f"the webhook is disabled until {until}: pods of runs are created unplaced",
-            "fairlead enable, once the problem is fixed",
+            f"{_ENABLE}, once the problem is fixed",
         )
 
 
@@ -250,6 +251,6 @@ def marked_namespaces(state: ClusterState) -> Iterator[Finding]:
         if value not in (None, names.PLACE_ALL):
             yield warning(
                 f"namespace {name} has {names.PLACE}: {value}, which means nothing",
-                f"kubectl label namespace {name} --overwrite {names.PLACE}={names.PLACE_ALL}, or "
-                f"take the label away with {names.PLACE}-",
+                f"`kubectl label namespace {name} --overwrite {names.PLACE}={names.PLACE_ALL}`, "
+                f"or take the label away with `kubectl label namespace {name} {names.PLACE}-`",
             )

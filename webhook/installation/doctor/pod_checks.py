@@ -181,7 +181,7 @@ _DRIVERS: Final = {
     "/var/lib/cni": "network",
     "/var/lib/kubelet/plugins": "storage",
 }
-_UNMARK: Final = f"kubectl label namespace {{}} {names.PLACE}-"
+_UNMARK: Final = f"`kubectl label namespace {{}} {names.PLACE}-`"
 
 
 @check(

@@ -27,9 +27,9 @@ from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
 
     from webhook.installation.doctor.cluster_state import ClusterState
+    from webhook.judgement.set_judgement import SetJudgement
     from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.reader import Documents
 
@@ -65,9 +65,9 @@ _IN_CLUSTER = _Place(
     "the cluster",
     Objects().documents,
     "the cluster has no definitions of policies: the webhook takes them from there",
-    "kubectl apply --server-side -f manifests/crds",
+    "`kubectl apply --server-side -f manifests/crds`",
     "mend it, or the object that it names",
-    "fairlead check cluster lists all of them",
+    "fairlead check cluster --nodes cluster lists all of them",
 )
 
 
@@ -81,13 +81,20 @@ def _in_config_map(state: ClusterState) -> _Place:
         f"there is no {_CONFIG_MAP}: pods of the webhook cannot start",
         install,
         f"mend it, then fairlead check DIR and {install}",
-        "fairlead check DIR lists all of them",
+        "fairlead check DIR --nodes cluster lists all of them",
     )
 
 
-@check("policies", ReadKind.DEPLOYMENTS, ReadKind.SERVED, needs=ReadKind.POLICIES)
+@check(
+    "policies",
+    ReadKind.DEPLOYMENTS,
+    ReadKind.SERVED,
+    ReadKind.NODES,
+    ReadKind.CLASSES,
+    needs=ReadKind.POLICIES,
+)
 def policies(state: ClusterState) -> Iterator[Finding]:
-    """Check that the policies can be read and have no errors or warnings."""
+    """Check that the policies can be read and have no errors or warnings, with these nodes."""
     outside = not (state.in_cluster or state.policies_from_cluster)
     if outside or ReadKind.POLICIES in state.absent:
         return
@@ -95,11 +102,17 @@ def policies(state: ClusterState) -> Iterator[Finding]:
     if state.policies is None:
         yield error(place.absent, place.bring)
     else:
-        yield from _judge_set(state.policies, place, state.now)
+        # Without a node every policy would leave none; the condition Satisfiable is Unknown then.
+        found = judge_set(
+            place.read(state.policies),
+            now=state.now,
+            nodes=state.nodes or None,
+            classes=state.classes,
+        )
+        yield from _judged(found, place)
 
 
-def _judge_set(documents: Mapping[str, bytes], place: _Place, now: datetime) -> Iterator[Finding]:
-    found = judge_set(place.read(documents), now=now)
+def _judged(found: SetJudgement, place: _Place) -> Iterator[Finding]:
     wrong = [each for each in found.findings if each.severity == "error"]
     doubtful = [each for each in found.findings if each.severity == "warning" and found.policies]
     cure = f"{place.mend}; {_SERVES if found.policies else _UNTIL}"
@@ -121,7 +134,7 @@ def judgement(state: ClusterState) -> Iterator[Finding]:
     if state.refused_policies:
         yield error(
             f"no policy can be written: {state.refused_policies}",
-            f"fix what is reported of the webhook here; until then {_DELETE} lets policies "
+            f"fix what is reported of the webhook here; until then `{_DELETE}` lets policies "
             f"be stored without validation, and {state.reinstall()} restores it",
         )
     if state.judging is None:
@@ -231,7 +244,7 @@ def needed(objects: Iterable[Json]) -> dict[str, list[Right]]:
 
 @check("permissions", ReadKind.OWN_RIGHTS, ReadKind.PROGRAMS_RIGHTS)
 def permissions(state: ClusterState) -> Iterator[Finding]:
-    """Both programs have the rights that they need, and the caller could read everything."""
+    """Both programs have the rights that they need, and so has the caller."""
     missing: dict[str, list[Right]] = defaultdict(list)
     nodes: list[Right] = []
     for account, right in state.missing_rights:
@@ -258,10 +271,6 @@ def permissions(state: ClusterState) -> Iterator[Finding]:
                 f"you may not {listed}",
                 "ask an administrator to run this command",
             )
-    for what, why in state.unread.items():
-        # Few users have the right to the pods/proxy subresource, and a replica may be ending.
-        say = note if what is ReadKind.METRICS else warning
-        yield say(f"not checked: {what}: {why}", "run it with an administrator's rights")
 
 
 @check("guards", needs=ReadKind.GUARDS)

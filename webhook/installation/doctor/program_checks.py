@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from webhook.installation.doctor.cluster_state import ClusterState
 
 RUNS: Final = key_of(CRD, f"{names.RUNS}.{names.GROUP}")
+# With one replica, the end of a node ends the webhook.
+_ENOUGH: Final = 2
 _RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
@@ -109,7 +111,7 @@ def programs(state: ClusterState) -> Iterator[Finding]:
         missing = rollout.missing(deployment)
         if not missing:
             continue
-        found = list(rollout.troubles(deployment, state.pods))
+        found = list(rollout.troubles(deployment, state.pods, state.unready))
         none = not (deployment.get("status") or {}).get("availableReplicas")
         make = error if none else warning
         cure = f"kubectl -n {names.NAMESPACE} describe deployment {deployment['metadata']['name']}"
@@ -159,20 +161,25 @@ def endpoints(state: ClusterState) -> Iterator[Finding]:
         yield error(
             f"Service {names.NAMESPACE}/{names.WEBHOOK} has no ready endpoint: the API "
             "server has no webhook to call",
-            "see the findings about the pods; fairlead disable --for 15m lets pods of runs "
+            "see the findings about the pods; `fairlead disable --for 15m` lets pods of runs "
             "be created unplaced meanwhile",
         )
     elif ready == 1:
+        deployment = state.deployments.get(names.WEBHOOK) or {"spec": {}}
+        wanted = deployment["spec"].get("replicas", 1)
         yield warning(
             "the webhook has one ready replica: with it the last answer goes",
-            f"kubectl -n {names.NAMESPACE} scale deployment {names.WEBHOOK} --replicas=3",
+            f"`kubectl -n {names.NAMESPACE} scale deployment {names.WEBHOOK} --replicas=3`"
+            if wanted < _ENOUGH
+            else f"{wanted} are wanted: see the findings of programs about those that are not "
+            "ready",
         )
 
 
 @check("leader", needs=ReadKind.LEASE)
 def leader(state: ClusterState) -> Iterator[Finding]:
     """Check that one controller is the leader."""
-    if not state.leader and ReadKind.LEASE not in state.beyond:
+    if not state.leader and ReadKind.LEASE not in state.absent:
         yield error(
             "no controller leads: Runs are not reconciled, certificates are not renewed, "
             "and the rules are not restored after fairlead disable",
@@ -212,12 +219,12 @@ def keeper_of(*, cert_manager: bool, namespace: str = names.NAMESPACE) -> Keeper
     """Return what manages the certificates of an installation in this namespace."""
     kubectl = f"kubectl -n {namespace}"
     if cert_manager:
-        renew = f"cmctl -n {namespace} renew {names.WEBHOOK}"
+        renew = f"`cmctl -n {namespace} renew {names.WEBHOOK}`"
         why = f"{kubectl} describe certificates,certificaterequests"
         return Keeper("cert-manager", renew, why)
     where = "" if namespace == names.NAMESPACE else f" -n {namespace}"
     why = f"{kubectl} logs deployment/{names.CONTROLLER} | grep certificate"
-    return Keeper("the controller", f"fairlead certs rotate{where}", why, OVERDUE)
+    return Keeper("the controller", f"`fairlead certs rotate{where}`", why, OVERDUE)
 
 
 @check("certificates", needs=ReadKind.SERVING)
@@ -245,7 +252,7 @@ def judge_serving(
         namespace, _, name = secret.removeprefix("Secret ").partition("/")
         yield error(
             f"{secret}: {problem}",
-            f"kubectl -n {namespace} delete secret {name}: {keeper.name} creates it again",
+            f"`kubectl -n {namespace} delete secret {name}`: {keeper.name} creates it again",
         )
         return
     yield from _life("the serving certificate", leaf, keeper, now)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.installation.doctor.cluster_state import does_not_apply
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,11 +25,26 @@ def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         if finding.severity == severity
     ]
     severities = [each["severity"] for each in findings]
-    quiet = [each for each in outcomes if not each.findings]
+    unread = {what: reason for outcome in outcomes for what, reason in outcome.unread.items()}
     return {
         "errors": severities.count("error"),
         "warnings": severities.count("warning"),
         "findings": findings,
-        "unknown": [each.name for each in quiet if each.unread],
-        "ok": [each.name for each in quiet if not each.unread],
+        "unknown": [each.name for each in outcomes if each.unread],
+        "unread": [
+            {
+                "what": what,
+                **reason._asdict(),
+                "checks": [each.name for each in outcomes if what in each.unread],
+            }
+            for what, reason in unread.items()
+        ],
+        "ok": [each.name for each in outcomes if not (each.findings or each.unread)],
     }
+
+
+def nothing_checked(outcomes: Sequence[Outcome]) -> bool:
+    """Return whether no check applies to this cluster, or could read what it needs."""
+    return all(
+        does_not_apply(each.findings) or (each.unread and not each.findings) for each in outcomes
+    )

@@ -1,0 +1,154 @@
+"""The cures of `fairlead doctor` that are commands, each with the state that it is printed for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+from tests.cluster.paths import path
+from tests.cluster.sites import NAMESPACE, WEBHOOK, Site
+from tests.objects import an_object
+from webhook import names
+
+Json = dict[str, Any]
+_CONFIGURATION: Final = path("mutatingwebhookconfigurations", "fairlead")
+_SERVICE: Final = {"namespace": NAMESPACE, "name": names.WEBHOOK, "path": "/mutate"}
+
+
+def commands_of(cure: str) -> list[str]:
+    """The commands in a cure that end what was found."""
+    return re.findall(r"`([^`]+)`", cure)
+
+
+class Play(NamedTuple):
+    """A state with a cure that is a command.
+
+    check, words: the check that finds it, and words of what was found
+    make:   brings a good installation into the state
+    ended:  whether the command has ended it, if it only ends a consequence; else nothing is found
+    after:  what else makes the installation good again, beside `fairlead install`
+    """
+
+    check: str
+    words: str
+    make: Callable[[Site], object]
+    ended: Callable[[Site], bool] | None = None
+    after: Callable[[Site], object] = lambda _site: None
+
+
+def _entry(field: str, value: object) -> Callable[[Site], None]:
+    def make(site: Site) -> None:
+        change = {"op": "add", "path": f"/webhooks/0/{field}", "value": value}
+        site.change("mutatingwebhookconfigurations", "fairlead", change)
+
+    return make
+
+
+def _labelled(value: str) -> Callable[[Site], None]:
+    return lambda site: site.plane.create_namespace("marked", {names.PLACE: value})
+
+
+def _unmark(site: Site) -> None:
+    site.kubectl("delete", "namespace", "marked", "--wait=true")
+
+
+def _driver(site: Site) -> None:
+    _labelled(names.PLACE_ALL)(site)
+    labels = {"app": "cni"}
+    containers = [{"name": "cni", "image": "example.invalid/cni"}]
+    volumes = [{"name": "v", "hostPath": {"path": "/etc/cni/net.d"}}]
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {
+            "nodeSelector": {"none": "such"},
+            "containers": containers,
+            "volumes": volumes,
+        },
+    }
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    where = "/apis/apps/v1/namespaces/marked/daemonsets"
+    site.plane.api.create(where, an_object("apps/v1", "DaemonSet", "cni", spec))
+
+
+def _behind_its_service(replicas: int) -> Callable[[Site], None]:
+    """The webhook of the Deployment is called, of which kwok says that its pods are ready."""
+
+    def make(site: Site) -> None:
+        for at in range(2):
+            client = {"service": _SERVICE}
+            change = {"op": "replace", "path": f"/webhooks/{at}/clientConfig", "value": client}
+            site.change("mutatingwebhookconfigurations", "fairlead", change)
+        site.kubectl(
+            "-n", NAMESPACE, "scale", "deployment", names.WEBHOOK, f"--replicas={replicas}"
+        )
+
+    return make
+
+
+def _unregister(site: Site) -> None:
+    # Server-side apply of an address leaves the Service beside it.
+    site.plane.api.delete(_CONFIGURATION)
+
+
+def _creates_pods(site: Site) -> bool:
+    pod = an_object(
+        "v1",
+        "Pod",
+        {"name": "dry", "labels": {names.RUN: "r"}},
+        {"containers": [{"name": "main", "image": "example.invalid/none"}]},
+    )
+    where = f"{path('pods', namespace='default')}?dryRun=All"
+    return bool(site.plane.api.call("POST", where, pod)[0] == HTTPStatus.CREATED)
+
+
+def _without_definitions(site: Site) -> None:
+    kinds = names.POLICY_RESOURCES.values()
+    defined = [f"{each}.{names.GROUP}" for each in kinds]
+    site.kubectl("delete", "crd", "--ignore-not-found", *defined)
+
+
+# By the beginning of the command.
+PLAYS: Final[Mapping[str, Play]] = {
+    "fairlead enable": Play("interception", "no rules", _entry("rules", [])),
+    "kubectl patch mutatingwebhookconfiguration": Play(
+        "interception",
+        "matchConditions",
+        _entry("matchConditions", [{"name": "not-x", "expression": "true"}]),
+    ),
+    "kubectl label namespace marked --overwrite": Play(
+        "namespaces", "means nothing", _labelled("All"), after=_unmark
+    ),
+    "kubectl label namespace marked fairlead.dev/place-": Play(
+        "agents", "is a driver", _driver, after=_unmark
+    ),
+    "kubectl -n fairlead-system scale deployment": Play(
+        "endpoints", "one ready replica", _behind_its_service(1), after=_unregister
+    ),
+    "fairlead disable": Play(
+        "endpoints",
+        "no ready endpoint",
+        _behind_its_service(0),
+        ended=_creates_pods,
+        after=_unregister,
+    ),
+    "kubectl delete validatingwebhookconfiguration": Play(
+        "judgement",
+        "no policy can be written",
+        lambda site: site.plane.stop_component(WEBHOOK),
+        after=lambda site: site.start_webhook(),
+    ),
+    "kubectl apply --server-side": Play("policies", "no definitions", _without_definitions),
+}
+# What ends by itself in the sandbox's control plane, and why.
+UNPLAYED: Final[Mapping[str, str]] = {
+    "kubectl -n fairlead-system delete secret": "the controller writes the Secret again by itself",
+    "fairlead certs rotate": "the controller renews certificates by itself",
+    "cmctl": "there is no cert-manager",
+}
+# Subcommands that show more, and end nothing; `fairlead install` is the cure of an installation.
+SHOWS: Final[Sequence[str]] = (
+    *("install", "doctor", "check", "explain", "mutate", "certs status", "guard", "logs", "get"),
+    "describe",
+)
