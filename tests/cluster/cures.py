@@ -109,6 +109,12 @@ def _without_definitions(site: Site) -> None:
     site.kubectl("delete", "crd", "--ignore-not-found", *defined)
 
 
+def _restart(site: Site) -> None:
+    # A webhook remembers objects that vanished with their definition.
+    site.plane.stop_component(WEBHOOK)
+    site.start_webhook()
+
+
 # By the beginning of the command.
 PLAYS: Final[Mapping[str, Play]] = {
     "fairlead enable": Play("interception", "no rules", _entry("rules", [])),
@@ -139,7 +145,9 @@ PLAYS: Final[Mapping[str, Play]] = {
         lambda site: site.plane.stop_component(WEBHOOK),
         after=lambda site: site.start_webhook(),
     ),
-    "kubectl apply --server-side": Play("policies", "no definitions", _without_definitions),
+    "kubectl apply --server-side": Play(
+        "policies", "no definitions", _without_definitions, after=_restart
+    ),
 }
 # What ends by itself in the sandbox's control plane, and why.
 UNPLAYED: Final[Mapping[str, str]] = {
