@@ -67,6 +67,7 @@ class Stage:
         self.doer = ActionExecutor(
             objects,
             self.refusals,
+            self.known.memory,
             self.counted,
             Queues(Watches(self.api.client), self.api.writer, self.known, objects),
             others_wait=lambda namespace: bool(self.others - {namespace}),

@@ -30,10 +30,10 @@ def synced() -> ObservedState:
 
 
 def test_runs_are_watched_whole_and_else_only_what_is_marked_as_ours() -> None:
-    """Never all pods of the cluster."""
+    """Never all pods of the cluster, and by a label that no other tool writes."""
     informers = Informers(Watches(Api().client), ObservedState())
     queries = {each.resource: dict(each.query) for each in informers.all}
-    ours = {"labelSelector": "app.kubernetes.io/managed-by=fairlead"}
+    ours = {"labelSelector": "fairlead.dev/run-uid"}
     assert queries == {resource: {} if resource == "runs" else ours for resource in LISTS}
 
 

@@ -56,7 +56,7 @@ def stage(status: Json, spec: Json | None = None) -> Stage:
     made.api.answers["list", "runs"] = {"items": []}
     for index in range(3):
         metadata = raw_pod(index, annotations={names.ATTEMPT: "2"})
-        pod = {**metadata, "status": {"phase": "Running"}}
+        pod = {**metadata, "spec": {"nodeName": "a"}, "status": {"phase": "Running"}}
         made.known.pods.put(f"lab/mnist-worker-{index}", made.known.pods.keep(pod))
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -46,6 +47,7 @@ class Stage:
         self.api, self.known = Api(), ObservedState()
         for cache in (self.known.pods, self.known.services, self.known.runs):
             cache.replace({}, "1")
+        self.known.memory.begin()
         self.raw = raw_run(**changes)
         self.known.runs.put("lab/mnist", self.known.runs.keep(self.raw))
         self.transitions: list[tuple[str, str]] = []
@@ -59,7 +61,12 @@ class Stage:
             objects,
             RunCache(plan),
             ActionExecutor(
-                objects, self.refusals, Counted(), queues, others_wait=lambda _: self.others_wait
+                objects,
+                self.refusals,
+                self.known.memory,
+                Counted(),
+                queues,
+                others_wait=lambda _: self.others_wait,
             ),
             self.refusals,
             Announced(self),
@@ -107,22 +114,27 @@ class Announced(Announcer):
         self._stage.said += [each.reason for each in announcements]
 
 
-def test_a_new_run_gets_its_pods_and_its_status() -> None:
-    """The status last, written once."""
+def test_a_new_run_has_its_pods_in_its_status_before_they_are_created() -> None:
+    """One write for all of them, and no other until they are there."""
     stage = Stage()
     stage.look()
-    assert stage.api.calls[0] == ("create", "mnist")
-    assert sorted(stage.api.named("create")[1:]) == THREE
-    assert stage.api.calls[-1] == ("replace", "mnist")
+    assert stage.api.calls == [("create", "mnist"), ("replace", "mnist")]
+    assert stage.status["replicas"]["worker"]["creatingIndexes"] == "0-2"
     assert stage.status["observedGeneration"] == 1
     assert "Begun" in stage.said
+    stage.look()
+    assert sorted(stage.api.named("create")[1:]) == THREE
+    assert stage.api.named("replace") == ["mnist"]
+    stage.look()
+    worker = stage.status["replicas"]["worker"]
+    assert (worker["activeIndexes"], worker.get("creatingIndexes", "")) == ("0-2", "")
 
 
 def test_a_second_reconcile_creates_nothing_before_the_watch_reports_the_pods() -> None:
     """What was created is known, and so is the status that was written."""
     stage = Stage()
-    stage.look()
-    stage.look()
+    for _ in range(3):
+        stage.look()
     created = stage.api.named("create")
     assert len(created) == len(set(created)) == 4
     assert stage.status["replicas"]["worker"]["active"] == 3
@@ -212,10 +224,13 @@ def test_a_refusal_is_reported_by_the_next_reconcile_and_then_waited_for() -> No
 def test_trouble_with_an_action_is_raised_after_the_status_was_written() -> None:
     """What was counted must be remembered, though a deletion failed."""
     stage = Stage()
+    stage.look()
+    stage.moment += timedelta(seconds=100)
+    stage.known.pods.put("lab/mnist-worker-0", stage.known.pods.keep(raw_pod(0)))
     stage.api.answers["create", "mnist-worker-2"] = refused(503)
     with pytest.raises(ClusterError):
         stage.look()
-    assert stage.api.named("replace") == ["mnist"]
+    assert stage.api.named("replace") == ["mnist", "mnist"]
 
 
 @pytest.mark.parametrize("trouble", [refused(None, "Timeout"), NotLeading("lost")])
@@ -335,6 +350,7 @@ def test_a_large_run_lets_other_namespaces_pass() -> None:
     stage = Stage(replicas={"worker": {"count": 120}})
     stage.others_wait = True
     looks = []
+    stage.look()
     while len(stage.known.pods.items()) < 120:
         looks.append(stage.look())
         assert len(looks) < 10
@@ -380,3 +396,122 @@ def test_a_look_at_a_run_walks_no_collection(monkeypatch: pytest.MonkeyPatch) ->
     stage.look()
     stage.known.nodes.cache.put("b", stage.known.nodes.cache.keep(raw_node("b", labels=SPOT)))
     stage.look()
+
+
+def running(
+    stage: Stage, index: int, version: int = 300, node: str = "spot-0", **more: Any
+) -> Json:
+    """A pod runs, as the watch tells it; the raw pod."""
+    raw = {**raw_pod(index, version=version, **more), "spec": {"nodeName": node}}
+    raw["status"] = {"phase": "Running"}
+    stage.known.pods.put(*stage.known.pods.entry(raw), str(version))
+    return raw
+
+
+def begun(count: int = 2, **spec: Any) -> Stage:
+    """The pods of a run were created, and the status says so."""
+    stage = Stage(replicas={"worker": {"count": count}}, **spec)
+    for _ in range(3):
+        stage.look()
+    stage.known.nodes.cache.replace({"spot-0": stage.known.nodes.cache.keep(raw_node("spot-0"))})
+    return stage
+
+
+def test_the_last_state_of_a_pod_that_is_gone_is_counted_once() -> None:
+    """It is read live first; after the write it is forgotten, but for a conflict."""
+    stage = begun()
+    raw = running(stage, 0)
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    evicted = {**raw, "status": {**raw["status"], "conditions": [target]}}
+    stage.known.pods.remove(evicted, "301")
+    stage.api.answers["replace", "*"] = refused(409, "Conflict")
+    with pytest.raises(ClusterError):
+        stage.look()
+    assert [pod.node for pod in stage.known.memory.gone(UID)] == ["spot-0"]
+    del stage.api.answers["replace", "*"]
+    stage.look()
+    assert stage.api.named("get") == ["mnist-worker-0"] * 2
+    last = stage.status["lastFailure"]
+    assert (last["node"], last["reason"]) == ("spot-0", "EvictionByEvictionAPI")
+    assert stage.status["disruptions"] == 1
+    assert stage.known.memory.gone(UID) == ()
+
+
+def test_a_write_without_an_answer_may_have_counted_what_is_gone() -> None:
+    """The next look must not count it by its last state again, after its replica was planned."""
+    stage = begun()
+    stage.known.pods.remove(running(stage, 0), "301")
+    stage.api.answers["replace", "*"] = refused(None, "Timeout")
+    with pytest.raises(ClusterError):
+        stage.look()
+    assert stage.known.memory.gone(UID) == ()
+
+
+def test_a_pod_that_goes_before_the_reconcile_after_its_creation_is_counted() -> None:
+    """The status had planned it, and its last state was seen."""
+    stage = Stage(replicas={"worker": {"count": 2}}, restartScope="Run")
+    stage.look()
+    stage.look()
+    stage.known.pods.remove(running(stage, 0), "301")
+    stage.look()
+    worker = stage.status["replicas"]["worker"]
+    assert (worker["disruptions"], worker["attempt"], worker["creatingIndexes"]) == (1, 1, "0-1")
+
+
+def test_a_pod_that_another_process_may_have_created_is_looked_up_and_charged_to_nobody() -> None:
+    """Its number is in the status before its creation is sent again."""
+    stage = Stage(replicas={"worker": {"count": 2}})
+    stage.look()
+    stage.known.memory.begin()
+    stage.api.answers["get", "mnist-worker-1"] = raw_pod(1, version=90)
+    stage.look()
+    assert sorted(stage.api.named("get")) == ["mnist-worker-0", "mnist-worker-1"]
+    worker = stage.status["replicas"]["worker"]
+    assert (worker["recreations"], worker["restarts"], worker["disruptions"]) == (1, 0, 0)
+    assert stage.api.named("create") == ["mnist"]
+    stage.look()
+    [body] = [each for each in stage.api.bodies if each and each.get("kind") == "Pod"]
+    env = {each["name"]: each["value"] for each in body["spec"]["containers"][0]["env"]}
+    assert (body["metadata"]["name"], env["FAIRLEAD_ATTEMPT"]) == ("mnist-worker-0", "1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "known"),
+    [
+        (QUOTA, True),
+        (refused(429, "TooManyRequests"), True),
+        (refused(409, "Conflict"), True),
+        (refused(500, "InternalError", "failed calling webhook x: timeout"), True),
+        (refused(500, "InternalError", "etcdserver: request timed out"), False),
+        (refused(504, "Timeout"), False),
+        (refused(None, "Broken"), False),
+    ],
+)
+def test_a_creation_that_was_rejected_is_known_not_to_have_happened(
+    answer: ClusterError, known: bool
+) -> None:
+    """Any other answer, or none, leaves it open."""
+    stage = Stage(replicas={"worker": {"count": 1}})
+    stage.look()
+    stage.api.answers["create", "mnist-worker-0"] = answer
+    with suppress(ClusterError):
+        stage.look()
+    assert (stage.known.memory.uncreated(UID) == {"mnist-worker-0"}) == known
+
+
+def test_a_live_pod_that_the_watch_does_not_know_is_read_again_after_a_while() -> None:
+    """Its labels are gone, and with them every event of it."""
+    stage = begun()
+    running(stage, 1)
+    raw = running(stage, 0)
+    stage.known.pods.remove(raw, "301")
+    stage.api.answers["get", "mnist-worker-0"] = raw
+    left = stage.look()
+    assert left is not None
+    assert left <= module.UNWATCHED_PAUSE
+    done = {"exitCode": 1, "reason": "Error", "finishedAt": "2026-11-21T20:15:00Z"}
+    ended = {**raw, "status": {"phase": "Failed", "containerStatuses": []}}
+    ended["status"]["containerStatuses"] = [{"name": "main", "state": {"terminated": done}}]
+    stage.api.answers["get", "mnist-worker-0"] = ended
+    stage.look()
+    assert stage.status["replicas"]["worker"]["restarts"] == 1

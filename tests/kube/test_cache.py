@@ -234,11 +234,19 @@ def test_an_object_that_cannot_be_read_has_no_value_though_it_had_one() -> None:
     assert cache.faults == {"a": "ValueError, see the log"}
 
 
+def test_listeners_are_told_of_a_deleted_object_as_it_was_at_last() -> None:
+    """What happened to it shortly before comes with its deletion, and with nothing else."""
+    cache, changes = make()
+    cache.put("a", 1)
+    cache.remove({"metadata": {"name": "a"}, "value": 2}, "7")
+    assert changes == [Change("a", None, 1), Change("a", 1, 2), Change("a", 2, None)]
+
+
 @pytest.mark.parametrize(
     "end",
     [
         lambda cache: cache.put(*cache.entry({"metadata": {"name": "a"}, "value": 2})),
-        lambda cache: cache.remove("a"),
+        lambda cache: cache.remove({"metadata": {"name": "a"}, "value": "x"}),
         lambda cache: cache.replace({"b": 1}),
     ],
     ids=["read again", "deleted", "not in the next list"],

@@ -33,7 +33,7 @@ async def test_an_object_is_followed_by_its_name_alone(tmp_path: Path) -> None:
         await to.begin()
         await to.event("ADDED", secret(2, {"a": base64.b64encode(b"one").decode()}))
         await go_on.wait()
-        await to.event("DELETED", secret(3, None))
+        await to.event("DELETED", secret(3, {"a": base64.b64encode(b"one").decode()}))
         await asyncio.Event().wait()
 
     async with fake_api(answer) as api, client_of(api, tmp_path) as client:

@@ -47,6 +47,9 @@ STATUS: Json = {
             "countsFrom": 1,
             "succeededIndexes": "",
             "activeIndexes": "0-2",
+            "creatingIndexes": "",
+            "recreations": 1,
+            "nodes": [{"class": "spot", "fallback": [], "nodes": {"a": "0-2"}}],
             "countedUIDs": ["gone"],
             "countedRestarts": {"gone": 1},
             "recovering": [

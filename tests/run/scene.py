@@ -23,6 +23,7 @@ from webhook.run.actions import (
     ScaleDeployment,
 )
 from webhook.run.model import Condition, RoleStatus, RunStatus
+from webhook.run.model.intervals import format_intervals
 from webhook.run.observed import (
     Exit,
     Needs,
@@ -65,6 +66,7 @@ class Scene:
         self.live: dict[str, NodeHealth] = {}
         self.off: set[str] = set()
         self.observed = Observed()
+        self.uncreated: set[str] = set()
         self.now = BEGIN
         self.did: list[Action] = []
         self.told: list[Announcement] = []
@@ -142,6 +144,21 @@ class Scene:
         self._without(f"mnist-{name}")
         return self.look()
 
+    def goes(self, name: str, **last: Any) -> Scene:
+        """A pod is gone, and its last state was seen."""
+        self.observed = replace(self.observed, gone=(replace(self.pod(name), **last),))
+        return self.vanishes(name)
+
+    def unseen(self, role: str, index: int) -> Scene:
+        """The controller died before it saw a pod, which is gone by now; another one goes on."""
+        others = format_intervals(set(range(self.run.spec.roles[role].count)) - {index})
+        changed = {"creating_indexes": str(index), "active_indexes": others}
+        roles = {**self.status.replicas, role: self.role(role).model_copy(update=changed)}
+        status = self.status.model_copy(update={"replicas": roles})
+        self.run = self.run.model_copy(update={"status": status})
+        self.uncreated.clear()
+        return self.vanishes(f"{role}-{index}")
+
     def set(self, name: str, **fields: Any) -> None:
         """Change a pod, and do not look yet."""
         pod = replace(self.pod(name), **fields)
@@ -158,6 +175,7 @@ class Scene:
         return reconcile(self.run, self.needs, observed, self.now, self.terms)
 
     def _once(self) -> bool:
+        self.observed = replace(self.observed, uncreated=frozenset(self.uncreated))
         outcome = self._reconcile(self.observed)
         if outcome.look_up or outcome.look_up_nodes:
             read = {
@@ -185,6 +203,8 @@ class Scene:
         assert status == outcome.status
         self.run = self.run.model_copy(update={"status": status})
         self.after = outcome.after
+        self.uncreated |= outcome.planned
+        self.observed = replace(self.observed, gone=())
         return changed or bool(outcome.actions)
 
     def _do(self, action: Action) -> None:
@@ -192,6 +212,7 @@ class Scene:
             case CreatePod(role, index, attempt):
                 name = self.run.pod_name(role, index)
                 assert name not in self.observed.pods
+                self.uncreated.remove(name)
                 uid = f"uid-{len(self.did)}-{name}"
                 pod = OwnedPod(name, uid, UID, role, index, attempt, "Pending")
                 self.observed = replace(self.observed, pods={**self.observed.pods, name: pod})

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from webhook.run.failure import Failure, classify_end, may_restart, vanished_pod
+from webhook.run.failure import (
+    Failure,
+    classify_end,
+    classify_gone,
+    classify_unseen,
+    may_restart,
+)
 from webhook.run.model.replica import RestartPolicy
 from webhook.run.observed import Exit, NodeHealth, OwnedPod
 
@@ -232,11 +238,57 @@ def test_a_failed_pod_of_which_nothing_is_known_is_the_programs_failure() -> Non
     assert failure(pod(reason="Strange", message="words")) == Failure(False, "Strange", "words")
 
 
-def test_what_vanished_is_a_disruption() -> None:
-    """Programs do not delete their pods."""
-    assert vanished_pod().disruption
+def test_a_success_without_a_time_counts_unless_the_pod_was_given_time_to_end() -> None:
+    """The API server gives none to a pod that has ended."""
+    untimed = Exit("main", 0, reason="Completed")
+    for end in (None, untimed):
+        assert classify_end(pod("Succeeded", exit=end, deleted_at=AFTER)) == "Succeeded"
+        assert classify_end(pod("Succeeded", exit=end, disruption=TARGET)) == "Succeeded"
+        asked = pod("Succeeded", exit=end, deleted_at=AFTER, given_grace=True)
+        assert failure(asked).reason == "Deleted"
 
 
+GONE_NODE = NodeHealth("node-a")
+FINE_NODE = NodeHealth("node-a", "uid")
+
+
+@pytest.mark.parametrize(
+    ("last", "node", "reason"),
+    [
+        (pod("Running", disruption=TARGET), FINE_NODE, "PreemptionByScheduler"),
+        (pod("Running", deleted_at=BEFORE), FINE_NODE, "Deleted"),
+        (pod("Running"), FINE_NODE, "Deleted"),
+        (pod("Running"), None, "Deleted"),
+        (pod("Running"), GONE_NODE, "NodeGone"),
+        (pod("Running"), NodeHealth("node-a", "uid", ready="Unknown"), "NodeNotReady"),
+        (pod("Failed", reason="NodeLost"), FINE_NODE, "NodeLost"),
+    ],
+)
+def test_a_pod_that_is_gone_is_a_disruption_as_its_last_state_tells(
+    last: OwnedPod, node: NodeHealth | None, reason: str
+) -> None:
+    """A pod that had not ended is gone because somebody deleted it, or its node."""
+    end = classify_gone(last, node, ())
+    assert isinstance(end, Failure)
+    assert (end.disruption, end.reason) == (True, reason)
+
+
+def test_a_pod_that_is_gone_ended_as_it_had_ended() -> None:
+    """Not as its deletion says, which came later."""
+    assert classify_gone(pod("Succeeded", exit=exited(0, "Completed")), FINE_NODE, ()) == (
+        "Succeeded"
+    )
+    assert classify_gone(pod(exit=exited(1)), FINE_NODE, ()) == Failure(False, "Error", "", 1)
+
+
+def test_a_pod_whose_end_nobody_saw_is_a_disruption() -> None:
+    """Programs do not delete their pods. Its node may tell why."""
+    assert classify_unseen(pod("Unknown"), FINE_NODE) == VANISHED
+    assert classify_unseen(pod("Unknown"), None) == VANISHED
+    assert classify_unseen(pod("Unknown"), GONE_NODE).reason == "NodeGone"
+
+
+VANISHED = Failure(True, "Vanished", "the pod is gone, and its reason is unknown")
 PROGRAM = {code: Failure(False, "Error", "", code) for code in (1, 127, 128, 137, 255)}
 OUT_OF_MEMORY = Failure(False, "OOMKilled", "", 137)
 
@@ -249,7 +301,7 @@ OUT_OF_MEMORY = Failure(False, "OOMKilled", "", 137)
         *(("ExitCode", PROGRAM[code], code >= 128) for code in PROGRAM),
         ("ExitCode", OUT_OF_MEMORY, False),
         ("ExitCode", Failure(False, "Failed", ""), True),
-        *((policy, vanished_pod(), True) for policy in ("OnFailure", "Never", "ExitCode")),
+        *((policy, VANISHED, True) for policy in ("OnFailure", "Never", "ExitCode")),
         ("ExitCode", Failure(True, "Deleted", "", 1), True),
     ],
 )

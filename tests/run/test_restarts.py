@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.wording import Wording, mentions
 from webhook.backoff import RESTART_DELAYS, Delays
 from webhook.run.actions import CreatePod, DeletePod
 from webhook.run.model import Recovering
+from webhook.run.observed import Exit, NodeHealth
 from webhook.run.restarts import (
     JITTER,
     MOST_REFUSALS,
@@ -143,6 +145,95 @@ def test_a_vanished_pod_is_a_disruption_and_is_recreated() -> None:
     assert scene.status.last_failure is not None
     assert scene.status.last_failure.disruption
     assert scene.later(10).pods == ["worker-0", "worker-1"]
+
+
+def test_a_pod_that_is_gone_is_counted_by_its_last_state() -> None:
+    """Its node, its class and its time are known, though nobody looked while it was there."""
+    scene = Scene(**workers(2)).runs_on(worker_0="spot-0", worker_1="spot-1")
+    scene.node("spot-1", ready="True", capacity_class="spot")
+    marks = ("EvictionByEvictionAPI", "drained", "")
+    scene.later(100).goes("worker-1", disruption=marks, created=to_second(scene.now))
+    last, [incident] = scene.status.last_failure, scene.status.incidents
+    assert last is not None
+    assert (last.node, last.reason) == ("spot-1", "EvictionByEvictionAPI")
+    assert (incident.node, incident.capacity_class) == ("spot-1", "spot")
+    assert scene.status.unseen == 0
+    assert counts(scene, "worker") == (0, 1, 1)
+
+
+def test_a_pod_that_had_ended_when_it_went_is_counted_as_it_ended() -> None:
+    """A garbage collector deletes pods that have ended."""
+    done = Exit("main", 0, reason="Completed", finished_at=to_second(BEGIN))
+    scene = Scene(**workers(2)).runs().goes("worker-0", phase="Succeeded", exit=done)
+    assert counts(scene, "worker") == (0, 0, 0)
+    assert scene.role("worker").succeeded_indexes == "0"
+    scene.goes("worker-1", phase="Failed", exit=done._replace(code=1))
+    assert counts(scene, "worker") == (1, 0, 1)
+
+
+def test_a_node_that_was_lost_while_nobody_looked_is_known() -> None:
+    """By the status: the node, its class, and the classes that count for a fallback."""
+    scene = Scene(**workers(2))
+    scene.node("spot-1", ready="True", capacity_class="spot")
+    scene.set("worker-0", phase="Running", node="spot-0", running_since=to_second(BEGIN))
+    marks = {"node": "spot-1", "fallback": (("spot", None),)}
+    scene.set("worker-1", phase="Running", running_since=to_second(BEGIN), **marks)
+    scene.look()
+    scene.observed = replace(scene.observed, nodes={"spot-0": NodeHealth("spot-0", "uid")})
+    scene.vanishes("worker-1")
+    last, [incident] = scene.status.last_failure, scene.status.incidents
+    assert last is not None
+    assert (last.node, last.reason) == ("spot-1", "NodeGone")
+    assert (incident.node, incident.capacity_class) == ("spot-1", "spot")
+    [history] = scene.role("worker").history
+    assert (history.indexes, [each.capacity_class for each in history.events]) == ("1", ["spot"])
+    assert scene.status.unseen == 1
+
+
+def number(scene: Scene, name: str) -> int:
+    """FAIRLEAD_ATTEMPT of the last pod of this name that was created."""
+    created = [each for each in scene.did if isinstance(each, CreatePod)]
+    return next(
+        each.attempt + each.restarts
+        for each in reversed(created)
+        if f"{each.role}-{each.index}" == name
+    )
+
+
+@pytest.mark.parametrize("scope", ["Replica", "Role", "Run"])
+def test_a_pod_that_nobody_saw_is_charged_to_nobody_and_its_next_has_a_greater_number(
+    scope: str,
+) -> None:
+    """The controller was killed in the middle of creations. Where all restart together, they do."""
+    scene = Scene(**workers(3), restartScope=scope).look()
+    before = {name: scene.pod(name).uid for name in ("worker-0", "worker-1")}
+    scene.set("worker-0", phase="Running", node="node-a", running_since=to_second(BEGIN))
+    scene.unseen("worker", 2).later(10)
+    assert counts(scene, "worker") == (0, 0, 0)
+    assert scene.pods == ["worker-0", "worker-1", "worker-2"]
+    assert number(scene, "worker-2") == 1
+    again = [name for name, uid in before.items() if scene.pod(name).uid != uid]
+    assert again == ([] if scope == "Replica" else ["worker-0", "worker-1"])
+
+
+def test_peers_that_have_not_started_are_left_alone_where_a_pod_may_have_been() -> None:
+    """They cannot have met its program."""
+    scene = Scene(**workers(3), restartScope="Run").look()
+    before = scene.pod("worker-0").uid
+    scene.unseen("worker", 2)
+    assert (scene.pod("worker-0").uid, number(scene, "worker-2")) == (before, 1)
+    assert scene.role("worker").attempt == 0
+
+
+def test_what_becomes_of_the_pod_of_a_finished_replica_is_no_disruption() -> None:
+    """Its status may lack the time at which it ended."""
+    scene = Scene(**workers(2), disruptionLimit=0).runs()
+    scene.set("worker-0", phase="Succeeded", ready=False)
+    scene.look()
+    scene.set("worker-0", deleted_at=to_second(scene.now), given_grace=True)
+    scene.later(5)
+    assert counts(scene, "worker") == (0, 0, 0)
+    assert scene.status.phase != "Failed"
 
 
 def test_a_name_is_waited_for_until_its_pod_is_gone(wording: Wording) -> None:

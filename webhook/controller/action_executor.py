@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -22,7 +23,7 @@ from webhook.controller.owned_objects import (
     SERVICE,
     Kind,
 )
-from webhook.controller.refusals import NAME_TAKEN
+from webhook.controller.refusals import NAME_TAKEN, is_certain
 from webhook.errors import ClusterError, NotLeading
 from webhook.run.actions import (
     CreateConfigMap,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from webhook.controller.owned_objects import Objects
+    from webhook.controller.pod_memory import PodMemory
     from webhook.controller.queues import Queues
     from webhook.controller.refusals import Refusals
     from webhook.placement.shapes import JsonObject
@@ -111,6 +113,7 @@ class ActionExecutor:
         self,
         objects: Objects,
         refusals: Refusals,
+        memory: PodMemory,
         counts: Counts,
         queues: Queues,
         *,
@@ -118,6 +121,7 @@ class ActionExecutor:
     ) -> None:
         self._objects = objects
         self._refusals = refusals
+        self._memory = memory
         self._counts = counts
         self._queues = queues
         self._others_wait = others_wait
@@ -186,10 +190,10 @@ class ActionExecutor:
         actions: Sequence[CreatePod],
         done: Done,
     ) -> None:
-        free = []
+        free, uid = [], run.metadata.uid
         for action in actions:
             name = run.pod_name(action.role, action.index)
-            if (pause := self._refusals.pause(run.metadata.uid, name)) > 0:
+            if (pause := self._refusals.pause(uid, name)) > 0:
                 done.wait(pause)
             else:
                 free.append(action)
@@ -204,9 +208,19 @@ class ActionExecutor:
                 action.restarts,
             )
             update = updates.get(pod_set_of(plan, action.role, action.index))
-            refused = await self._objects.create(POD, run, updated(manifest, update))
-            self._note(refused, manifest["metadata"]["name"], done)
-            if refused is None:
+            name = manifest["metadata"]["name"]
+            self._memory.sent(uid, name)
+            try:
+                refused = await self._objects.create(POD, run, updated(manifest, update))
+            except ClusterError as error:
+                # Not found: a pod of the name was there, and gone when it was read.
+                if is_certain(error) and error.status != HTTPStatus.NOT_FOUND:
+                    self._memory.plan(uid, (name,))
+                raise
+            self._note(refused, name, done)
+            if refused is not None and refused.certain:
+                self._memory.plan(uid, (name,))
+            elif refused is None:
                 self._counts.pod_created()
             # Any other refusal would apply to the next pod too.
             return refused is None or refused.reason == NAME_TAKEN

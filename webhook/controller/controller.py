@@ -171,7 +171,12 @@ class Controller:
             objects,
             RunCache(plan),
             ActionExecutor(
-                objects, self.refusals, metrics, self.queues, others_wait=self._others_wait
+                objects,
+                self.refusals,
+                self.known.memory,
+                metrics,
+                self.queues,
+                others_wait=self._others_wait,
             ),
             self.refusals,
             self.announcer,
@@ -206,6 +211,7 @@ class Controller:
         await self.informers.catch_up()
         # The caches stay: a collection would walk all that they hold, in one turn of the loop.
         gc.freeze()
+        self.known.memory.begin()
         queue = self._queue = WorkQueue()
         self._router.begin(queue)
         self._metrics.leads(leads=True)
@@ -221,6 +227,7 @@ class Controller:
             self._queue = None
             queue.shut_down()
             await _ended(tasks)
+            self.known.memory.end()
 
     async def _work(self, queue: WorkQueue) -> None:
         while (key := await queue.get()) is not None:
@@ -262,6 +269,7 @@ class Controller:
     def _forget(self, change: Change[StoredRun]) -> None:
         if change.after is None and change.before is not None:
             self.refusals.forget(change.before.uid)
+            self.known.memory.forget_run(change.before.uid)
 
 
 async def _ended(tasks: list[asyncio.Task[None]]) -> None:

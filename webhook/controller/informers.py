@@ -24,7 +24,8 @@ RETRY: Final = 1.0
 # The size of a list page, which is held in memory as a whole. A node has about 20 KB of JSON, most
 # of it its list of images. A malicious Run or pod may have over a megabyte.
 A_PAGE: Final = 50
-_OWNED: Final = {"labelSelector": f"{names.MANAGED_BY}={names.MANAGER}"}
+# Others write app.kubernetes.io/managed-by on what they deploy or adopt.
+_OWNED: Final = {"labelSelector": names.RUN_UID}
 
 
 class Informers:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from webhook import names
 from webhook.controller.node_health import Nodes
+from webhook.controller.pod_memory import PodMemory
 from webhook.controller.stored_run import StoredRun, phase_label, store
 from webhook.kube.cache import Cache
 from webhook.run import observation
@@ -95,6 +96,7 @@ class ObservedState:
         self.flavors: Cache[Flavor] = Cache(read_flavor, clock=clock)
         self._workloads = ByRun(self.workloads, lambda owned: owned.run_uid)
         self.nodes = Nodes(clock=clock)
+        self.memory = PodMemory()
         # By node: the uids of the runs with pods on it, and their number of pods.
         self._on_nodes: dict[str, Counter[str]] = {}
         self.pods.subscribe(self._pod_changed)
@@ -122,6 +124,10 @@ class ObservedState:
         # A copy: the metrics may be read on another thread.
         return sum(sum(tuple(runs.values())) for runs in there if runs)
 
+    def pods_of(self, namespace: str, uid: str) -> Mapping[str, OwnedPod]:
+        """Return the pods of the Run with this uid by name, valid until the next change."""
+        return self._pods.values_of(namespace, uid)
+
     def observed(
         self,
         namespace: str,
@@ -133,14 +139,18 @@ class ObservedState:
         deployments = self._deployments.values_of(namespace, uid)
         services = self._services.values_of(namespace, uid).values()
         pods = dict(self._pods.values_of(namespace, uid))
+        gone = self.memory.gone(uid)
+        bound = {pod.node for pod in (*pods.values(), *gone) if pod.node}
         return Observed(
             pods=pods,
             service=bool(services),
             service_uid=next((service.uid for service in services), ""),
             service_closed=any(service.closed for service in services),
-            nodes=self.nodes.health({*nodes, *(pod.node for pod in pods.values() if pod.node)}),
+            nodes=self.nodes.health({*nodes, *bound}),
             config_map=self._config_maps.count(namespace, uid) > 0,
             deployment=next((each.deployment for each in deployments.values()), None),
+            gone=gone,
+            uncreated=self.memory.uncreated(uid),
             refusals=refusals,
             ill_nodes=self.nodes.ill(),
         )
@@ -150,6 +160,10 @@ class ObservedState:
         return next(iter(self._workloads.values_of(namespace, uid).values()), None)
 
     def _pod_changed(self, change: Change[OwnedPod]) -> None:
+        before = change.before
+        key = self.key_of(before.run_uid) if before else None
+        if key and key.partition("/")[0] == change.key.partition("/")[0]:
+            self.memory.pod_changed(change)
         if change.before is not None and change.before.node:
             runs = self._on_nodes[change.before.node]
             runs[change.before.run_uid] -= 1

@@ -27,6 +27,7 @@ from webhook.run.engine_report import pause_of_events
 from webhook.run.observed import Needs
 from webhook.run.reading import held_status, hold_invalid
 from webhook.run.reconcile import DEFAULT_TERMS, invalid_status, reconcile
+from webhook.run.replica_nodes import nodes_without_pods
 from webhook.run.usage import resources_in_use
 from webhook.times import elapsed
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from webhook.controller.waiting_pods import WaitingPods
     from webhook.crd.conditions import ConditionUpdate
     from webhook.run.model import Run, RunStatus
-    from webhook.run.observed import Observed, Refusal
+    from webhook.run.observed import Observed, OwnedPod, Refusal
     from webhook.run.queue_state import Queueing
     from webhook.run.reading import RunReading
     from webhook.run.restarts import RestartTerms
@@ -64,6 +65,8 @@ _CREATIONS: Final = (
 IDLE: Final = 1.0
 # Seconds until a run that is held is read again.
 HELD_PAUSE: Final = 30.0
+# Seconds until the live pods of a run are read again that the watch does not know.
+UNWATCHED_PAUSE: Final = 20.0
 # Seconds between two looks at whether another engine's objects are listed.
 FIRST_LIST_PAUSE: Final = 0.2
 
@@ -144,7 +147,7 @@ class Reconciler:
             return await self._hold(stored, held)
         self._metrics.expect_usage(resources_in_use(observed))
         done = await self._executor.carry_out(run, plan, observed, outcome.actions)
-        return await self._conclude(stored, reading, outcome, done)
+        return await self._conclude(stored, reading, outcome, done, observed.gone)
 
     async def _reconcile_delegated(self, stored: StoredRun, reading: RunReading) -> float | None:
         """Reconcile a run whose pods another engine creates. Raises InvalidRun like a plan."""
@@ -163,17 +166,34 @@ class Reconciler:
         return await self._conclude(stored, reading, outcome, done)
 
     async def _conclude(
-        self, stored: StoredRun, reading: RunReading, outcome: Outcome, done: Done
+        self,
+        stored: StoredRun,
+        reading: RunReading,
+        outcome: Outcome,
+        done: Done,
+        gone: Iterable[OwnedPod] = (),
     ) -> float | None:
-        """Write the status after the actions; return the seconds until the next reconcile."""
+        """Write the status after the actions; return the seconds until the next reconcile.
+
+        gone: the deleted pods that the status counts.
+        """
         if isinstance(done.error, NotLeading) or (done.error and done.error.status is None):
             # Further requests would fail in the same way.
             raise done.error
         news = self._note(stored.uid, outcome, done.made, done.refused)
         status = reading.report(outcome.status, stored.generation, self._now())
         outcome = replace(outcome, status=status)
-        written = await self._write(stored, reading.status, outcome)
+        settled = [pod.uid for pod in gone] if outcome.counted else []
+        try:
+            written = await self._write(stored, reading.status, outcome)
+        except ClusterError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                # The status may be stored all the same.
+                self._known.memory.forget(stored.uid, settled)
+            raise
+        self._known.memory.forget(stored.uid, settled)
         if written:
+            self._known.memory.plan(stored.uid, outcome.planned)
             self._announcer.announce(stored, outcome.announcements)
         if done.error:
             raise done.error
@@ -185,16 +205,17 @@ class Reconciler:
     async def _decide(self, run: Run, needs: Needs, queue: Queueing) -> tuple[Observed, Outcome]:
         """Compute the outcome, after reading the pods that are missing from the cache."""
         uid = run.metadata.uid
-        failed_on = {each.node for each in run.status.incidents if each.cause != "Disruption"}
-        observed = self._known.observed(
-            run.namespace, uid, self._refusals.refusals_of(uid), failed_on - {""}
-        )
+        nodes = {each.node for each in run.status.incidents if each.cause != "Disruption"} - {""}
+        nodes |= {*nodes_without_pods(run, self._known.pods_of(run.namespace, uid))}
+        observed = self._known.observed(run.namespace, uid, self._refusals.refusals_of(uid), nodes)
         observed, left = await self._with_report(run, replace(observed, queue=queue))
         outcome = reconcile(run, needs, observed, self._now(), self._terms)
         looked_up: frozenset[str] = frozenset()
+        unwatched = False
         while (unknown := outcome.look_up - looked_up) or outcome.look_up_nodes:
             looked_up |= unknown
             found = await self._objects.get_pods(run, unknown)
+            unwatched = unwatched or bool(found)
             nodes = await self._objects.read_nodes(outcome.look_up_nodes)
             observed = replace(
                 observed,
@@ -204,10 +225,11 @@ class Reconciler:
                 nodes_read=observed.nodes_read | nodes.keys(),
             )
             outcome = reconcile(run, needs, observed, self._now(), self._terms)
-        if left is not None:
-            after = left if outcome.after is None else min(left, outcome.after)
-            outcome = replace(outcome, after=after)
-        return observed, outcome
+        times = [each for each in (left, outcome.after) if each is not None]
+        if unwatched:
+            # Their labels were changed, or the watch is late: it may tell nothing of them.
+            times.append(UNWATCHED_PAUSE)
+        return observed, replace(outcome, after=min(times, default=None))
 
     async def _with_report(self, run: Run, observed: Observed) -> tuple[Observed, float | None]:
         """Add what is reported about the pod that waits longest; also return the seconds until the

@@ -26,6 +26,8 @@ _PASSING: Final = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
+# A webhook is called before anything is stored (k8s.io/apiserver, admission/plugin/webhook/errors).
+_WEBHOOK_FAILED: Final = "failed calling webhook"
 
 
 def refusal(name: str, error: ClusterError) -> Refusal | None:
@@ -40,7 +42,13 @@ def refusal(name: str, error: ClusterError) -> Refusal | None:
         return Refusal(name, "Invalid", words)
     if error.status == HTTPStatus.FORBIDDEN:
         return Refusal(name, "Forbidden", words)
-    return Refusal(name, "Failed", words)
+    certain = is_certain(error) or _WEBHOOK_FAILED in words
+    return Refusal(name, "Failed", words, certain)
+
+
+def is_certain(error: ClusterError) -> bool:
+    """Return whether a failed creation has stored nothing: the API server rejected the request."""
+    return error.status is not None and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def name_taken(kind: str, other: Mapping[str, Any]) -> Refusal:

@@ -221,8 +221,15 @@ class Cache(Generic[T]):
         self._ahead.pop(key, None)
         self._change(key, value)
 
-    def remove(self, key: str, version: str = "") -> None:
-        """Remove a value that the watch reports as deleted; `version` is the event's."""
+    def remove(self, raw: dict[str, Any], version: str = "") -> None:
+        """Remove an object that the watch reports as deleted, as it was at last.
+
+        Listeners are told of that state first. The object may exist still, without the labels that
+        the watch selects. `version` is the event's.
+        """
+        key, last = self.entry(raw)
+        if last is not None:
+            self.put(key, last, version)
         self._left_out.pop(key, None)
         self.put(key, None, version)
 

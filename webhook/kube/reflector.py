@@ -15,7 +15,7 @@ from webhook.api_paths import ApiPath, CollectionPath
 from webhook.backoff import WATCH_DELAYS
 from webhook.errors import ClusterError
 from webhook.kube.answers import TIMEOUT
-from webhook.kube.cache import SLICE, key_of, version_of
+from webhook.kube.cache import SLICE, version_of
 from webhook.kube.client import A_PAGE, METADATA, METADATA_LIST
 from webhook.kube.rate_limit import Backoff
 from webhook.kube.transport import JSON
@@ -279,7 +279,7 @@ class Reflector(Generic[T]):
             self.cache.passed(version)
         else:
             if event.type == "DELETED":
-                self.cache.remove(key_of(event.object), version)
+                self.cache.remove(event.object, version)
             else:
                 self.cache.put(*self.cache.entry(event.object), version)
             self._delivered = True

@@ -65,8 +65,8 @@ class DeleteDeployment:
 class CreatePod:
     """Create one replica's pod. A 409 for a pod of the run itself is success.
 
-    attempt, restarts: of its role. history: the text of its annotation; empty for none.
-    avoid: nodes that are ill.
+    attempt: of its role; restarts: its restarts, counted or not. history: the text of its
+    annotation; empty for none. avoid: nodes that are ill.
     """
 
     role: str
@@ -188,6 +188,10 @@ class Outcome:
     the nodes to its nodes, and calls the function again.
     look_up_events: the Events of the engine's object are to be read. The caller adds them to
     `EngineObserved.events`, and calls the function again.
+    planned: names of pods that `status` plans and that do not exist. Once it is stored, the caller
+    has their names in `Observed.uncreated` until it sends their creation.
+    counted: `status` counts all pods of `Observed.gone`, or need not. Once it is stored, the caller
+    forgets them.
     actions: in this order; creations of pods may run concurrently, after everything else.
     status: written last if it differs from the run's.
     after: seconds until the next reconcile is needed without an event; None if never.
@@ -200,3 +204,5 @@ class Outcome:
     look_up_events: bool = False
     announcements: tuple[Announcement, ...] = ()
     after: float | None = None
+    planned: frozenset[str] = frozenset()
+    counted: bool = True

@@ -114,6 +114,9 @@ def _role_facts(
         succeeded=frozenset(succeeded),
         down=tuple(sorted(down, key=lambda one: one.order)),
         missing=frozenset(),
+        gone={},
+        uncreated=frozenset(),
+        unsure=frozenset(),
         lost=lost,
         returned=(),
         interrupted=(),
@@ -164,12 +167,12 @@ def _role_status(
     restarts = {pod.uid: pod.restarts for pod in (*present, *past) if pod.restarts}
     container = sum(
         max(1, restarts.get(each.pod.uid, 0) - before.counted_restarts.get(each.pod.uid, 0))
-        if each.pod and each.pod.uid in restarts
+        if each.pod.uid in restarts
         else 1
         for each in down
         if not each.failure.disruption
     )
-    uids = {each.pod.uid for each in down if each.pod and facts.alive.get(each.index) != each.pod}
+    uids = {each.pod.uid for each in down if facts.alive.get(each.index) != each.pod}
     if quiet:
         # After the run is resumed, the engine creates pods before the status says so.
         uids |= {pod.uid for pod in past}

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from webhook.run.failure import Failure, classify_end, disrupted_by_others, vanished_pod
+from webhook.run.failure import (
+    Failure,
+    classify_end,
+    classify_gone,
+    classify_unseen,
+    disrupted_by_others,
+)
 from webhook.run.model.intervals import parse_intervals
 from webhook.run.model.status import RoleStatus
+from webhook.run.observed import NodeHealth, OwnedPod
+from webhook.run.replica_nodes import Place, recorded_places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Set
 
     from webhook.run.model import ReplicaSpec, Run
-    from webhook.run.observed import NodeHealth, Observed, OwnedPod
+    from webhook.run.observed import Observed
 
 
 @dataclass(frozen=True, slots=True)
 class DownReplica:
-    """A replica that went down and is not counted yet. `pod` is None if the pod vanished."""
+    """A replica that went down and is not counted yet.
+
+    pod: as it was last seen. If nobody saw its end, it has no uid, and at most a node.
+    last_class: in that case, the capacity class of the node when the pod ran.
+    """
 
     role: str
     index: int
     name: str
     failure: Failure
-    pod: OwnedPod | None
+    pod: OwnedPod
+    last_class: str = ""
 
     @property
     def node(self) -> str:
-        """The pod's node; empty if it had none or the pod vanished."""
-        return self.pod.node if self.pod else ""
+        """The pod's node; empty if it had none or it is not known."""
+        return self.pod.node
 
     @property
     def order(self) -> tuple[bool, str, str, int]:
@@ -37,7 +50,7 @@ class DownReplica:
 
         Disruptions come before failures, because programs fail when they lose a peer.
         """
-        finished = self.pod.exit.finished_at if self.pod and self.pod.exit else ""
+        finished = self.pod.exit.finished_at if self.pod.exit else ""
         return (not self.failure.disruption, finished or "9", self.role, self.index)
 
     @property
@@ -76,7 +89,11 @@ class RoleFacts:
     stale: pods of earlier attempts.
     succeeded: indexes that have finished, now or earlier.
     down: replicas that went down and are not counted yet.
-    missing: indexes that had a pod at the last reconcile and have none now; the reason is unknown.
+    missing: indexes that had a pod at the last reconcile, or may have been given one, and have none
+    in the cache; they are to be read live.
+    gone: pods of this attempt that are deleted and not counted yet, as they were last seen.
+    uncreated: indexes whose pods are planned and do not exist.
+    unsure: indexes whose pods were planned, and may have existed: nobody saw.
     lost: pods of any attempt that have not ended, on nodes that are not ready, shut down or gone.
     returned: pods of any attempt on nodes that were away while the pods ran and are ready again.
     interrupted: pods of earlier attempts that were disrupted by others than the controller.
@@ -92,6 +109,9 @@ class RoleFacts:
     succeeded: frozenset[int]
     down: tuple[DownReplica, ...]
     missing: frozenset[int]
+    gone: Mapping[int, OwnedPod]
+    uncreated: frozenset[int]
+    unsure: frozenset[int]
     lost: Mapping[int, PodOnLostNode]
     returned: tuple[PodOnLostNode, ...]
     interrupted: tuple[DownReplica, ...]
@@ -121,7 +141,8 @@ def _role_facts(
     disruption_codes = run.spec.disruption_exit_codes or ()
     there = {pod.index: pod for pod in pods if pod.index < spec.count}
     counted = frozenset(before.counted_uids)
-    succeeded = set(parse_intervals(before.succeeded_indexes))
+    finished = parse_intervals(before.succeeded_indexes)
+    succeeded = set(finished)
     alive, ended, stale, lost = {}, {}, {}, {}
     down, interrupted, returned = [], [], []
     for index, pod in there.items():
@@ -140,18 +161,13 @@ def _role_facts(
         elif pod.uid in counted:
             ended[index] = pod
         elif isinstance(end, Failure):
-            down.append(DownReplica(role, index, pod.name, end, pod))
+            # What becomes of the pod of a replica that has finished does not matter.
+            if index not in finished:
+                down.append(DownReplica(role, index, pod.name, end, pod))
         else:
             alive[index] = pod
-    missing = set()
-    for index in parse_intervals(before.active_indexes):
-        if index in there or index in succeeded:
-            continue
-        name = run.pod_name(role, index)
-        if name in observed.absent:
-            down.append(DownReplica(role, index, name, vanished_pod(), None))
-        else:
-            missing.add(index)
+    absent = _find_absent(run, role, before, observed, there.keys() | succeeded)
+    succeeded |= absent.succeeded
     return RoleFacts(
         role,
         spec,
@@ -161,9 +177,91 @@ def _role_facts(
         ended,
         stale,
         frozenset(succeeded),
-        tuple(sorted(down, key=lambda one: one.order)),
-        frozenset(missing),
+        tuple(sorted((*down, *absent.down), key=lambda one: one.order)),
+        frozenset(absent.missing),
+        absent.gone,
+        frozenset(absent.uncreated),
+        frozenset(absent.unsure),
         lost,
         tuple(returned),
         tuple(interrupted),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Absent:
+    """Replicas of a role that should have a pod, or may have been given one, and have none.
+
+    The fields are those of RoleFacts.
+    """
+
+    missing: set[int] = field(default_factory=set)
+    uncreated: set[int] = field(default_factory=set)
+    unsure: set[int] = field(default_factory=set)
+    gone: dict[int, OwnedPod] = field(default_factory=dict)
+    down: list[DownReplica] = field(default_factory=list)
+    succeeded: set[int] = field(default_factory=set)
+
+
+def _find_absent(
+    run: Run, role: str, before: RoleStatus, observed: Observed, settled: Set[int]
+) -> _Absent:
+    """Return what is known of the pods that are not there; `settled` are replicas to leave out."""
+    found = _Absent()
+    active = parse_intervals(before.active_indexes)
+    absent = (active | parse_intervals(before.creating_indexes)) - settled
+    if not absent:
+        return found
+    places = recorded_places(before, absent)
+    deleted = {
+        pod.index: pod
+        for pod in observed.gone
+        if pod.role == role and pod.attempt >= before.attempt and pod.uid not in before.counted_uids
+    }
+    for index in sorted(absent):
+        name = run.pod_name(role, index)
+        if index not in active and name in observed.uncreated:
+            found.uncreated.add(index)
+        elif name not in observed.absent:
+            found.missing.add(index)
+        elif pod := deleted.get(index):
+            found.gone[index] = pod
+            codes = run.spec.disruption_exit_codes or ()
+            end = classify_gone(pod, observed.node_health(pod), codes)
+            if isinstance(end, Failure):
+                found.down.append(DownReplica(role, index, name, end, pod))
+            else:
+                found.succeeded.add(index)
+        elif index in active:
+            place = places.get(index, Place())
+            pod = _unseen_pod(run, role, index, before, place)
+            failure = classify_unseen(pod, _last_health(place, observed))
+            down = DownReplica(role, index, name, failure, pod, place.capacity_class)
+            found.down.append(down)
+        else:
+            found.unsure.add(index)
+    return found
+
+
+def _unseen_pod(run: Run, role: str, index: int, status: RoleStatus, place: Place) -> OwnedPod:
+    return OwnedPod(
+        name=run.pod_name(role, index),
+        uid="",
+        run_uid=run.metadata.uid,
+        role=role,
+        index=index,
+        attempt=status.attempt,
+        phase="Unknown",
+        node=place.node,
+        fallback=tuple((each, None) for each in place.fallback),
+    )
+
+
+def _last_health(place: Place, observed: Observed) -> NodeHealth | None:
+    """Return the health of a node on which a pod ran; None if it is not known.
+
+    The node is older than the list of nodes: one that is not on it is gone.
+    """
+    if not place.node or observed.nodes is None:
+        return None
+    return observed.nodes.get(place.node) or NodeHealth(place.node)

@@ -88,9 +88,7 @@ def classify_end(
     if pod.deleted_at:
         return disrupted_by_others(pod) or _disruption(pod, "Deleted", "the pod was deleted")
     if node and node.off:
-        words = {"NodeShutdown": "is shut down", "NodeGone": "is gone"}
-        what = words.get(node.trouble, "is silent for too long")
-        return _disruption(pod, node.trouble, f"node {node.name} {what}")
+        return _lost_node(pod, node, "is silent for too long")
     if node and node.sick:
         return _disruption(pod, "NodeUnhealthy", f"node {node.name} is ill: {node.ill}")
     return None
@@ -108,9 +106,22 @@ def disrupted_by_others(pod: OwnedPod) -> Failure | None:
     return None
 
 
-def vanished_pod() -> Failure:
-    """Return the failure for a pod that disappeared."""
-    return Failure(True, "Vanished", "the pod is gone, and its reason is unknown")
+def classify_gone(
+    pod: OwnedPod, node: NodeHealth | None, disruption_codes: Collection[int]
+) -> Failure | Literal["Succeeded"]:
+    """Return how a deleted pod ended, by its last state."""
+    return (
+        classify_end(pod, node, disruption_codes)
+        or disrupted_by_others(pod)
+        or _lost_node(pod, node)
+        or _disruption(pod, "Deleted", "the pod was deleted")
+    )
+
+
+def classify_unseen(pod: OwnedPod, node: NodeHealth | None) -> Failure:
+    """Return the failure for a pod that is gone and whose last state nobody saw."""
+    vanished = _disruption(pod, "Vanished", "the pod is gone, and its reason is unknown")
+    return _lost_node(pod, node) or vanished
 
 
 def may_restart(policy: RestartPolicy, failure: Failure) -> bool:
@@ -164,6 +175,9 @@ def _lost_with_node(pod: OwnedPod, node: NodeHealth | None) -> Failure | None:
 def _deleted_before_end(pod: OwnedPod) -> Failure | None:
     """Return the disruption if the pod's deletion was requested before its program ended."""
     finished = pod.exit.finished_at if pod.exit else ""
+    if pod.phase == "Succeeded" and not finished:
+        # The pod was not over when it was given time to end. Nothing else tells.
+        return _disruption(pod, "Deleted", "the pod was deleted") if pod.given_grace else None
     if pod.disruption is not None and _not_after(pod.disruption[2], finished):
         return _disruption(pod, *pod.disruption[:2])
     if pod.deleted_at and not pod.ended_first and _not_after(pod.deleted_at, finished):
@@ -178,6 +192,15 @@ def _not_after(requested: str, finished: str) -> bool:
         or not requested
         or int(parse_time(requested).timestamp()) <= parse_time(finished).timestamp()
     )
+
+
+def _lost_node(
+    pod: OwnedPod, node: NodeHealth | None, otherwise: str = "is not ready"
+) -> Failure | None:
+    if node is None or not node.trouble:
+        return None
+    what = {"NodeGone": "is gone", "NodeShutdown": "is shut down"}.get(node.trouble, otherwise)
+    return _disruption(pod, node.trouble, f"node {node.name} {what}")
 
 
 def _disruption(pod: OwnedPod, reason: str, message: str) -> Failure:

@@ -121,7 +121,7 @@ class History:
         """Yield role, index and class of each replica under which a node was lost."""
         down = {each.name: each for one in self._unit for each in one.down}
         for each in down.values():
-            if each.pod and each.pod.node and _caused_by_node(each, observed):
+            if each.node and _caused_by_node(each, observed):
                 for capacity, _ in each.pod.fallback:
                     yield each.role, each.index, capacity
         # Nodes whose loss shows after the peers of their pods have failed.
@@ -183,7 +183,7 @@ def _waiting(one: RoleFacts) -> Iterator[tuple[OwnedPod, str, datetime]]:
 def _caused_by_node(down: DownReplica, observed: Observed) -> bool:
     if not down.failure.disruption:
         return False
-    if down.failure.reason == _EVICTED and down.pod:
+    if down.failure.reason == _EVICTED:
         node = observed.node_health(down.pod)
         return bool(node and (node.leaving or node.trouble))
     return down.failure.reason in _BY_NODE

@@ -359,15 +359,15 @@ def _may_be_interrupted(observed: Observed) -> bool:
 
 def _sign_of_down(down: DownReplica, observed: Observed, near: Collection[str]) -> _Sign:
     """Return the sign of a disrupted pod; near: uids of pods on nodes that are or were away."""
-    node = observed.node_health(down.pod) if down.pod else None
+    node = observed.node_health(down.pod)
     return _Sign(
         down.role,
         down.failure.reason,
         down.description,
         down.name,
         down.node,
-        node.capacity_class if node else "",
-        joins=down.pod is None or down.pod.uid in near or bool(node and node.trouble),
+        node.capacity_class if node else down.last_class,
+        joins=not down.pod.uid or down.pod.uid in near or bool(node and node.trouble),
     )
 
 

@@ -225,6 +225,7 @@ def _read_pod(
         ready=_is_true(conditions.get("Ready")),
         node=sys.intern((raw.get("spec") or {}).get("nodeName") or ""),
         deleted_at=_deleted_at(metadata),
+        given_grace=bool(metadata.get("deletionGracePeriodSeconds")),
         half_deleted=_half_deleted(metadata),
         reason=sys.intern(status.get("reason") or ""),
         message=_text(status.get("message")),

@@ -49,6 +49,8 @@ class OwnedPod:
     deleted_at: str = ""
     """When its deletion was requested (deletionTimestamp minus the grace period), RFC 3339, or
     empty."""
+    given_grace: bool = False
+    """Its deletion left it time to end: the API server gives none to a pod that has ended."""
     half_deleted: bool = False
     """The API server marked it as deleted, with no grace period and no finalizer left, and did not
     remove it; another deletion does (rest.BeforeDelete: "happens in two phases")."""
@@ -245,6 +247,8 @@ class Refusal(NamedTuple):
     Forbidden or Failed."""
     message: str
     """The API server's message; for a name that is taken, the owner."""
+    certain: bool = True
+    """Whether the object was not stored; after an internal error it may have been."""
 
 
 class Needs(NamedTuple):
@@ -266,6 +270,9 @@ class Observed:
     service_uid: the Service's uid; empty if it does not exist.
     service_closed: True if the Service exists and selects no pod yet.
     absent: names of pods that were read live for this call and do not exist.
+    gone: pods that are deleted, as they were last seen, the latest last; not all of them.
+    uncreated: names of planned pods that do not exist: this process planned them and did not send
+    their creation, or it was rejected.
     nodes: by name: the nodes of the pods, and those of incidents that may be a failure's; None if
     nodes are not watched or not listed yet.
     nodes_read: names of nodes that were read live for this call.
@@ -280,6 +287,8 @@ class Observed:
     config_map: bool = False
     deployment: OwnedDeployment | None = None
     absent: frozenset[str] = frozenset()
+    gone: tuple[OwnedPod, ...] = ()
+    uncreated: frozenset[str] = frozenset()
     refusals: tuple[Refusal, ...] = ()
     service_closed: bool = False
     service_uid: str = ""

@@ -232,8 +232,8 @@ class Plan:
     def replica_env(self, role: str, index: int, number: int = 0) -> ReplicaEnv:
         """Return the variables by which the replica finds the others, and knows earlier pods.
 
-        number: of attempts and restarts of the role when the pod is created. Each later pod of the
-        replica has a greater one, because a pod is replaced only after one of them was raised.
+        number: of attempts and restarts of the role, counted or not, when the pod is created. Each
+        later pod of the replica has a greater one.
         """
         found = render_env(self.gang, role, index)
         if self.run.spec.serving:

@@ -28,7 +28,8 @@ from webhook.run.actions import (
 )
 from webhook.run.facts import collect_facts
 from webhook.run.history import annotation_of, first_to_give_up
-from webhook.run.model import LastFailure
+from webhook.run.model import LastFailure, RoleStatus
+from webhook.run.model.intervals import format_intervals, parse_intervals
 from webhook.run.progress import (
     active_status,
     announce_given_up,
@@ -44,6 +45,7 @@ from webhook.run.restarts import (
     count_down,
     entries_by_index,
     fill_in_wait,
+    pod_number,
     remaining_wait,
     role_at_end,
     suspended_role,
@@ -54,13 +56,13 @@ from webhook.shortening import cut
 from webhook.times import elapsed, to_microsecond, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
 
     from webhook.backoff import Delays
     from webhook.run.actions import Action
     from webhook.run.facts import DownReplica, RoleFacts
-    from webhook.run.model import RoleStatus, Run, RunSpec, RunStatus
+    from webhook.run.model import Run, RunSpec, RunStatus
     from webhook.run.observed import Needs, Observed, OwnedPod
     from webhook.run.queue import Gate
     from webhook.run.restarts import Counted
@@ -111,7 +113,7 @@ def reconcile(
         return Outcome(run.status, look_up=missing, look_up_nodes=nodes)
     gate = queue.decide(run, observed.queue, pods_left=observed.active)
     if gate.look_again:
-        return Outcome(run.status, after=queue.AGAIN)
+        return Outcome(run.status, after=queue.AGAIN, counted=False)
     counted = count_down(run, facts, observed, now, terms, gate)
     end = find_verdict(run, facts, counted, now)
     if end:
@@ -247,7 +249,11 @@ def _reconcile_active(
     terms: RestartTerms,
 ) -> Outcome:
     steps = _next_steps(run.spec, facts, counted, needs, observed, now)
-    status = update_totals(run, counted.roles, counted, now)
+    roles = {
+        role: one.model_copy(update={"creating_indexes": format_intervals(steps.planned[role])})
+        for role, one in counted.roles.items()
+    }
+    status = update_totals(run, roles, counted, now)
     progress = describe_progress(facts, counted, steps, observed, status)
     if progress.phase == "Running":
         whole = incidents.record_recovery(status.incidents, now)
@@ -277,19 +283,36 @@ def _reconcile_active(
             *announce_given_up(counted.moved),
         ),
         after=seconds_until_due(run, steps.after, counted, now),
+        planned=_newly_planned(run, steps, roles),
     )
+
+
+def _newly_planned(run: Run, steps: Steps, roles: Mapping[str, RoleStatus]) -> frozenset[str]:
+    """Return the names of the pods that the status plans, without those that it had planned.
+
+    If a role begins again, those of earlier pods are planned anew.
+    """
+    found = set()
+    for role, planned in steps.planned.items():
+        before = run.status.replicas.get(role) or RoleStatus()
+        same = pod_number(before) == pod_number(roles[role])
+        new = planned - parse_intervals(before.creating_indexes) if same else planned
+        found |= {run.pod_name(role, index) for index in new}
+    return frozenset(found)
 
 
 @dataclass(slots=True)
 class Steps:
     """The actions, and what delays them.
 
+    planned: role -> the replicas whose pods may be created after the next status is stored.
     held: role -> the roles whose replicas it waits for.
     waiting: the number of replicas in backoff.
     after: seconds until the first of them may start; 0 if there is more to create at once.
     """
 
     actions: list[Action] = field(default_factory=list)
+    planned: dict[str, Collection[int]] = field(default_factory=dict)
     held: dict[str, tuple[str, ...]] = field(default_factory=dict)
     waiting: int = 0
     after: float | None = None
@@ -317,7 +340,7 @@ def _next_steps(
     # A failure that may end the run keeps its pod, and so its log, until it is decided.
     permanent = any(each.permanent and each.cause == "Unknown" for each in counted.incidents)
     steps.actions += _delete_stale_pods(facts, ended=not permanent)
-    created = 0
+    created, more = 0, False
     avoid = tuple(sorted(each.name for each in observed.ill_nodes))[:MOST_AVOIDED]
     for role, one in facts.items():
         entries = entries_by_index(one.before.recovering)
@@ -329,10 +352,12 @@ def _next_steps(
             else:
                 steps.actions += _deletion(one, index, pod)
         after = counted.roles[role]
-        if (after.attempt, after.history) != (one.before.attempt, one.before.history):
+        held = _awaited_roles(spec, role, facts)
+        steps.planned[role] = frozenset() if held else _plan(one, after)
+        if (pod_number(after), after.history) != (pod_number(one.before), one.before.history):
             # Pods are created only after the API server has stored what they are created with.
             continue
-        if held := _awaited_roles(spec, role, facts):
+        if held:
             steps.held[role] = held
             continue
         for index in _missing_indexes(one):
@@ -340,15 +365,19 @@ def _next_steps(
             if left > 0:
                 steps.waiting += 1
                 steps.wait(left)
+            elif index not in one.uncreated:
+                # The status plans it now.
+                more = True
             elif created == AT_ONCE:
                 steps.wait(0.0)
                 break
             else:
                 history = annotation_of(one.before.history, index)
-                counts = one.before.attempt, one.before.restarts
-                steps.actions.append(CreatePod(role, index, counts[0], history, avoid, counts[1]))
+                attempt = one.before.attempt
+                restarts = pod_number(one.before) - attempt
+                steps.actions.append(CreatePod(role, index, attempt, history, avoid, restarts))
                 created += 1
-    if not created or observed.refusals:
+    if not (created or more) or observed.refusals:
         steps.actions += _open_service(observed)
     return steps
 
@@ -416,6 +445,12 @@ def _missing_indexes(facts: RoleFacts) -> Iterator[int]:
             yield index
 
 
+def _plan(facts: RoleFacts, after: RoleStatus) -> frozenset[int]:
+    """Return the replicas that have no pod that counts, by the next status, and need one."""
+    there = parse_intervals(after.succeeded_indexes) | parse_intervals(after.active_indexes)
+    return frozenset(range(facts.spec.count)) - there
+
+
 def _awaited_roles(spec: RunSpec, role: str, facts: Mapping[str, RoleFacts]) -> tuple[str, ...]:
     """Return the roles that this one waits for, because not all of their replicas run."""
     first = ROLES[spec.framework].after.get(role, ())
@@ -450,7 +485,7 @@ def update_totals(
 
 def _last_failure(down: DownReplica, now: datetime) -> LastFailure:
     failure = down.failure
-    exit_ = down.pod.exit if down.pod else None
+    exit_ = down.pod.exit
     return LastFailure(
         replica=down.name,
         node=down.node,

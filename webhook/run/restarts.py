@@ -18,6 +18,7 @@ from webhook.run.history import History
 from webhook.run.incidents import decide_incidents
 from webhook.run.model.intervals import format_intervals, parse_intervals
 from webhook.run.model.status import Recovering
+from webhook.run.replica_nodes import record_nodes
 from webhook.times import elapsed, to_microsecond
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ JITTER: Final = 2.0
 
 # A run fails after this many kubelet refusals of one replica's pods in a row (half an hour).
 MOST_REFUSALS: Final = 10
+# In the status of a role whose pods are of an earlier attempt.
+_NO_PODS: Final = {"active_indexes": "", "creating_indexes": "", "nodes": (), "counted_uids": ()}
 # For backoff: a failure that a disruption explains counts as a disruption.
 _EXCUSED: Final = Failure(True, "", "")
 
@@ -115,7 +118,11 @@ def count_down(
         one.role: _add_charges(
             waits.restart_all(one, found[0])
             if together and found
-            else waits.restart_each(one, [each for each in found if each.role == one.role]),
+            else _begin_again(one)
+            if together and _may_have_met(unit)
+            else waits.restart_each(
+                one, [each for each in found if each.role == one.role], observed
+            ),
             restarts=sum(each.role == one.role for each in found),
             failed=decision.failed.get(one.role, 0),
             disruptions=decision.disruptions.get(one.role, 0),
@@ -151,7 +158,10 @@ def _avoiding_well_nodes(
 
 
 def _without(status: RoleStatus, moved: Sequence[OwnedPod]) -> RoleStatus:
-    """Return the status with pods that are deleted next, and are no restart."""
+    """Return the status with pods that are deleted next, and are no restart.
+
+    A pod may get a node before it is deleted, and its program may start.
+    """
     if not moved:
         return status
     active = parse_intervals(status.active_indexes) - {pod.index for pod in moved}
@@ -159,10 +169,27 @@ def _without(status: RoleStatus, moved: Sequence[OwnedPod]) -> RoleStatus:
     return status.model_copy(
         update={
             "active": status.active - len(moved),
+            "recreations": status.recreations + 1,
             "active_indexes": format_intervals(active),
             "counted_uids": tuple(sorted(uids)),
         }
     )
+
+
+def _may_have_met(unit: Iterable[RoleFacts]) -> bool:
+    """Return True if a program that nobody saw may have worked with others of the unit."""
+    roles = list(unit)
+    started = (pod.on_node_since for one in roles for pod in one.alive.values())
+    return any(one.unsure for one in roles) and (
+        any(started) or any(one.succeeded for one in roles)
+    )
+
+
+def _begin_again(facts: RoleFacts) -> RoleStatus:
+    """Restart all replicas of the role, finished ones included, and charge nobody."""
+    before = facts.before.model_copy(update=_gauges(facts))
+    again = suspended_role(before, restart_all=True)
+    return again.model_copy(update={"recovering": before.recovering})
 
 
 def suspended_role(counted: RoleStatus, *, restart_all: bool = False) -> RoleStatus:
@@ -178,11 +205,19 @@ def suspended_role(counted: RoleStatus, *, restart_all: bool = False) -> RoleSta
             "attempt": attempt,
             "active": 0,
             "ready": 0,
-            "active_indexes": "",
-            "counted_uids": (),
+            **_NO_PODS,
             "recovering": (),
         }
     )
+
+
+def pod_number(status: RoleStatus) -> int:
+    """Return FAIRLEAD_ATTEMPT of the pods that are created now.
+
+    One of the three counts is raised, and stored, before a replica gets another pod, so each later
+    pod of a replica has a greater number.
+    """
+    return status.attempt + status.restarts + status.recreations
 
 
 def role_at_end(facts: RoleFacts, counted: RoleStatus) -> RoleStatus:
@@ -193,8 +228,7 @@ def role_at_end(facts: RoleFacts, counted: RoleStatus) -> RoleStatus:
             "restarts": facts.before.restarts,
             "attempt": facts.before.attempt,
             "counts_from": facts.before.counts_from,
-            "active_indexes": "",
-            "counted_uids": (),
+            **_NO_PODS,
             "recovering": (),
         }
     )
@@ -245,7 +279,9 @@ class _Waits:
         self._jitter = jitter(run.metadata.uid, self._since)
         self._terms = terms
 
-    def restart_each(self, facts: RoleFacts, down: Iterable[DownReplica]) -> RoleStatus:
+    def restart_each(
+        self, facts: RoleFacts, down: Iterable[DownReplica], observed: Observed
+    ) -> RoleStatus:
         """Restart replicas one by one, and reset the backoff of replicas that became stable."""
         rows = {
             index: self._shortened(backoff_state(entry))
@@ -255,11 +291,13 @@ class _Waits:
         newly_down = list(down)
         for each in newly_down:
             rows[each.index] = self._after(rows.get(each.index, BackoffState()), each)
-        uids = {each.pod.uid for each in newly_down if each.pod}
+        uids = {pod.uid for each in newly_down if (pod := facts.there.get(each.index))}
         return facts.before.model_copy(
             update={
                 **_gauges(facts),
-                "active_indexes": format_intervals(facts.alive.keys() | facts.missing),
+                "active_indexes": format_intervals(facts.alive),
+                "recreations": facts.before.recreations + bool(facts.unsure),
+                "nodes": record_nodes(facts.before, facts.alive, observed),
                 "counted_uids": tuple(sorted({pod.uid for pod in facts.ended.values()} | uids)),
                 "recovering": to_entries(rows),
             }
@@ -281,8 +319,7 @@ class _Waits:
                 "succeeded_indexes": "",
                 "attempt": attempt,
                 "counts_from": attempt,
-                "active_indexes": "",
-                "counted_uids": (),
+                **_NO_PODS,
                 "recovering": to_entries(dict.fromkeys(range(facts.spec.count), row)),
             }
         )

@@ -70,15 +70,15 @@ def settle_usage(
     rows: list[Usage] = []
     for role, one in facts.items():
         status = after.replicas[role]
-        if not over and _same(one.before, status):
+        if not (over or one.gone) and _same(one.before, status):
             continue
         counts_then, counts_now = _counting(one.before), _counting(status)
         finished = parse_intervals(status.succeeded_indexes)
-        for index, pod in one.there.items():
-            if counts_then(pod) and (over or not counts_now(pod)):
-                repeated = wasted and index not in finished
-                rows += usage_of(pod, observed, now, repeated=repeated)
-    unseen = sum(each.pod is None for one in facts.values() for each in one.down)
+        left = [pod for pod in one.there.values() if over or not counts_now(pod)]
+        for pod in filter(counts_then, (*left, *one.gone.values())):
+            repeated = wasted and pod.index not in finished
+            rows += usage_of(pod, observed, now, repeated=repeated)
+    unseen = sum(not each.pod.uid for one in facts.values() for each in one.down)
     if not rows and not unseen:
         return after
     usage = tuple(sum_usage((*before.usage, *rows)))

@@ -110,6 +110,8 @@ class Play:
         self._saved = 0.0
         # Since when all replicas run.
         self._whole_since: float | None = None
+        # Names of pods that the status plans, and that were never created since.
+        self._uncreated: set[str] = set()
         self._due = float("inf")
         self._happened: list[Happening] = []
         for pool in spec.pools:
@@ -162,6 +164,7 @@ class Play:
                 self._carry_out(action)
             changed = outcome.status != self._run.status
             self._run = self._run.model_copy(update={"status": outcome.status})
+            self._uncreated |= outcome.planned
             self._due = float("inf")
             if outcome.after is not None:
                 self._due = self._now + max(outcome.after, 0.001)
@@ -177,6 +180,7 @@ class Play:
             service=self._service,
             config_map=self._config_map,
             nodes=self._health(),
+            uncreated=frozenset(self._uncreated),
             refusals=tuple(self._refusals.values()),
         )
         while True:
@@ -221,6 +225,7 @@ class Play:
         if placed.rejected:
             self._refusals[name] = Refusal(name, "Rejected", placed.rejected)
             return
+        self._uncreated.discard(name)
         self._refusals.pop(name, None)
         uid = f"{name}-{next(self._numbers)}"
         now = to_second(self._time)

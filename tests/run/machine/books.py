@@ -31,6 +31,12 @@ def recovering(role: Json) -> dict[int, Json]:
     return {index: each for each in entries for index in indexes(each["indexes"])}
 
 
+def falls(role: Json, index: int) -> tuple[str, int]:
+    """When a replica went down last, and how often: a failure may become a disruption."""
+    entry = recovering(role).get(index, {"since": "", "failures": 0, "disruptions": 0})
+    return entry["since"], entry["failures"] + entry["disruptions"]
+
+
 @dataclass
 class Books:
     """One run's past, as far as it was written.
@@ -75,12 +81,6 @@ class Books:
 
     def newly_ended(self, old: Json, new: Json) -> list[Fate]:
         """Those of them that went down."""
-
-        def falls(role: Json, index: int) -> tuple[str, int]:
-            """When a replica went down last, and how often: a failure may become a disruption."""
-            entry = recovering(role).get(index, {"since": "", "failures": 0, "disruptions": 0})
-            return entry["since"], entry["failures"] + entry["disruptions"]
-
         return [
             fate
             for fate in self.newly_counted(old, new)
@@ -93,8 +93,9 @@ class Books:
         return [fate for fate in self.newly_counted(old, new) if fate not in ended]
 
     def newly_missed(self, old: Json, new: Json) -> list[int]:
-        """Indexes that were active, are not any more, and did not end as a pod that is named."""
+        """Indexes that went down, or were active, and did not end as a pod that is named."""
         left = indexes(old.get("activeIndexes", "")) - indexes(new.get("activeIndexes", ""))
+        left |= {at for at in recovering(new) if falls(new, at) != falls(old, at)}
         left -= indexes(new.get("succeededIndexes", ""))
         left -= {fate.pod.index for fate in self.newly_counted(old, new)}
         return sorted(left)
@@ -117,6 +118,8 @@ class Books:
         """Whether a write begins a role again, its finished replicas among them."""
         if scope == "Replica" or attempt(new, role) == attempt(old, role):
             return False
+        if new.get("phase") != "Suspended":
+            return True
         if evicted(old, new):
             # Of a role alone, unless all of it has finished.
             return scope == "Run" or not role_of(new, role).get("succeededIndexes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.run.machine.server import KINDS, Object, Server
-from tests.run.machine.things import Node
+from tests.run.machine.things import Node, Pod
 
 
 class Caches:
@@ -17,6 +17,8 @@ class Caches:
         self._read: dict[str, int] = {}
         self._told: dict[str, int] = {}
         self._gone: dict[str, float] = {}
+        # Pods that are gone, by uid, as they were last known.
+        self.gone_pods: dict[str, Pod] = {}
 
     @property
     def whole(self) -> bool:
@@ -54,6 +56,9 @@ class Caches:
         self._read[kind] = len(self._server.log[kind])
         self._told[kind] = self._server.version
         after = self._held[kind]
+        if kind == "pods":
+            for name, pod in before.items():
+                self._miss(pod, after.get(name))
         if kind == "nodes":
             for name in before.keys() - after.keys():
                 self.gone_since(name)
@@ -83,7 +88,13 @@ class Caches:
         if thing.version > latest:
             self._set(kind, thing.name, thing)
 
+    def _miss(self, pod: Pod, after: Pod | None) -> None:
+        if pod.run_uid and (after is None or after.uid != pod.uid):
+            self.gone_pods[pod.uid] = pod
+
     def _set(self, kind: str, name: str, thing: Object | None) -> None:
+        if kind == "pods" and name in self._held[kind]:
+            self._miss(self._held[kind][name], thing)  # type: ignore[arg-type]
         if thing is None:
             self._held[kind].pop(name, None)
             if kind == "nodes":

@@ -259,7 +259,8 @@ class Cluster:
 
     def occupy(self, name: str) -> None:
         """Somebody else's pod takes a name."""
-        if name not in self.server.pods and not self.server.quota_used_up:
+        free = not self.server.quota_used_up and self.server.answers_lost is None
+        if name not in self.server.pods and free:
             pod = Pod(name, "", "", "", 0, 0, self.server.now)
             self.server.create("pods", pod)
 
@@ -281,6 +282,7 @@ class Cluster:
         self.vacate()
         self.admit()
         self.server.quota_used_up = False
+        self.server.answers_lost = None
         # Nodes of the class never come if all give it up. A pod waits as the policy said when it
         # was created.
         waits = self.server.rule is not None and self.server.rule.pending is not None

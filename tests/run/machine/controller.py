@@ -16,7 +16,7 @@ from tests.run.machine.server import KINDS, Refused, Server
 from tests.run.machine.things import Json, RunThing, moment
 from webhook.run import actions as act
 from webhook.run.model import Run
-from webhook.run.observed import Needs, NodeHealth, Observed, Refusal
+from webhook.run.observed import Needs, NodeHealth, Observed, OwnedPod, Refusal
 from webhook.run.queue_state import Queueing
 
 Heart: TypeAlias = Callable[[Run, Needs, Observed, datetime], act.Outcome]
@@ -39,6 +39,7 @@ class Work:
     left: list[act.Action]
     refusals: dict[str, Refusal]
     at: float
+    gone: tuple[OwnedPod, ...] = ()
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Controller:
 
     due: names of runs -> when they are to be looked at again.
     paused: names of runs -> until when nothing is created, since something was refused.
+    uncreated: uids of runs with names of pods that are planned, and that it has not created.
     """
 
     server: Server
@@ -59,6 +61,7 @@ class Controller:
     due: dict[str, float] = field(default_factory=dict)
     refusals: dict[str, dict[str, Refusal]] = field(default_factory=dict)
     paused: dict[str, float] = field(default_factory=dict)
+    uncreated: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.crash()
@@ -68,6 +71,7 @@ class Controller:
         self.caches = Caches(self.server)
         self.executor = Executor(self.server, self.caches)
         self.works, self.due, self.refusals, self.paused = {}, {}, {}, {}
+        self.uncreated = set()
 
     def relist(self, kind: str) -> None:
         """List one kind, for the first time or again."""
@@ -141,7 +145,8 @@ class Controller:
                 there = self.server.nodes.get(node) or self.caches.gone_since(node)
                 read[node] = raw.node(node, there)
         self.laws.decided(run, needs, observed, outcome, now)
-        self.works[name] = Work(thing, outcome, list(outcome.actions), {}, self.server.now)
+        now_left = list(outcome.actions)
+        self.works[name] = Work(thing, outcome, now_left, {}, self.server.now, observed.gone)
 
     def _observed(
         self, thing: RunThing, absent: frozenset[str], read: Mapping[str, NodeHealth]
@@ -165,6 +170,10 @@ class Controller:
             config_map=mine("configmaps"),
             deployment=raw.deployment(deployment) if deployment else None,
             absent=absent - pods.keys(),
+            gone=tuple(
+                raw.pod(pod) for pod in self.caches.gone_pods.values() if pod.run_uid == thing.uid
+            ),
+            uncreated=frozenset(pod for uid, pod in self.uncreated if uid == thing.uid),
             nodes=nodes,
             nodes_read=frozenset(read),
             ill_nodes=tuple(each for each in (nodes or {}).values() if each.ill),
@@ -199,9 +208,18 @@ class Controller:
             work.left = [each for each in work.left if not isinstance(each, CREATIONS)]
             return
         self.laws.about_to(work.thing, action)
+        created = work.thing.uid, pod_name(work.thing, action)
+        self.uncreated.discard(created)
         try:
             self.executor.do(work.thing, action)
         except Refused as refused:
+            if refused.reason == "Timeout":
+                # Nothing more is tried, and nothing is written.
+                del self.works[name]
+                self._again(name, self.server.now + 1)
+                return
+            if created[1]:
+                self.uncreated.add(created)
             words = {"AlreadyExists": "NameTaken"}.get(refused.reason, refused.reason)
             named = pod_name(work.thing, action) or name
             work.refusals[named] = Refusal(named, words, str(refused))
@@ -221,7 +239,9 @@ class Controller:
             self._again(name, max(now, work.at + outcome.after))
         status: Json = json.loads(outcome.status.model_dump_json(by_alias=True, exclude_none=True))
         before = raw.run(thing).status
+        settled = [pod.uid for pod in work.gone] if outcome.counted else []
         if outcome.status == before:
+            self._forget(settled)
             return
         try:
             written = self.server.write_status(name, thing.uid, thing.version, status)
@@ -229,9 +249,15 @@ class Controller:
             if refused.reason == "Conflict":
                 self._again(name, now + RETRY)
             return
+        self._forget(settled)
+        self.uncreated |= {(thing.uid, pod) for pod in outcome.planned}
         self.caches.answered("runs", written)
         self.laws.written(thing, written)
         self._again(name, now)
+
+    def _forget(self, uids: Iterable[str]) -> None:
+        for uid in uids:
+            self.caches.gone_pods.pop(uid, None)
 
     def _note(self, name: str, work: Work) -> None:
         """Remember what was refused: the status is to tell of it, and it is tried again."""

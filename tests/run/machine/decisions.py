@@ -82,9 +82,10 @@ def _illness(run: Run, observed: Observed, outcome: act.Outcome, now: datetime) 
 def _looked_up(run: Run, observed: Observed) -> None:
     """What was there when last seen, and is not in the cache, was asked for."""
     for name, role in run.status.replicas.items():
-        for index in indexes(role.active_indexes) - indexes(role.succeeded_indexes):
+        expected = indexes(role.active_indexes) | indexes(role.creating_indexes)
+        for index in expected - indexes(role.succeeded_indexes):
             pod = run.pod_name(name, index)
-            known = pod in observed.pods or pod in observed.absent
+            known = pod in observed.pods or pod in observed.absent | observed.uncreated
             assert known, f"{pod} is missing, and was not looked up"
 
 

@@ -70,6 +70,9 @@ def settle(server: Server, controller: Controller) -> None:
 def _services_are_open(server: Server, run: RunThing) -> None:
     """Where nothing is left to do, replicas find each other: no Service is closed any more."""
     service = server.stored["services"].get(run.name)
+    if server.answers_lost is not None:
+        # Its pods are tried again and again.
+        return
     if service and service.run_uid == run.uid and run.status.get("phase") not in OVER:
         assert not service.closed, f"the Service of {run.name} stays closed"
 

@@ -56,6 +56,7 @@ HAPPENINGS = (
     Happening("policy", 2, {"rule": RULES}),
     Happening("stock", 3, {"sold_out": (False, True)}),
     Happening("quota", 1, {"used_up": SELDOM}),
+    Happening("answers", 1, {"stored": (None, None, True, False)}),
     Happening("stranger", 1, {"name": ("", "", "one-worker-0", "one-master-0")}),
     Happening("garbage", 1, {}),
     Happening("time", 10, {"seconds": (0, 0, 0, 0.4, 9.5, 30.0, 400.0, 700.0)}),

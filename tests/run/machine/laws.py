@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tests.run.machine import decisions, raw, statuses
-from tests.run.machine.books import Books, evicted
+from tests.run.machine.books import Books, evicted, indexes, role_of
 from tests.run.machine.server import Server
 from tests.run.machine.things import Pod, RunThing, Thing, seconds
 from webhook.run import actions as act
@@ -104,6 +104,8 @@ class Laws:
         )
         if run is None or run.uid != thing.uid or not self.alone:
             return
+        planned = indexes(role_of(run.status, role).get("creatingIndexes", ""))
+        assert index in planned, f"{what}: the status does not say that it may be there"
         finished = books.succeeded(run.status, role)
         assert index not in finished, f"{what}: it has finished its work"
         assert run.status.get("phase") not in OVER, f"{what}: the run is over"
@@ -112,15 +114,12 @@ class Laws:
             assert self.server.now >= wait - 0.001, f"{what}: before its backoff is over at {wait}"
 
     def _number(self, thing: RunThing, role: str, index: int, attempt: int, restarts: int) -> None:
-        """A program that went down, as far as the status says, has a smaller number."""
+        """Every earlier pod of the replica has a smaller number, whoever saw it."""
         if f"{thing.name}-{role}-{index}" in self.server.pods or not self.alone:
             return
-        ended = self.of(thing.uid).ended
-        for uid, fate in self.server.ledger.fates.items():
-            pod, number = fate.pod, attempt + restarts
-            mine = (pod.run_uid, *pod.place) == (thing.uid, role, index)
-            if mine and (pod.attempt < attempt or uid in ended):
-                assert pod.number < number, f"{pod.name}: {number} after {pod.number}"
+        for fate in self.of(thing.uid).fates(role, index):
+            number = attempt + restarts
+            assert fate.pod.number < number, f"{fate.pod.name}: {number} after {fate.pod.number}"
 
     def _alike(self, thing: RunThing, role: str, history: str) -> None:
         """What restarts together is created with one history, but for what waited for a node.

@@ -42,6 +42,8 @@ class Server:
         self.stored: dict[str, dict[str, Any]] = {kind: {} for kind in (*KINDS, "secrets")}
         self.log: dict[str, list[Event]] = {kind: [] for kind in self.stored}
         self.quota_used_up = False
+        # Of creations of pods no answer comes; whether they are stored all the same.
+        self.answers_lost: bool | None = None
         # The fallback of the policy in force, and whether there are no spot nodes to be had.
         self.rule: Fallback | None = None
         self.sold_out = False
@@ -70,9 +72,14 @@ class Server:
             raise Refused("QuotaExceeded", f"pods {thing.name!r} is forbidden: exceeded quota")
         if isinstance(thing, Pod):
             thing = replace(thing, fallback=self._marks(thing))
+        lost = self.answers_lost if isinstance(thing, Pod) else None
+        if lost is False:
+            raise Refused("Timeout")
         new = self._store(kind, replace(thing, uid=f"{kind[:-1]}-{self.version + 1}"))
         if isinstance(new, Pod):
             self.ledger.created(new)
+        if lost:
+            raise Refused("Timeout")
         return new
 
     def change(self, kind: str, name: str, **fields: Any) -> Any:

@@ -138,6 +138,10 @@ class Stage:
         else:
             self.cluster.admit()
 
+    def answers(self, stored: bool | None) -> None:
+        """Answers to creations of pods are lost; they are stored, or not. Or answers come again."""
+        self.server.answers_lost = stored
+
     def stranger(self, name: str) -> None:
         """Somebody else's pod takes a name; without a name, all such pods go."""
         if name:

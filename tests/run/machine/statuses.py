@@ -33,6 +33,7 @@ def check(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None
     ]
     for role in spec.roles:
         _history(books, spec, role, role_of(old, role), role_of(new, role), now)
+    used = set(books.used)
     for role in spec.roles:
         before, after = role_of(old, role), role_of(new, role)
         for count in SCOPE_COUNTS:
@@ -51,7 +52,8 @@ def check(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None
         else:
             _one_by_one(books, spec, role, before, after)
     if books.alone:
-        _charged_once(books, spec, old, new, ended)
+        missed = [books.ledger.fates[uid] for uid in books.used - used]
+        _charged_once(books, spec, old, new, ended, missed)
     if bumped and books.alone:
         _anew(books, spec, old, new, bumped)
     for count in ("restarts", "disruptions"):
@@ -107,8 +109,10 @@ def _gauges(role: str, spec: RunSpec, after: Json) -> None:
 def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Json) -> None:
     """Each end is counted once, as what it was, and nothing that has not happened."""
     ends = books.newly_ended(before, after)
+    finished = indexes(before.get("succeededIndexes", ""))
     for fate in ends:
         what = f"{fate.pod.name} ({fate.pod.uid}, {fate.word})"
+        assert fate.pod.index not in finished, f"{what} is counted, and its replica had finished"
         assert fate.pod.uid not in books.counted | books.used, f"{what} is counted again"
         assert fate.pod.role == role, f"{what} is counted for {role}"
         assert fate.pod.attempt == after.get("attempt", 0), f"{what} is of an earlier attempt"
@@ -124,7 +128,7 @@ def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Jso
     for index in gone:
         found = books.vanished(role, index)
         assert found, f"{role}-{index} is counted as vanished, and is not"
-        books.used.add(found[0].pod.uid)
+        books.used.add(found[-1].pod.uid)
 
 
 def _history(books: Books, spec: RunSpec, role: str, before: Json, after: Json, now: float) -> None:
@@ -153,8 +157,13 @@ def _history(books: Books, spec: RunSpec, role: str, before: Json, after: Json, 
         assert waited or spec.restart_scope != "Replica", f"{pod} has not waited"
 
 
-def _charged_once(books: Books, spec: RunSpec, old: Json, new: Json, ended: list[Fate]) -> None:
-    """Every failure is charged, or waits for it, or belongs to a disruption; and just once."""
+def _charged_once(
+    books: Books, spec: RunSpec, old: Json, new: Json, ended: list[Fate], missed: list[Fate]
+) -> None:
+    """Every failure is charged, or waits for it, or belongs to a disruption; and just once.
+
+    missed: pods that are gone, and whose last state may have been seen, or not.
+    """
     roles = list(spec.roles)
     before, after = ([role_of(each, role) for role in roles] for each in (old, new))
     failed = sum(each.get("failed", 0) for each in after)
@@ -178,7 +187,7 @@ def _charged_once(books: Books, spec: RunSpec, old: Json, new: Json, ended: list
     programs = [fate for fate in ended if fate.word == "program"]
     certain = [fate for fate in programs if not books.ledger.may_be_the_nodes(fate)]
     if spec.restart_scope == "Replica":
-        most = len(programs)
+        most = len(programs) + sum(fate.word == "program" for fate in missed)
         assert len(certain) <= told <= most, f"{told} failures are told of, and there were {most}"
         permanent = any(_permanent(spec, fate) for fate in certain)
         waits = any(each.get("permanent") for each in new.get("incidents", ()))
@@ -226,9 +235,15 @@ def _anew(books: Books, spec: RunSpec, old: Json, new: Json, bumped: list[str]) 
         if charged[role]:
             _cause(books, role, before)
     if new.get("phase") != "Suspended":
-        unexcused = bumped if spec.restart_scope == "Role" else []
-        assert sum(charged.values()), "roles begin anew for nothing"
-        assert all(charged[role] for role in unexcused), f"{bumped} begin anew for nothing"
+        why = {role: charged[role] or _unseen(books, role, role_of(old, role)) for role in bumped}
+        assert any(why.values()), "roles begin anew for nothing"
+        assert all(why.values()) or spec.restart_scope == "Run", f"{bumped} begin anew for nothing"
+
+
+def _unseen(books: Books, role: str, before: Json) -> bool:
+    """Whether a pod of a role was planned that is not there: it may have been."""
+    there = {fate.pod.index for fate in books.fates(role) if fate.gone_at is None}
+    return bool(indexes(before.get("creatingIndexes", "")) - there)
 
 
 def _waiting(status: Json, role: str) -> int:

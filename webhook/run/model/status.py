@@ -1,6 +1,6 @@
 """The status of a Run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import Field
@@ -45,10 +45,14 @@ Desired: TypeAlias = Annotated[int, _within(0, MAX_REPLICAS)]
 
 
 def _check_disjoint(entries: tuple[Any, ...]) -> None:
-    """Raise ValueError if two entries have an index in common, before it reads many of them."""
+    _check_intervals(entry.indexes for entry in entries)
+
+
+def _check_intervals(texts: Iterable[str]) -> None:
+    """Raise ValueError if two texts have an index in common, before it reads many of them."""
     known: set[int] = set()
-    for entry in entries:
-        indexes = parse_intervals(entry.indexes)
+    for text in texts:
+        indexes = parse_intervals(text)
         if known & indexes:
             raise ValueError(f"has index {min(known & indexes)} twice")
         known |= indexes
@@ -60,6 +64,9 @@ _REMEMBERED: Final = (
     "countsFrom",
     "succeededIndexes",
     "activeIndexes",
+    "creatingIndexes",
+    "recreations",
+    "nodes",
     "countedUIDs",
     "countedRestarts",
     "recovering",
@@ -110,6 +117,27 @@ class ReplicaHistory(Reported):
     events: tuple[HistoryEvent, ...] = Field(description="The events of a week, the latest last.")
 
 
+class ReplicaNodes(Reported):
+    """The nodes of replicas of one class."""
+
+    capacity_class: str = Field(
+        default="",
+        validation_alias="class",
+        serialization_alias="class",
+        description="The capacity class of the nodes, if it is known.",
+    )
+    fallback: tuple[str, ...] = Field(
+        default=(), description="The classes that the replicas require until policies give them up."
+    )
+    nodes: Mapping[str, Indexes] = Field(
+        default_factory=dict, description="The indexes of the replicas by node, as intervals."
+    )
+
+
+def _check_nodes(entries: tuple[ReplicaNodes, ...]) -> None:
+    _check_intervals(text for entry in entries for text in entry.nodes.values())
+
+
 class RoleStatus(Reported):
     """The replicas of one role."""
 
@@ -143,6 +171,21 @@ class RoleStatus(Reported):
     )
     active_indexes: Indexes = Field(
         default="", description="The indexes of replicas that had a pod at the last reconcile."
+    )
+    creating_indexes: Indexes = Field(
+        default="",
+        description="The indexes of replicas whose pods are created next. It is written before "
+        "they are, so that a pod that goes unseen is known to have been possible.",
+    )
+    recreations: Count = Field(
+        default=0,
+        description="The number of times that pods were created again without a restart being "
+        "counted: nobody saw whether there was one before, or it had no node.",
+    )
+    nodes: Annotated[tuple[ReplicaNodes, ...], readable(_check_nodes)] = Field(
+        default=(),
+        description="The nodes of replicas that run, as far as they fit into 32 KiB: so a node "
+        "that is lost while no controller runs is known.",
     )
     counted_uids: tuple[str, ...] = Field(
         default=(),
