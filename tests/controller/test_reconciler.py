@@ -398,11 +398,11 @@ def test_a_look_at_a_run_walks_no_collection(monkeypatch: pytest.MonkeyPatch) ->
     stage.look()
 
 
-def running(
-    stage: Stage, index: int, version: int = 300, node: str = "spot-0", **more: Any
-) -> Json:
-    """A pod runs, as the watch tells it; the raw pod."""
-    raw = {**raw_pod(index, version=version, **more), "spec": {"nodeName": node}}
+def running(stage: Stage, index: int, version: int = 300) -> Json:
+    """A pod that was created runs on spot-0, as the watch tells it; the raw pod."""
+    pod = stage.known.pods.get(f"lab/mnist-worker-{index}")
+    assert pod is not None
+    raw = {**raw_pod(index, uid=pod.uid, version=version), "spec": {"nodeName": "spot-0"}}
     raw["status"] = {"phase": "Running"}
     stage.known.pods.put(*stage.known.pods.entry(raw), str(version))
     return raw
