@@ -15,6 +15,7 @@ NAME: Final = names.RUN_KIND.lower()
 _OF_THE_STATUS: Final = (
     "RunStatus",
     "RoleStatus",
+    "ReplicaNodes",
     "Usage",
     "Recovering",
     "ReplicaHistory",
