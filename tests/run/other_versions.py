@@ -94,6 +94,7 @@ STATUS: Json = {
             "replica": "mnist-worker-1",
             "node": "a",
             "class": "spot",
+            "otherNodes": ["b"],
             "began": "2026-11-21T20:14:00.000000Z",
             "decided": "2026-11-21T20:14:00.000000Z",
             "ended": "2026-11-21T20:14:00.000000Z",
