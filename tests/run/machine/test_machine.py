@@ -13,7 +13,8 @@ disruption, status.reason ignored, exit codes after a deletion taken at their wo
 backoff, deadline and TTL forgotten; a launcher that waits for nobody; a run that goes on after its
 end or its deletion; each of those that go down together charged; pods before the Service; pods of
 earlier attempts left, or their success taken; suspension not written before its deletions;
-cleanPodPolicy ignored; success by some of the workers.
+cleanPodPolicy ignored; success by some of the workers; a number that is not raised for a pod that
+nobody saw, or for one that had no node; a deleted pod that is counted twice.
 """
 
 from __future__ import annotations
