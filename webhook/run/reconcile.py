@@ -56,7 +56,7 @@ from webhook.shortening import cut
 from webhook.times import elapsed, to_microsecond, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from webhook.backoff import Delays
@@ -312,7 +312,7 @@ class Steps:
     """
 
     actions: list[Action] = field(default_factory=list)
-    planned: dict[str, Collection[int]] = field(default_factory=dict)
+    planned: dict[str, frozenset[int]] = field(default_factory=dict)
     held: dict[str, tuple[str, ...]] = field(default_factory=dict)
     waiting: int = 0
     after: float | None = None
