@@ -1,4 +1,7 @@
-"""What goes unseen is counted for what it was: pods that go at once, or while nobody looks."""
+"""What goes unseen is counted for what it was: pods that go at once, or while nobody looks.
+
+Each controller is for one namespace: no other one may see what it does not.
+"""
 
 from __future__ import annotations
 
@@ -39,16 +42,17 @@ def number(pod: Json) -> int:
 
 
 def test_an_eviction_that_takes_no_time_is_known_by_the_last_state_of_the_pod(
-    run_space: Space, controller: SandboxController
+    bare_space: Space, start_in_space: StartInSpace
 ) -> None:
     """Its node and its reason, though the pod is gone before anybody looks at the run."""
-    live = create_run(run_space, "swift", framework="jax", replicas=TWO)
+    controller = start_in_space("swift", *ALONE)
+    live = create_run(bare_space, "swift", framework="jax", replicas=TWO)
     before = live.until_running("worker-0", "worker-1")["worker-1"]
     live.until_whole(2)
     target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
     with asleep(controller):
         live.patch_status("worker-1", {"conditions": [{**target, "lastTransitionTime": ANY}]})
-        run_space.delete("pods", "swift-worker-1", now=True)
+        bare_space.delete("pods", "swift-worker-1", now=True)
     after = live.until_replaced("worker-1", before)
     last = live.status["lastFailure"]
     assert (last["reason"], last["node"]) == ("EvictionByEvictionAPI", before["spec"]["nodeName"])
@@ -58,20 +62,21 @@ def test_an_eviction_that_takes_no_time_is_known_by_the_last_state_of_the_pod(
 
 
 def test_a_success_without_a_time_stays_a_success_when_its_pod_is_deleted(
-    run_space: Space, controller: SandboxController
+    bare_space: Space, start_in_space: StartInSpace
 ) -> None:
     """The API server gives no grace to a pod that has ended."""
-    live = create_run(run_space, "timeless", framework="jax", replicas=TWO, disruptionLimit=0)
+    controller = start_in_space("timeless", *ALONE)
+    live = create_run(bare_space, "timeless", framework="jax", replicas=TWO, disruptionLimit=0)
     live.until_running("worker-0", "worker-1")
     live.until_whole(2)
     done = {"containerStatuses": [], "phase": "Succeeded"}
     with asleep(controller):
         finalizers = {"metadata": {"finalizers": [FINALIZER]}}
-        run_space.patch("pods", "timeless-worker-0", finalizers)
+        bare_space.patch("pods", "timeless-worker-0", finalizers)
         live.patch_status("worker-0", done)
-        run_space.delete("pods", "timeless-worker-0")
+        bare_space.delete("pods", "timeless-worker-0")
     live.until("it has finished", lambda: live.role("worker")["succeeded"] == 1)
-    run_space.patch("pods", "timeless-worker-0", {"metadata": {"finalizers": None}})
+    bare_space.patch("pods", "timeless-worker-0", {"metadata": {"finalizers": None}})
     live.ends("worker-1", 0)
     assert live.until_phase("Succeeded", "Failed")["phase"] == "Succeeded"
     assert live.status["disruptions"] == 0
@@ -79,14 +84,15 @@ def test_a_success_without_a_time_stays_a_success_when_its_pod_is_deleted(
 
 @pytest.mark.parametrize("labels", [(names.MANAGED_BY,), (names.MANAGED_BY, names.RUN_UID)])
 def test_a_pod_that_loses_its_labels_is_looked_at_all_the_same(
-    run_space: Space, labels: tuple[str, ...]
+    bare_space: Space, start_in_space: StartInSpace, labels: tuple[str, ...]
 ) -> None:
     """Other tools own some of them, and people may remove any."""
-    live = create_run(run_space, "bare", framework="jax", replicas=TWO)
+    start_in_space(f"bare-{len(labels)}", *ALONE)
+    live = create_run(bare_space, "bare", framework="jax", replicas=TWO)
     live.until_running("worker-0", "worker-1")
     live.until_whole(2)
     without = {"metadata": {"labels": dict.fromkeys(labels)}}
-    run_space.patch("pods", "bare-worker-1", without)
+    bare_space.patch("pods", "bare-worker-1", without)
     live.ends("worker-0", 0)
     live.ends("worker-1", 0)
     assert live.until_phase("Succeeded", "Failed")["phase"] == "Succeeded"
