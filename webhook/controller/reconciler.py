@@ -205,9 +205,14 @@ class Reconciler:
     async def _decide(self, run: Run, needs: Needs, queue: Queueing) -> tuple[Observed, Outcome]:
         """Compute the outcome, after reading the pods that are missing from the cache."""
         uid = run.metadata.uid
-        nodes = {each.node for each in run.status.incidents if each.cause != "Disruption"} - {""}
-        nodes |= {*nodes_without_pods(run, self._known.pods_of(run.namespace, uid))}
-        observed = self._known.observed(run.namespace, uid, self._refusals.refusals_of(uid), nodes)
+        of_failures = {each.node for each in run.status.incidents if each.cause != "Disruption"}
+        bare = nodes_without_pods(run, self._known.pods_of(run.namespace, uid))
+        observed = self._known.observed(
+            run.namespace,
+            uid,
+            self._refusals.refusals_of(uid),
+            {*of_failures, *bare} - {""},
+        )
         observed, left = await self._with_report(run, replace(observed, queue=queue))
         outcome = reconcile(run, needs, observed, self._now(), self._terms)
         looked_up: frozenset[str] = frozenset()
