@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import re
+import zlib
 from typing import Literal
 
 import pytest
@@ -87,6 +89,21 @@ def test_a_link_has_the_texts(tab: Page, browser: Browser, served: served_pages.
         assert "name: p," in text_of(opened, "manifests")
     finally:
         other.close()
+
+
+def test_a_link_that_unpacks_to_more_than_a_tab_holds_is_not_opened(tab: Page) -> None:
+    """Three hundred megabytes are 300 KB in a link. The page says so, and goes on with its own."""
+    packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    parts = [packer.compress(b'{"nodes": "", "manifests": "", "policies": "')]
+    parts += [packer.compress(b"#" * 2**20) for _ in range(300)]
+    parts += [packer.compress(b'"}'), packer.flush()]
+    packed = base64.urlsafe_b64encode(b"".join(parts)).decode().rstrip("=")
+    address = tab.url.partition("#")[0]
+    tab.goto("about:blank")
+    tab.goto(f"{address}#{packed}")
+    expect(tab.locator("#told")).to_contain_text("over 4 MiB")
+    write(tab, "manifests", POD)
+    expect(tab.locator(".group")).to_have_count(1)
 
 
 def test_a_policy_test_is_copied(tab: Page) -> None:

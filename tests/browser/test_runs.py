@@ -114,7 +114,6 @@ def test_axe_finds_nothing(
     try:
         tab = context.new_page()
         tab.goto(served.address)
-        origin = f"http://127.0.0.1:{served.port}"
         for path, shown in {
             "/runs": "a[href$=stuck]",
             one: "svg path",
@@ -124,7 +123,7 @@ def test_axe_finds_nothing(
             "/findings": "p .error",
             "/change": "#old",
         }.items():
-            tab.goto(origin + path)
+            tab.goto(served.origin + path)
             tab.locator(shown).first.wait_for()
             assert Axe().run(tab).response["violations"] == [], path
             titles = {"/runs": "runs", one: "run", "/cluster": "cluster", "/findings": "findings"}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
@@ -25,6 +27,7 @@ from tests.ui.served_pages import Page, page
 from tests.wording import mentions
 from webhook import names
 from webhook.installation.manifests import render
+from webhook.ui.app import MOST_STREAMS
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -55,7 +58,7 @@ def spot_class(run_space: Space) -> Iterator[str]:
 def stream(served: Page, path: str) -> Iterator[Iterator[str]]:
     """The HTML that a page gets as it changes."""
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
-    connection.request("GET", path, headers={"cookie": served.cookie})
+    connection.request("GET", path, headers={"cookie": served.cookie, "host": served.host})
     response = connection.getresponse()
     assert response.headers["content-type"].startswith("text/event-stream")
 
@@ -68,6 +71,28 @@ def stream(served: Page, path: str) -> Iterator[Iterator[str]]:
         yield events()
     finally:
         connection.close()
+
+
+def test_pages_that_open_at_one_moment_are_no_more_than_are_kept_current(served: Page) -> None:
+    """The others are told which are too many; a page that is closed makes room."""
+    more = 20
+    request = f"GET /runs/live? HTTP/1.1\r\nhost: {served.host}\r\ncookie: {served.cookie}\r\n\r\n"
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=30))
+            for _ in range(MOST_STREAMS + more)
+        ]
+        for each in opened:
+            each.sendall(request.encode())
+        answers = Counter(each.recv(12) for each in opened)
+        assert answers == {b"HTTP/1.1 200": MOST_STREAMS, b"HTTP/1.1 503": more}
+
+    def has_room() -> bool:
+        with socket.create_connection(("127.0.0.1", served.port), timeout=30) as one:
+            one.sendall(request.encode())
+            return one.recv(12) == b"HTTP/1.1 200"
+
+    eventually("there is room again", has_room)
 
 
 def test_a_run_is_seen_from_its_creation_to_its_end(run_space: Space, served: Page) -> None:

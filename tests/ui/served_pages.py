@@ -33,7 +33,10 @@ class Page:
 
     def __init__(self, address: str) -> None:
         self.address = address
+        self.host = urlsplit(address).netloc
+        self.name = urlsplit(address).hostname or ""
         self.port = urlsplit(address).port or 80
+        self.origin = f"http://{self.host}"
         self.cookie = ""
 
     def enter(self) -> Answer:
@@ -53,7 +56,7 @@ class Page:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Send one request, with the cookie unless another one is given."""
-        sent = dict(headers or {})
+        sent = {"host": self.host, **(headers or {})}
         known = self.cookie if cookie is None else cookie
         if known:
             sent["cookie"] = known
@@ -69,9 +72,8 @@ class Page:
     def evaluate(self, policies: str = "", manifests: str = "", nodes: str = "") -> Answer:
         """Ask the playground, as its page does."""
         texts = {"policies": policies, "manifests": manifests, "nodes": nodes}
-        origin = f"http://127.0.0.1:{self.port}"
         body = json.dumps(texts).encode()
-        return self.ask("POST", "/playground/answer", body, headers={"origin": origin})
+        return self.ask("POST", "/playground/answer", body, headers={"origin": self.origin})
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def asked(old: str = START, new: str = EDITOR, texts: Texts = TEXTS) -> Found:
 def sent(served: Page, **fields: str) -> str:
     """The address of the comparison that the form asks for."""
     body = urlencode({"old": START, "new": EDITOR, **TEXTS._asdict(), **fields}).encode()
-    origin = {"origin": f"http://127.0.0.1:{served.port}"}
+    origin = {"origin": served.origin}
     answered = served.ask("POST", "/change", body, headers=origin)
     assert answered.status == 303, answered.text
     return answered.headers["location"]

@@ -52,25 +52,36 @@ def test_the_way_in_leads_to_no_other_host(served: Page) -> None:
     [
         {"host": "evil.example"},
         {"host": "evil.example:{port}"},
+        {"host": "evil.localhost:{port}"},
+        {"host": "evil.{name}:{port}"},
+        {"host": "{name}.evil.example:{port}"},
         {"host": "[::1"},
         {"host": ""},
         {"origin": "https://evil.example"},
         {"origin": "http://127.0.0.1:1"},
+        {"origin": "http://127.0.0.1:{port}"},
+        {"origin": "http://{name}:1"},
         {"origin": "null"},
         {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"},
     ],
 )
 def test_a_request_of_another_site_is_refused(served: Page, headers: dict[str, str]) -> None:
     """With the right cookie: a name that another site leads here, or a page of another origin."""
-    sent = {key: value.replace("{port}", str(served.port)) for key, value in headers.items()}
+    known = {"{port}": str(served.port), "{name}": served.name}
+    sent = dict(headers)
+    for key, value in known.items():
+        sent = {header: text.replace(key, value) for header, text in sent.items()}
     answer = served.ask("GET", "/playground", headers=sent)
     assert answer.status == 403
     assert "policies" not in answer.text
+    # Whoever asks for another name must not learn this one.
+    assert served.name not in answer.text
+    assert served.name not in str(answer.headers)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "[::1]:{port}"])
 def test_the_names_of_loopback_are_its_own(served: Page, host: str) -> None:
-    """Whatever the port, which kubectl port-forward chooses."""
+    """Whatever the port, which kubectl port-forward chooses, and where a browser finds no other."""
     name = host.replace("{port}", str(served.port))
     headers = {"host": name, "origin": f"http://{name}"}
     answer = served.ask("GET", "/playground", headers=headers)
@@ -96,3 +107,24 @@ def test_the_page_has_no_inline_script_and_no_inline_style(served: Page) -> None
     assert "<style" not in text
     assert " style=" not in text
     assert " on" not in text.replace(" on-demand", "").replace(" on ", "").partition("<main")[0]
+
+
+def test_each_command_has_a_name_of_its_own_that_nobody_guesses(served: Page) -> None:
+    """Browsers send a cookie to every port of its host, and this host has one."""
+    with page() as other:
+        assert other.name != served.name
+        for each in (other.name, served.name):
+            label, _, rest = each.partition(".")
+            assert rest == "localhost"
+            assert len(label.removeprefix("fairlead-")) >= 20
+    assert "domain" not in served.enter().headers["set-cookie"].lower()
+
+
+def test_without_a_token_the_address_is_that_of_loopback() -> None:
+    """There is no cookie, and `kubectl port-forward` leads there by any of its names."""
+    with page("--no-token") as found:
+        assert found.name == "127.0.0.1"
+        for host in ("127.0.0.1:1", "localhost:8765", "[::1]:1"):
+            assert found.ask("GET", "/playground", headers={"host": host}).status == 200
+        evil = found.ask("GET", "/playground", headers={"host": "evil.localhost"})
+        assert evil.status == 403

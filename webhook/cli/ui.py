@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import secrets
-import socket
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from webhook.api_paths import NODES, VERSION
 from webhook.cli.options import cluster_options, namespace_option
-from webhook.errors import ServingError
 from webhook.questions.where import WhereType
 
 if TYPE_CHECKING:
@@ -27,6 +23,11 @@ if TYPE_CHECKING:
 
 _PODS: Final = "# Put here what makes pods: a Run, a Job, a Pod or another workload.\n"
 _FILES = WhereType(folders=True, cure="give files")
+_FALLBACK: Final = (
+    "A browser that does not find this name, such as Safari, needs 127.0.0.1 in its place. Then it"
+    " sends the way in to every server on 127.0.0.1 that it opens, also to those of other users of"
+    " this machine."
+)
 
 
 @click.command("ui")
@@ -103,12 +104,11 @@ def command(
       1  a file could not be read, the port is taken, or the cluster did not answer
       2  wrong usage
     """
-    import uvicorn
-
     from webhook.ui.app import Pages
     from webhook.ui.guard import PARAMETER, Guard
     from webhook.ui.opening import opened_pages
     from webhook.ui.playground import Texts
+    from webhook.ui.serving import listen, own_name, serve
 
     if namespace and not where:
         raise click.UsageError("--namespace is for `fairlead ui cluster`")
@@ -116,40 +116,21 @@ def command(
     if where:
         kubeconfig.ask(lambda client: client.get(VERSION))
     texts = Texts("", _PODS, "") if reads else _texts(policies, filenames, nodes)
-    token = "" if no_token else secrets.token_urlsafe(24)
-    with socket.socket() as listening, ExitStack() as ending:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise ServingError(f"127.0.0.1:{port}: {error.strerror}; give another --port") from None
-        listening.listen()
-        address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    token, name = ("", "") if no_token else (secrets.token_urlsafe(24), own_name())
+    with ExitStack() as ending:
+        sockets = [ending.enter_context(each) for each in listen(port)]
+        at_port = f":{sockets[0].getsockname()[1]}/"
+        address = f"http://{name or '127.0.0.1'}{at_port}"
         click.echo(f"{address}?{PARAMETER}={token}" if token else address)
         click.echo("Ctrl-C ends it. Open this address if your browser shows no page.", err=True)
-        cluster = kubeconfig if where else None
-        pages = Pages(texts, cluster, namespace, _texts_of if reads else None)
-        app = Guard(pages.app(), token=token)
+        if name:
+            click.echo(_FALLBACK, err=True)
+        pages = Pages(texts, kubeconfig if where else None, namespace, _texts_of if reads else None)
+        guard = Guard(pages.app(), token=token, name=name)
         if not no_browser:
-            app.entered = ending.enter_context(opened_pages(address, token))
-        config = uvicorn.Config(
-            app,
-            log_level="error",
-            access_log=False,
-            limit_concurrency=100,
-            # Pages that are open are never done.
-            timeout_graceful_shutdown=1,
-        )
-        # Pages that are open are cut off at the end: that is no error.
-        logging.getLogger("uvicorn.error").addFilter(_is_error)
-        with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run([listening])
+            guard.entered = ending.enter_context(opened_pages(address, token))
+        serve(pages, guard, sockets)
     sys.exit()
-
-
-def _is_error(record: logging.LogRecord) -> bool:
-    cancelled = record.exc_info and record.exc_info[0] is asyncio.CancelledError
-    return not (cancelled or record.getMessage().startswith("Cancel "))
 
 
 def _texts(policies: Sequence[Path], filenames: Sequence[Path], nodes: Path | None) -> Texts:

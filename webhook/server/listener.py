@@ -128,6 +128,22 @@ async def serve_plain(
     return await _run((_plain_port(health, plain),), (plain,), drain, background)
 
 
+async def serve_people(
+    app: ASGIApp,
+    *,
+    sockets: Sequence[socket.socket],
+    limiter: ConnectionLimiter,
+    drain: Drain,
+    finish_seconds: float,
+) -> None:
+    """Serve only `app`, without TLS, on all sockets, whose connections `limiter` counts: see
+    serve.
+    """
+    allow_descriptors(limiter.limit)
+    ports = [_Port(app, each, limiter, finish_seconds) for each in sockets]
+    await _run(ports, sockets, drain, ())
+
+
 async def _run(
     ports: Sequence[_Port],
     sockets: Sequence[socket.socket],

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
 
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
@@ -95,10 +96,10 @@ class Pages:
 
     def __post_init__(self) -> None:
         self.changes = Changes(self.texts, self.kubeconfig, self.namespace)
-        # Set as soon as the app runs, if it has pages of a cluster.
+        # Set by `running`, if it has pages of a cluster.
         self._runs: Runs
         self._pools: Pools
-        self._streams = 0
+        self._streams: set[_Stream] = set()
         self._templates = html_templates(_FOLDER / "templates")
         live = (
             [("/runs", "Runs"), ("/cluster", "Cluster"), ("/findings", "Findings")]
@@ -136,11 +137,11 @@ class Pages:
                 *(live if self.kubeconfig else []),
                 Mount("/static", StaticFiles(directory=_FOLDER / "static")),
             ],
-            lifespan=self._lifespan,
         )
 
     @asynccontextmanager
-    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+    async def running(self) -> AsyncIterator[None]:
+        """Watch the cluster within the block, in which alone the app answers."""
         try:
             if self.kubeconfig is None:
                 yield
@@ -290,25 +291,40 @@ class Pages:
 
     def _stream(self, watching: Watching, make: Callable[[], Awaitable[str]]) -> Response:
         """Return server-sent events: the HTML that `make` returns, each time that it differs."""
-        if self._streams >= MOST_STREAMS:
-            return _refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open: close some")
-        return StreamingResponse(self._events(watching, make), media_type="text/event-stream")
+        return _Stream(self._streams, _events(watching, make))
 
-    async def _events(
-        self, watching: Watching, make: Callable[[], Awaitable[str]]
-    ) -> AsyncIterator[bytes]:
-        self._streams += 1
-        before = ""
+
+class _Stream(StreamingResponse):
+    """One of at most MOST_STREAMS answers without an end; `streams` has those that are open."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, streams: set[_Stream], events: AsyncIterator[bytes]) -> None:
+        super().__init__(events)
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Nothing is awaited between look and count: no two requests take the last place.
+        if len(self._streams) >= MOST_STREAMS:
+            why = "too many pages are open: close some"
+            await _refused(HTTPStatus.SERVICE_UNAVAILABLE, why)(scope, receive, send)
+            return
+        self._streams.add(self)
         try:
-            while True:
-                version = watching.version
-                html = await make()
-                yield b": still there\n\n" if html == before else _event(html)
-                before = html
-                await asyncio.sleep(_PAUSE)
-                await watching.change(version, _PERIOD)
+            await super().__call__(scope, receive, send)
         finally:
-            self._streams -= 1
+            self._streams.remove(self)
+
+
+async def _events(watching: Watching, make: Callable[[], Awaitable[str]]) -> AsyncIterator[bytes]:
+    before = ""
+    while True:
+        version = watching.version
+        html = await make()
+        yield b": still there\n\n" if html == before else _event(html)
+        before = html
+        await asyncio.sleep(_PAUSE)
+        await watching.change(version, _PERIOD)
 
 
 def _event(html: str) -> bytes:

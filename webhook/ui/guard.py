@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,6 +23,7 @@ ENTRY: Final = "/enter"
 # Bytes of a form with the token, and seconds until it is there.
 _LONGEST_FORM: Final = 1024
 _PATIENCE: Final = 10.0
+# Names of every program that listens on loopback.
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _HEADERS: Final = {
     "content-security-policy": (
@@ -45,6 +46,11 @@ _ENTERED: Final = (
 _STALE: Final = (
     "This page is for the person who started it: open the address that `fairlead ui` printed last."
 )
+# Without the page's own name, which another account of the machine must not learn.
+_WRONG_HOST: Final = (
+    "This page has another name: open the address that `fairlead ui` printed last, or, after "
+    "`kubectl port-forward`, one with 127.0.0.1 or localhost."
+)
 
 
 class Guard:
@@ -55,13 +61,18 @@ class Guard:
     for another host name is refused, because its page may be another site's (DNS rebinding), and so
     is one from another origin, except for a form with the token. Both hold without a token too.
 
+    Browsers send a cookie to every port of its host (RFC 6265, section 8.5), so on 127.0.0.1 the
+    servers of other accounts get it. `name` is a host name of these pages alone, which nobody else
+    knows. The pages have the names of loopback too, for browsers that do not resolve it and for
+    `kubectl port-forward`.
+
     `entered` is called at each entry with the token.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str, hosts: Collection[str] = LOOPBACK) -> None:
+    def __init__(self, app: ASGIApp, *, token: str, name: str = "") -> None:
         self._app = app
         self._token = token
-        self._hosts = frozenset(hosts)
+        self._hosts = frozenset((*LOOPBACK, name) if name else LOOPBACK)
         self.entered: Callable[[], None] = lambda: None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,7 +87,7 @@ class Guard:
 
         request = Request(scope, receive)
         is_form = bool(self._token) and (request.method, request.url.path) == ("POST", ENTRY)
-        refusal = self._wrong_host(request.headers)
+        refusal = "" if self._is_host(request.headers) else _WRONG_HOST
         if not refusal and not is_form:
             refusal = _foreign(request.headers)
         if refusal:
@@ -93,16 +104,11 @@ class Guard:
         else:
             await PlainTextResponse(f"{_STALE}\n", HTTPStatus.UNAUTHORIZED)(scope, receive, answer)
 
-    def _wrong_host(self, headers: Headers) -> str:
-        """Return why a request for this host is refused whatever its token; empty if it is not."""
-        host = headers.get("host", "")
+    def _is_host(self, headers: Headers) -> bool:
         try:
-            name = urlsplit(f"//{host}").hostname
+            return urlsplit(f"//{headers.get('host', '')}").hostname in self._hosts
         except ValueError:
-            name = None
-        if name not in self._hosts:
-            return f"the page has other names than that: {', '.join(sorted(self._hosts))}"
-        return ""
+            return False
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token.encode())
@@ -146,5 +152,5 @@ def _without_token(url: URL) -> str:
 
 
 def _cookie(url: URL) -> str:
-    """Return the cookie's name: all ports of a host share their cookies."""
+    """Return the cookie's name: on 127.0.0.1 all ports share their cookies."""
     return f"fairlead-ui-{url.port or 80}"

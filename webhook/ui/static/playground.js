@@ -3,6 +3,11 @@
 
 const names = ["policies", "manifests", "nodes"];
 const pause = 60;
+// Bytes that the texts of an address may have: more than a person writes, and few for a tab.
+const mostBytes = 4 * 1024 * 1024;
+// Bytes that are unpacked at a time. Each is a thousand at most then (RFC 1951), and a browser unpacks
+// a whole piece before the first part of it can be read.
+const piece = 1024;
 const editors = {};
 const answer = document.getElementById("answer");
 const told = document.getElementById("told");
@@ -17,10 +22,30 @@ async function packed(texts) {
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
+// Raises RangeError as soon as it has unpacked more than mostBytes.
 async function unpacked(text) {
-  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  const stream = new Blob([Uint8Array.from(binary, (each) => each.charCodeAt(0))]).stream();
-  return JSON.parse(await new Response(stream.pipeThrough(new DecompressionStream("deflate-raw"))).text());
+  const packed = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0));
+  let next = 0;
+  const pieces = new ReadableStream({
+    pull(controller) {
+      if (next >= packed.length) return controller.close();
+      controller.enqueue(packed.subarray(next, next + piece));
+      next += piece;
+    },
+  });
+  const reader = pieces.pipeThrough(new DecompressionStream("deflate-raw")).getReader();
+  const decoder = new TextDecoder();
+  let json = "", bytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return JSON.parse(json + decoder.decode());
+    bytes += value.length;
+    if (bytes > mostBytes) {
+      await reader.cancel();
+      throw new RangeError();
+    }
+    json += decoder.decode(value, { stream: true });
+  }
 }
 
 const texts = () => Object.fromEntries(names.map((name) => [name, editors[name].text]));
@@ -125,8 +150,10 @@ async function restore() {
     for (const name of names) editors[name].text = String(found[name] ?? "");
     const details = document.getElementById("nodes").closest("details");
     details.open = details.open || editors.nodes.text.trim() !== "";
-  } catch {
-    told.textContent = "The address has no texts that can be read.";
+  } catch (error) {
+    told.textContent = error instanceof RangeError
+      ? `The texts of the address have over ${mostBytes / 1024 / 1024} MiB: they are not opened.`
+      : "The address has no texts that can be read.";
   }
 }
 
