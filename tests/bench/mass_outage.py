@@ -44,11 +44,12 @@ from webhook.sandbox.api import definitions, is_ready
 from webhook.sandbox.binaries import obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.processes import Process, free_ports
+from webhook.sandbox.rights import account
 from webhook.times import elapsed
 
 HERE: Final = Path(__file__).parents[2]
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
-_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+_LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/default/leases/{names.CONTROLLER}"
 _CLASSES: Final = f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}"
 # One in so many nodes is silent. More than that of a class would be no loss of nodes.
 _SILENT: Final = 5
@@ -118,13 +119,15 @@ class Controller:
         name = self.name = f"controller-{time.time_ns()}"
         self.turns = plane.layout.directory / f"{name}.turns"
         self.port = free_ports(["health"])["health"]
+        # Else it would wait until that of the controller before is over.
+        plane.api.delete(_LEASE)
         self.process: Process = plane.start_process(
             name,
             [
                 *(sys.executable, "-c", _TURNS, self.turns, "controller"),
-                *("--kubeconfig", plane.layout.kubeconfig_of(names.CONTROLLER)),
+                *("--kubeconfig", account(plane, names.CONTROLLER)),
                 *("--host", "127.0.0.1", "--health-port", str(self.port)),
-                *("--lease-name", name, "--qps", "300", "--burst", "600"),
+                *("--qps", "300", "--burst", "600"),
             ],
             {"PYTHONPATH": str(checkout)},
         )
@@ -153,7 +156,7 @@ class Controller:
         """The longest time without a renewal of its Lease, until the end, to 0.2 s."""
         longest = 0.0
         while not ended.wait(0.2):
-            renewed = self._plane.api.get(f"{_LEASES}/{self.name}")["spec"]["renewTime"]
+            renewed = self._plane.api.get(_LEASE)["spec"]["renewTime"]
             longest = max(longest, elapsed(renewed, datetime.now(UTC)))
         return longest
 

@@ -26,6 +26,7 @@ from webhook.sandbox.api import install_definitions, wait_until
 from webhook.sandbox.binaries import obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.processes import Process, free_ports
+from webhook.sandbox.rights import account
 
 Json = dict[str, Any]
 
@@ -115,7 +116,8 @@ def replica(plane: ControlPlane, name: str, policies: Path | None, *options: str
         [
             *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
             *(("--policies", policies) if policies else ("--policies-from-cluster",)),
-            *("--kubeconfig", plane.kubeconfig, "--host", "127.0.0.1", "--grace", "0"),
+            *("--kubeconfig", account(plane, names.WEBHOOK, options)),
+            *("--host", "127.0.0.1", "--grace", "0"),
             *("--port", str(ports["https"]), "--health-port", str(ports["health"])),
             *("--self-signed", "--ca-out", authority),
             *options,

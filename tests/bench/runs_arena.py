@@ -18,7 +18,9 @@ from tests.bench.gangs import LABEL, RUN, collection
 from tests.bench.pod_watch import PodWatch
 from tests.bench.process import cpu_ms
 from tests.bench.reviews import NAMESPACE
+from webhook import names
 from webhook.errors import SandboxError
+from webhook.installation.manifests import backends
 from webhook.progress import Progress
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
@@ -27,6 +29,7 @@ from webhook.sandbox.fairlead import Webhook, start_controller
 from webhook.sandbox.operators.install import Installation
 
 CONTROLLER: Final = "controller"
+_LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/default/leases/{names.CONTROLLER}"
 
 # No scheduler and no nodes: creation is what is measured, and what comes after it would take
 # processor time from it in proportion to how fast it is.
@@ -70,9 +73,9 @@ class RunsArena:
         """Kill the controller if it runs; return once a new one is ready."""
         if CONTROLLER in self.plane.pids:
             self.plane.stop_component(CONTROLLER)
-        # A Lease of its own, or it would wait until that of the killed one is over.
-        lease = f"bench-{time.time_ns()}"
-        start_controller(self.plane, name=CONTROLLER, options=("--lease-name", lease))
+        # Else it would wait until that of the killed one is over.
+        self.plane.api.delete(_LEASE)
+        start_controller(self.plane, name=CONTROLLER, backends=backends())
 
     def create_runs(self, manifests: Sequence[Mapping[str, Any]], label: str, pods: int) -> None:
         """Create these Runs; return once they have so many pods, which have this value of LABEL.

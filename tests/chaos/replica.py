@@ -15,8 +15,10 @@ from typing import Final
 from tests.bench.process import resident_mib
 from tests.chaos.wire import PORT
 from tests.eventually import eventually
+from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.processes import Process
+from webhook.sandbox.rights import account
 
 HEALTH_PORT: Final = 8081
 
@@ -100,7 +102,8 @@ def start(
         name,
         [
             *(python, "-c", "from webhook.cli import main; main()", "serve"),
-            *("--kubeconfig", plane.kubeconfig, "--host", address),
+            *("--kubeconfig", account(plane, names.WEBHOOK, tuple(map(str, options)))),
+            *("--host", address),
             *("--port", str(PORT), "--health-port", str(HEALTH_PORT)),
             *options,
         ],

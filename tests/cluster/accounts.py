@@ -8,9 +8,6 @@ from typing import Any
 import yaml
 
 from tests.fast_yaml import load_yaml
-from tests.objects import an_object
-from webhook import names
-from webhook.installation.manifests import render
 from webhook.sandbox.kubectl import Kubectl
 
 Json = dict[str, Any]
@@ -41,12 +38,3 @@ def grant_everywhere(kubectl: Kubectl, account: str, name: str, *rules: Json) ->
     kubectl.create({**kind, "metadata": {"name": name}, "rules": list(rules)})
     subject = f"--serviceaccount={kubectl.namespace}:{account}"
     kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", subject)
-
-
-def controllers_account(kubectl: Kubectl, folder: Path) -> Path:
-    """A kubeconfig of the controller's account, with the rights that an installation gives it."""
-    found = [each for each in render().values() if each["kind"].startswith("ClusterRole")]
-    wanted = [each for each in found if each["metadata"]["name"] == names.CONTROLLER]
-    kubectl.create(an_object("v1", "Namespace", names.NAMESPACE), *wanted)
-    within = kubectl.within(names.NAMESPACE)
-    return account(within, names.CONTROLLER, folder / "account.kubeconfig")

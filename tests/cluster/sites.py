@@ -28,6 +28,7 @@ from webhook.sandbox.api import wait_until
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.processes import free_ports
+from webhook.sandbox.rights import account
 
 Json = dict[str, Any]
 NAMESPACE = "fairlead-system"
@@ -138,7 +139,7 @@ class Site:
             WEBHOOK,
             [
                 *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
-                *("--policies-from-cluster", "--kubeconfig", self.plane.kubeconfig),
+                *("--policies-from-cluster", "--kubeconfig", account(self.plane, names.WEBHOOK)),
                 *("--host", "127.0.0.1", *ports, "--self-signed", "--ca-out", self.authority),
                 "--events",
             ],

@@ -24,9 +24,11 @@ from tests.eventually import eventually
 from tests.server.clients import client
 from tests.server.serving import readiness
 from tests.wording import mentions
+from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import mutating_webhook_configuration
 from webhook.sandbox.processes import free_ports
+from webhook.sandbox.rights import account
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 AUTHORITY = new_authority("Callers", datetime.now(UTC))
@@ -120,7 +122,8 @@ def guarded(start_control_plane: StartControlPlane, tmp_path: Path) -> Iterator[
         "guarded",
         [
             *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
-            *("--policies", tmp_path / "policies.yaml", "--kubeconfig", plane.kubeconfig),
+            *("--policies", tmp_path / "policies.yaml"),
+            *("--kubeconfig", account(plane, names.WEBHOOK)),
             *("--port", str(ports["https"]), "--health-port", str(ports["health"])),
             *("--self-signed", "--ca-out", authority, "--name", WRONG, "--name", NONE),
             *("--client-ca", tmp_path / "clients.crt", "--client-name", "api-server"),

@@ -41,7 +41,9 @@ def launch(site: Site, kubectl: Kubectl, tmp_path: Path) -> Iterator[Callable[..
     started: list[str] = []
 
     def begin(name: str = "keeper", *options: str, alone: bool = False) -> SandboxController:
-        kubeconfig = account(kubectl, ACCOUNT, tmp_path / "account") if alone else None
+        # The manifests' rights are for one configuration, and each test has another.
+        administrator = site.plane.kubeconfig
+        kubeconfig = account(kubectl, ACCOUNT, tmp_path / "account") if alone else administrator
         ours = (
             *("--namespace", site.installation.namespace),
             *("--webhook-configuration", site.place.name),

@@ -11,7 +11,6 @@ import pytest
 
 from tests.admission.reviews import review
 from tests.cli.served import Served, ask, pool_in, pool_policy, served
-from tests.cluster.accounts import account
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.spaces import metric
 from tests.control_planes import StartControlPlane
@@ -24,6 +23,7 @@ from webhook.policy.load import load
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.rights import account
 
 # Enough for what only stores and tells.
 SMALL = Settings(components=("etcd", "kube-apiserver"))
@@ -77,23 +77,17 @@ def define(kubectl: Kubectl, definitions: Sequence[str] = DEFINITIONS) -> None:
 
 
 def serving(
-    plane: ControlPlane, folder: Path, kubeconfig: Path | None = None
+    plane: ControlPlane, folder: Path, *, allowed: bool = True
 ) -> AbstractContextManager[Served]:
-    """`fairlead serve --policies-from-cluster`, as the administrator unless told otherwise."""
+    """`fairlead serve --policies-from-cluster`, which may read policies unless told otherwise."""
+    # Those of policies from files lack the rights that are about policies.
+    kubeconfig = account(plane, names.WEBHOOK, () if allowed else ("--policies",))
     return served(
         folder,
         *("--grace", "0"),
         policies=("--policies-from-cluster",),
-        cluster=("--kubeconfig", str(kubeconfig or plane.kubeconfig)),
+        cluster=("--kubeconfig", str(kubeconfig)),
     )
-
-
-def webhook_account(kubectl: Kubectl) -> Path:
-    """A kubeconfig of the webhook's own account, with the rights that the manifests give it."""
-    kubectl("create", "namespace", names.NAMESPACE)
-    kubectl("apply", "-f", "manifests/base/webhook-rights.yaml")
-    file = kubectl.kubeconfig.with_name("webhook.account")
-    return account(kubectl.within(names.NAMESPACE), names.WEBHOOK, file)
 
 
 def wait_for_set(server: Served, *texts: str, budget: float = BUDGET) -> None:
@@ -207,7 +201,8 @@ def test_the_manifests_rights_are_enough_and_each_is_needed(
 ) -> None:
     """Without them it is not ready, and says which; with list alone it hears of no change."""
     rights = RIGHTS.read_text()
-    with serving(plane, tmp_path, webhook_account(kubectl)) as server:
+    kubectl("delete", "--ignore-not-found", "-f", str(RIGHTS))
+    with serving(plane, tmp_path, allowed=False) as server:
         for resource in RESOURCES:
             wait_for_reason(server, "not listed yet", f'cannot list resource "{resource}"')
         wait_for_reason(server, "list and watch of placementpolicies")

@@ -14,7 +14,6 @@ import yaml
 
 from tests import hostile
 from tests.cluster.manifests import pod, template
-from tests.cluster.paths import home
 from tests.cluster.rule_cases import path_of
 from tests.cluster.spaces import Json, Space
 from tests.control_planes import StartControlPlane
@@ -27,7 +26,6 @@ from webhook import names
 from webhook.audited import Record
 from webhook.cli.install import reports_notes
 from webhook.controller.policies.report_documents import OWNER, collection
-from webhook.installation.manifests import render
 from webhook.kube.client import connect
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.questions.policies.audit_records import records_of_cluster
@@ -116,7 +114,6 @@ def site(
     settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=definitions)
     plane = start_module_plane(settings)
     plane.create_namespace(names.NAMESPACE)
-    install_rights(plane)
     for name, spec in POLICIES.items():
         create(plane, names.POLICY_KIND, name, spec)
     until = to_second(datetime.now(UTC) + timedelta(hours=1))
@@ -135,28 +132,10 @@ def site(
     return Site(plane, begin(plane), kubectl_for(plane))
 
 
-def install_rights(plane: ControlPlane) -> None:
-    """Create the roles and bindings of the controller, and those of the component."""
-    found = render(components=("policy-reports",)).values()
-    for each in [each for each in found if "Role" in each["kind"]]:
-        subjects = [subject["name"] for subject in each.get("subjects", ())]
-        if each["kind"].endswith("Role") or names.CONTROLLER in subjects:
-            where = home(each, names.NAMESPACE)
-            assert plane.api.call("POST", where, each)[0] in (201, 409)
-
-
 def begin(plane: ControlPlane) -> SandboxController:
-    """Start a controller that writes reports, as its ServiceAccount."""
-    account = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts"
-    plane.api.call("POST", account, {"metadata": {"name": names.CONTROLLER}})
-    token = plane.api.create(f"{account}/{names.CONTROLLER}/token", {"spec": {}})["status"]["token"]
-    config = yaml.safe_load(plane.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": token}
-    kubeconfig = plane.layout.directory / "controller.kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(config))
+    """Start a controller that writes reports."""
     options = (*OPTIONS, "--lease-namespace", names.NAMESPACE)
-    name = "reports-controller"
-    return start_controller(plane, name=name, kubeconfig=kubeconfig, options=options)
+    return start_controller(plane, name="reports-controller", options=options)
 
 
 def create(plane: ControlPlane, kind: str, name: str, spec: Json) -> None:
@@ -304,7 +283,6 @@ def test_removing_the_component_removes_the_reports(site: Site) -> None:
     site.controller.process.stop()
     site.plane.api.delete(f"{_OWNERS}/{OWNER}")
     eventually("no report is left", lambda: not site.plane.api.get(collection())["items"])
-    install_rights(site.plane)
     site.controller = begin(site.plane)
     site.until("owned", pass_=1)
 
@@ -323,7 +301,6 @@ def test_without_the_definition_the_cure_is_named_and_statuses_are_written(
     small = Settings(components=("etcd", "kube-apiserver"), definitions=definitions)
     plane = start_control_plane(small)
     plane.create_namespace(names.NAMESPACE)
-    install_rights(plane)
     create(plane, names.POLICY_KIND, "pool", POLICIES["pool"])
     controller = begin(plane)
     eventually("the cure is named", lambda: "does not serve policyreports" in state(controller))

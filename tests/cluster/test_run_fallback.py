@@ -131,7 +131,7 @@ def _passed(space: Space, begun: str) -> bool:
         "events": [{"class": "rare", "time": begun, "waitedSeconds": 9}],
     }
     pod = a_pod("asked", json.dumps(history))
-    user = ("--as", names.CONTROLLER_USER, "--as-group", "system:masters")
+    user = ("--as", names.CONTROLLER_USER)
     done = space.kubectl.run(
         *("create", "--dry-run=server", "-o", "json", "-f", "-"), *user, stdin=json.dumps(pod)
     )

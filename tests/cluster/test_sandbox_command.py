@@ -19,7 +19,9 @@ from tests.cluster.live_runs import run_manifest
 from tests.cluster.manifests import pod
 from tests.eventually import eventually
 from tests.wording import line_with, mentions
+from webhook import names
 from webhook.cli import fairlead
+from webhook.sandbox.fairlead import CONTROLLER_NAME
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.processes import alive
 
@@ -300,3 +302,34 @@ def test_invalid_policies_are_reported_before_anything_is_started(
     assert f"{path}:5:" in up.stderr
     assert "spec.priority" in up.stderr
     assert not sandbox.folders.exists()
+
+
+@pytest.mark.parametrize("name", [FILES, OBJECTS])
+def test_both_programs_have_the_rights_of_an_installation_and_no_more(
+    pair: Pair, kubectl_path: Path, name: str
+) -> None:
+    """So that a right that the manifests lack is missing here too."""
+    judged = "yes" if name == OBJECTS else "no"
+    expected = {
+        names.WEBHOOK_CONFIGURATION: {
+            "watch nodes": "yes",
+            "create events": "yes",
+            "watch placementpolicies.fairlead.dev": judged,
+            "create pods": "no",
+            "get secrets": "no",
+        },
+        CONTROLLER_NAME: {
+            "create pods": "yes",
+            "patch placementpolicies.fairlead.dev --subresource=status": judged,
+            "patch nodes": "no",
+            "get secrets": "no",
+            "create jobsets.jobset.x-k8s.io": "no",
+        },
+    }
+    pids = {each["name"]: each["pid"] for each in pair.sandbox.status(name)["components"]}
+    for program, answers in expected.items():
+        words = Path(f"/proc/{pids[program]}/cmdline").read_text().split("\0")
+        kubectl = Kubectl(kubectl_path, Path(words[words.index("--kubeconfig") + 1]))
+        for asked, answer in answers.items():
+            said = kubectl.run("auth", "can-i", "-A", *asked.split()).stdout.split()
+            assert said == [answer], (program, asked)

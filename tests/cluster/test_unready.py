@@ -16,9 +16,11 @@ import pytest
 from tests.cluster.manifests import pod, policy_text
 from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped
 from tests.eventually import eventually
+from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import Webhook, mutating_webhook_configuration
 from webhook.sandbox.processes import free_ports
+from webhook.sandbox.rights import account
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 
@@ -58,7 +60,7 @@ def unready(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Unready]:
         "unready",
         [
             *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
-            *("--policies", tmp_path, "--kubeconfig", control_plane.kubeconfig),
+            *("--policies", tmp_path, "--kubeconfig", account(control_plane, names.WEBHOOK)),
             *("--port", str(ports["https"]), "--health-port", str(ports["health"])),
             *("--self-signed", "--ca-out", authority, "--poll-interval", "0.1"),
         ],

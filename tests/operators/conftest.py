@@ -13,6 +13,7 @@ from tests.cluster.spaces import NewNamespace, Running, Space
 from tests.cluster.webhooks import serving
 from tests.control_planes import build_before_tests
 from tests.operators import checks, queues
+from webhook.installation.manifests import backends
 from webhook.progress import Lines
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -114,7 +115,7 @@ def webhook_for_jobs(control_plane: ControlPlane, policy_folder: Path) -> Iterat
 @pytest.fixture(scope="module")
 def delegating_controller(control_plane: ControlPlane) -> Iterator[None]:
     """The controller runs."""
-    controller = start_controller(control_plane, options=(*ALONE, *SOON))
+    controller = start_controller(control_plane, options=(*ALONE, *SOON), backends=backends())
     yield
     control_plane.stop_component(controller.name)
 

@@ -7,7 +7,6 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from tests.cluster.accounts import controllers_account
 from tests.cluster.live_runs import ALONE, SOON, TEMPLATE, LiveRun, run_manifest
 from tests.cluster.spaces import Json, Space
 from tests.wording import mentions
@@ -26,17 +25,10 @@ Begin: TypeAlias = Callable[[], object]
 
 
 @pytest.fixture(scope="module")
-def begin(
-    control_plane: ControlPlane,
-    cluster_kubectl: Kubectl,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Begin:
-    """Starts the controller, which has the rights of an installation."""
-    kubeconfig = controllers_account(cluster_kubectl, tmp_path_factory.mktemp("account"))
+def begin(control_plane: ControlPlane) -> Begin:
+    """Starts the controller, which has the rights of an installation without a backend."""
     options = (*ALONE, *SOON, "--no-nodes")
-    return lambda: start_controller(
-        control_plane, name=CONTROLLER, kubeconfig=kubeconfig, options=options
-    )
+    return lambda: start_controller(control_plane, name=CONTROLLER, options=options)
 
 
 @pytest.fixture(scope="module")

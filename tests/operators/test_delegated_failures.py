@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.cluster.accounts import controllers_account
 from tests.cluster.live_runs import ALONE, SOON, TEMPLATE
 from tests.cluster.spaces import NewNamespace
 from tests.objects import an_object
@@ -51,12 +48,10 @@ def test_each_obstacle_is_reported_with_its_cure_and_the_run_goes_on_after_it(
     control_plane: ControlPlane,
     cluster_kubectl: Kubectl,
     installation: Installation,
-    tmp_path: Path,
 ) -> None:
     """No rights, no definition, a name that is taken, no operator: then the same Runs run."""
     space = new_namespace({})
-    kubeconfig = controllers_account(cluster_kubectl, tmp_path)
-    start_controller(control_plane, kubeconfig=kubeconfig, options=(*ALONE, *SOON, "--no-nodes"))
+    start_controller(control_plane, options=(*ALONE, *SOON, "--no-nodes"))
     rejected = new_namespace({})
     run = play(space, PYTORCH)
 

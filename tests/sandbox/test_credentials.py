@@ -33,13 +33,17 @@ def test_each_token_is_of_the_user_that_kubernetes_expects(tmp_path: Path) -> No
     write_credentials(tmp_path, NOW)
     with (tmp_path / TOKENS).open(newline="") as file:
         users = {token: (user, group) for token, user, _, group in csv.reader(file)}
-    names = ("admin", "kube-scheduler", "kube-controller-manager", "kwok", "fairlead-controller")
+    names = ("admin", "kube-scheduler", "kube-controller-manager", "kwok")
+    accounts = "system:serviceaccounts,system:serviceaccounts:fairlead-system"
+    programs = ("fairlead-controller", "fairlead-webhook")
+    assert [users.pop((tmp_path / f"{name}.token").read_text()) for name in programs] == [
+        (f"system:serviceaccount:fairlead-system:{name}", accounts) for name in programs
+    ]
     assert [users.pop((tmp_path / f"{name}.token").read_text()) for name in names] == [
         ("fairlead-admin", "system:masters"),
         ("system:kube-scheduler", ""),
         ("system:kube-controller-manager", ""),
         ("kwok", "system:masters"),
-        ("system:serviceaccount:fairlead-system:fairlead-controller", "system:masters"),
     ]
     assert not users
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 
 from certs.authority import new_authority, new_key
 from certs.issue import Names, issue_client, issue_server
-from webhook.names import CONTROLLER, CONTROLLER_USER
+from webhook.names import CONTROLLER, CONTROLLER_USER, NAMESPACE, WEBHOOK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,15 +28,18 @@ _SERVING_NAMES: Final = Names(
     dns=("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"),
     addresses=("127.0.0.1",),
 )
-# The user and the group of each client that sends a token. The API server verifies a client
+_ACCOUNTS: Final = f"system:serviceaccounts,system:serviceaccounts:{NAMESPACE}"
+# The user and the groups of each client that sends a token. The API server verifies a client
 # certificate again for each request, which is a seventh of its processor time.
 _CLIENTS: Final = {
     "admin": ("fairlead-admin", "system:masters"),
     "kube-controller-manager": ("system:kube-controller-manager", ""),
     "kube-scheduler": ("system:kube-scheduler", ""),
     "kwok": ("kwok", "system:masters"),
-    # The webhook knows the pods of Fairlead's controller by its user.
-    CONTROLLER: (CONTROLLER_USER, "system:masters"),
+    # As in an installation: their rights are those of sandbox/rights.py, and the webhook knows the
+    # pods of Fairlead's controller by its user.
+    CONTROLLER: (CONTROLLER_USER, _ACCOUNTS),
+    WEBHOOK: (f"system:serviceaccount:{NAMESPACE}:{WEBHOOK}", _ACCOUNTS),
 }
 
 # Under these names they show in `kubectl config get-contexts`.
@@ -49,8 +52,8 @@ def write_credentials(directory: Path, now: datetime.datetime) -> None:
     Pairs <name>.crt and <name>.key: ca, front-proxy-ca, and issued by them serving (for 127.0.0.1,
     localhost and the Service kubernetes), admin and front-proxy; sa.key and sa.pub sign service
     account tokens. All last a year. <name>.token: the bearer tokens of admin,
-    kube-controller-manager, kube-scheduler, kwok and Fairlead's controller; tokens.csv has them for
-    the API server. Keys and tokens are readable by the owner only.
+    kube-controller-manager, kube-scheduler, kwok, Fairlead's controller and webhook; tokens.csv has
+    them for the API server. Keys and tokens are readable by the owner only.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     authority = new_authority("fairlead-sandbox", now, lifetime=_LIFETIME)

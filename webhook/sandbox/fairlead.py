@@ -15,6 +15,7 @@ from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
 from webhook.placement.capacity import MODES
 from webhook.sandbox.api import is_ready, wait_until
 from webhook.sandbox.processes import free_ports
+from webhook.sandbox.rights import account
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,7 +55,7 @@ def start_webhook(
     sources: Sequence[str] = (),
     options: Sequence[str] = (),
 ) -> Webhook:
-    """Run `fairlead serve` with the policies, and register it for these namespaces, or for all.
+    """Run `fairlead serve` as its own user, and register it for these namespaces, or for all.
 
     It gets the pods of DEFAULT_SOURCES, and those that the rows `sources` of the sources mark.
     Without a folder, the policies are the control plane's own objects, whose definitions must
@@ -70,12 +71,13 @@ def start_webhook(
         plane.layout.directory / f"{name}-ca.crt",
         namespaces[0] if namespaces else "default",
     )
+    source = ("--policies", str(policies.absolute())) if policies else ("--policies-from-cluster",)
     process = plane.start_process(
         name,
         [
             *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
-            *(("--policies", policies.absolute()) if policies else ("--policies-from-cluster",)),
-            *("--kubeconfig", plane.kubeconfig),
+            *source,
+            *("--kubeconfig", account(plane, names.WEBHOOK, (*source, *options))),
             *("--host", "127.0.0.1"),
             *("--port", str(ports["https"]), "--health-port", str(ports["health"])),
             *("--self-signed", "--ca-out", webhook.authority),
@@ -226,21 +228,26 @@ def start_controller(
     name: str = CONTROLLER_NAME,
     kubeconfig: Path | None = None,
     options: Sequence[str] = (),
+    backends: Sequence[str] = (),
     python: str | Path = sys.executable,
     wait: bool = True,
 ) -> SandboxController:
-    """Run `fairlead controller`, as its own user by default, where Runs are served already.
+    """Run `fairlead controller` as its own user, where Runs are served already.
 
-    `options` are more flags. Its version is the one that is installed for `python`. With `wait` it
-    returns once its caches are filled. Raises SandboxError, with the end of its log, if it exits,
-    or is not ready in time.
+    It has the rights that an installation with these `options`, its flags, and `backends` gives it;
+    with a `kubeconfig` of another user, none are granted. Its version is the one that is installed
+    for `python`. With `wait` it returns once its caches are filled. Raises SandboxError, with the
+    end of its log, if it exits, or is not ready in time.
     """
+    if kubeconfig is None:
+        more = [f"backend-{each}" for each in backends]
+        kubeconfig = account(plane, names.CONTROLLER, options, more)
     port = free_ports(["health"])["health"]
     process = plane.start_process(
         name,
         [
             *(python, "-c", "from webhook.cli import main; main()", "controller"),
-            *("--kubeconfig", kubeconfig or plane.layout.kubeconfig_of(names.CONTROLLER)),
+            *("--kubeconfig", kubeconfig),
             *("--host", "127.0.0.1", "--health-port", str(port)),
             *options,
         ],

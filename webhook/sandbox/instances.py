@@ -161,7 +161,8 @@ def up(
                 # The webhook does not use policies that are written there.
                 options.append("--no-policy-status")
             with progress.step("starting the controller", about=2):
-                controller = start_controller(plane, options=options)
+                backends = sorted({each.backend for each in operators if each.backend})
+                controller = start_controller(plane, options=options, backends=backends)
                 versions[controller.name] = own
             record = {
                 "ports": plane.layout.ports,

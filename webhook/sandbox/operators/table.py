@@ -101,6 +101,9 @@ class Operator(Strict):
     sources: list[str] = Field(
         default_factory=list, description="Rows of `fairlead sources` that mark its pods."
     )
+    backend: str = Field(
+        default="", description="Backend of Runs whose rights the controller gets beside it."
+    )
 
     @property
     def program(self) -> Program | None:
