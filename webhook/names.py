@@ -23,6 +23,10 @@ NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 # On a namespace: the nodeSelector of pods that Kueue has admitted takes precedence over overrides.
 KUEUE: Final = f"{GROUP}/kueue"
 KUEUE_KEEP: Final = "keep"
+# On a namespace that is placed as a whole: requirements skip the pods of DaemonSets without a mark
+# of their own.
+DAEMON_SETS: Final = f"{GROUP}/daemonsets"
+DAEMON_SETS_KEEP: Final = "keep"
 
 # Annotations: the capacity that a pod's author requests, and the record of a decision.
 CAPACITY: Final = f"{GROUP}/capacity"

@@ -162,12 +162,16 @@ def test_a_mark_on_the_workload_alone_is_reported(wording: Wording) -> None:
 
 
 def test_the_author_of_a_daemon_set_gets_warnings_about_requirements(wording: Wording) -> None:
-    """With a mark of its own its pods are refused. Without one they are left alone, and he is told
-    what would refuse them."""
-    webhook = Webhook(
-        policy_set(POOL), namespaces=Known({"ml-team": {names.PLACE: names.PLACE_ALL}})
-    )
-    for labels, facts in (({names.RUN: "r"}, ("would be rejected",)), ({}, ("left alone",))):
+    """Its pods are refused, with a mark of its own or without. Where the namespace spares those
+    without, he is told what would refuse them."""
+    whole = {names.PLACE: names.PLACE_ALL}
+    spared = {**whole, names.DAEMON_SETS: names.DAEMON_SETS_KEEP}
+    for labels, space, facts in (
+        ({names.RUN: "r"}, spared, ("would be rejected",)),
+        ({}, whole, ("would be rejected",)),
+        ({}, spared, ("left alone",)),
+    ):
+        webhook = Webhook(policy_set(POOL), namespaces=Known({"ml-team": space}))
         made = {"template": template(labels, **ELSEWHERE)}
         (said,) = webhook.told(workload("apps/v1", "DaemonSet", made))
         mentions(said, "DaemonSet train", "pool-required", *facts)

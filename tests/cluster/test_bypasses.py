@@ -243,6 +243,39 @@ def test_a_daemon_set(new_namespace: NewNamespace) -> None:
         assert named_node(seen)
 
 
+def test_a_daemon_set_without_a_mark(new_namespace: NewNamespace) -> None:
+    """Where a namespace is placed as a whole, requirements hold for it, and tolerate what it may:
+    unless the namespace's label says that they do not, which no author writes."""
+    whole = space_of_author(
+        new_namespace, test="none", strict="yes", **{names.PLACE: names.PLACE_ALL}
+    )
+    everywhere = template(labels={"app": "all"}, tolerations=[{"operator": "Exists"}])
+    del everywhere["metadata"]["labels"][names.RUN]
+    made = workload("DaemonSet", "all", everywhere, selector={"matchLabels": {"app": "all"}})
+    assert create(whole, made).returncode == 0
+
+    def nodes() -> set[str]:
+        return {each["spec"]["nodeName"] for each in whole.pods() if "nodeName" in each["spec"]}
+
+    spot = spot_node(whole)
+    listed = whole.kubectl.json("get", "nodes", "-l", f"{SPOT}!=true")["items"]
+    others = {each["metadata"]["name"] for each in listed}
+    eventually("it runs on the other nodes", lambda: nodes() == others, explain=whole.pods)
+    assert all(OFF_SPOT in each for seen in whole.pods() for each in required_terms(seen))
+
+    keep = f"{names.DAEMON_SETS}={names.DAEMON_SETS_KEEP}"
+    refused = whole.kubectl.run("label", "namespace", whole.name, keep, *AUTHOR)
+    assert "cannot patch resource" in refused.stderr
+    whole.kubectl("label", "namespace", whole.name, keep)
+    whole.kubectl("delete", "pods", "--all", "--wait=false")
+    eventually("it runs everywhere", lambda: nodes() >= {spot, *others}, explain=whole.pods)
+    # What only claims to be its pod is nobody's exception.
+    (owner,) = [each["metadata"]["ownerReferences"][0] for each in whole.pods()[:1]]
+    forged = pod("forged", labels={}, tolerations=[SPOT_TAINT])
+    forged["metadata"]["ownerReferences"] = [owner]
+    assert_placed(created(whole, forged))
+
+
 def test_a_daemon_set_whose_annotation_contradicts_itself(new_namespace: NewNamespace) -> None:
     """What its pods ask for is not given, and so excuses nothing."""
     strict = space_of_author(new_namespace, strict="yes")

@@ -342,17 +342,34 @@ def required_of(pod: Json, policies: list[Json], classes: Any) -> Iterator[Calla
 
 
 @lawful
-@given(st.data(), policy_lists(REQUIREMENTS), st.booleans(), st.booleans(), st.booleans())
+@given(
+    st.data(),
+    policy_lists(REQUIREMENTS),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    one(None, {}, {names.DAEMON_SETS: "Keep"}),
+)
 def test_law_10_no_author_gets_round_a_requirement_about_nodes(
-    data: st.DataObject, policies: list[Json], kueue: bool, known: bool, systems: bool
+    data: st.DataObject,
+    policies: list[Json],
+    kueue: bool,
+    known: bool,
+    systems: bool,
+    whole: Json | None,
 ) -> None:
     """Whatever he writes, annotation included, whoever makes the pod, and with or without nodes.
 
     systems: zone is the label of operating systems, which the pod's os speaks of too.
+    whole: the pod has no mark of its own, but its namespace is placed as a whole, with these labels
     """
     the_node: Json = data.draw(nodes())
     name = the_node["metadata"]["name"]
     pod, user = data.draw(written(name))
+    space = {}
+    if whole is not None:
+        del pod["metadata"]["labels"][names.RUN]
+        space = {names.PLACE: names.PLACE_ALL, **whole}
     world, classes = WORLD_NODES, list(CLASSES)
     if systems:
         told = json.dumps([pod, policies, classes, the_node])
@@ -361,7 +378,9 @@ def test_law_10_no_author_gets_round_a_requirement_about_nodes(
         world = SYSTEM_NODES
     node = Node(name, the_node["metadata"]["labels"], ()) if known else None
     cluster = Cluster(node=(lambda _: node) if known else None)
-    decision = decided(pod, policy_set(policies, classes), cluster, kueue=kueue, user=user)
+    decision = decided(
+        pod, policy_set(policies, classes), cluster, kueue=kueue, user=user, space=space
+    )
     event(f"{user} {decision.result}")
     assume(decision.allowed)
     after = patched(pod, decision)

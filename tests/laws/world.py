@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -48,12 +48,13 @@ def decided(
     *,
     kueue: bool = False,
     user: str = "somebody",
+    space: Mapping[str, str] | None = None,
 ) -> Decision:
     """The decision for the pod of a user in namespace ml-team, at NOW.
 
-    kueue: its flavors go before overrides.
+    kueue: its flavors go before overrides. space: more labels of the namespace.
     """
-    labels = {"tier": "batch"} | ({names.KUEUE: names.KUEUE_KEEP} if kueue else {})
+    labels = {"tier": "batch"} | ({names.KUEUE: names.KUEUE_KEEP} if kueue else {}) | (space or {})
     now = datetime.fromisoformat(NOW)
     history = history_of(pod)
     return decide(Arrival(pod, "ml-team", labels, user, now, history=history), policies, cluster)

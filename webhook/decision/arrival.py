@@ -80,8 +80,8 @@ def history_of(pod: JsonObject) -> History | None:
 def keeps_placement(arrival: Arrival, placement: PodPlacement) -> str:
     """Return why defaults and overrides skip the pod; empty if they apply.
 
-    For a DaemonSet's pod (OF_DAEMON_SET), requirements apply nevertheless if the pod itself has
-    a run label.
+    For a DaemonSet's pod (OF_DAEMON_SET), requirements apply nevertheless, unless only its
+    namespace marks it, and spares DaemonSets.
     """
     # A client can forge an annotation or an owner reference, but not the user of the request.
     if names.MIRROR_POD in placement.annotations and (not arrival.user or _is_node(arrival)):
@@ -89,6 +89,11 @@ def keeps_placement(arrival: Arrival, placement: PodPlacement) -> str:
     if arrival.user in ("", names.DAEMON_SET_CONTROLLER) and _owned_by_daemon_set(arrival.pod):
         return OF_DAEMON_SET
     return ""
+
+
+def spares_daemon_sets(namespace_labels: Mapping[str, str]) -> bool:
+    """Return whether a namespace's admin keeps requirements off DaemonSets' unmarked pods."""
+    return namespace_labels.get(names.DAEMON_SETS) == names.DAEMON_SETS_KEEP
 
 
 def _is_node(arrival: Arrival) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
 from webhook.decision import stamp
-from webhook.decision.arrival import OF_DAEMON_SET, keeps_placement
+from webhook.decision.arrival import OF_DAEMON_SET, keeps_placement, spares_daemon_sets
 from webhook.decision.decision import Audited, Decision, ReceivedPod
 from webhook.identity import identify
 from webhook.placement import capacity_request, node_affinity, patch, pod, provenance
@@ -69,9 +69,10 @@ def receive_pod(arrival: Arrival, sources: SourceTable = SHIPPED) -> ReceivedPod
     if identity is None:
         return None
     keeps = keeps_placement(arrival, own)
-    # If only the namespace marks a DaemonSet's pod, the pod is usually a cluster agent. The pod
-    # itself has no run label.
-    held = not keeps or (keeps == OF_DAEMON_SET and identity.marked_itself)
+    held = not keeps or (
+        keeps == OF_DAEMON_SET
+        and (identity.marked_itself or not spares_daemon_sets(arrival.namespace_labels))
+    )
     return ReceivedPod(arrival, own, identity, keeps, held)
 
 
@@ -152,8 +153,8 @@ def _evaluate(
 
 
 def merged_if_held(received: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Merged | None:
-    """Apply the requirements to a DaemonSet's pod that is left alone; None for other pods."""
-    if received.held or received.keeps != OF_DAEMON_SET:
+    """Apply the requirements to a DaemonSet's pod, also if it is left alone; None for others."""
+    if received.keeps != OF_DAEMON_SET:
         return None
     return _evaluate(received._replace(held=True), policies, cluster, audit=False).merged
 

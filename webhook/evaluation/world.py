@@ -209,14 +209,15 @@ class Evaluation:
         """The warnings that the pod's author gets, and whether nodes evict the pod."""
         evictions = self.nodes.evictions if self.nodes else ""
         found = [*warnings(self.arrival.pod, self.decision)]
-        found += [
-            warning(f"left alone, but does not meet a requirement: {each}") for each in self.unmet
-        ]
+        if self.decision.result == "left-alone":
+            text = "left alone, but does not meet a requirement"
+            found += [warning(f"{text}: {each}") for each in self.unmet]
         return [*found, evictions] if evictions else found
 
     @property
     def unmet(self) -> Sequence[str]:
-        """Why requirements would reject a DaemonSet's pod that is left alone, or on which nodes."""
+        """Why a DaemonSet's pod does not meet requirements, or on which nodes; also if it is left
+        alone."""
         world, received = self.world, receive_pod(self.arrival, self.world.policies.sources)
         merged = received and merged_if_held(received, world.policies, world.cluster)
         if not received or not merged:

@@ -179,16 +179,18 @@ def _part(name: str, of_index: str, of_label: str) -> str:
 def policy_pieces(policies: Sequence[Enforced]) -> Piece:
     """Return a variable for each policy: whether it is for the pod.
 
-    For a DaemonSet's pods, requirements apply if their own labels mark them.
+    For a DaemonSet's pods, only requirements apply, and none if only the namespace marks them and
+    spares them.
     """
     variables = {}
     for at, policy in enumerate(policies):
         holds = block(policy.match)
         for excluded in policy.exclude:
             holds += f" && !({block(excluded)})"
-        spared = (
-            f"{var('daemon_set')} && !{var('marked')}" if policy.requires else var("daemon_set")
-        )
+        spared = var("daemon_set")
+        if policy.requires:
+            kept = f"[?{text(names.DAEMON_SETS)}].orValue('') == {text(names.DAEMON_SETS_KEEP)}"
+            spared += f" && !{var('marked')} && {var('namespace_labels')}{kept}"
         variables[f"p{at}"] = f"!({spared}) && {holds}"
     return Piece(variables)
 

@@ -147,6 +147,7 @@ def agents(*sets: Json, **changes: Any) -> Changes:
     return {"daemon_sets": sets, **given}
 
 
+SPARED = {names.PLACE: names.PLACE_ALL, names.DAEMON_SETS: names.DAEMON_SETS_KEEP}
 ARM = {"nodeSelector": {"kubernetes.io/arch": "arm64"}}
 NODES = [
     Node("arm-0", {"kubernetes.io/arch": "arm64"}, [CORDON]),
@@ -675,9 +676,10 @@ CASES: dict[str, dict[str, Changes]] = {
     },
     "agents": {
         "a requirement that only the namespace's pods do not meet": agents(agent(**ARM), agent()),
-        "a mark of its own holds a DaemonSet to the requirement": agents(
+        "the author of one with a mark of its own wants it placed": agents(
             agent({names.RUN: "r"}, **ARM), nodes=NODES
         ),
+        "a namespace may spare them": agents(agent(**ARM), namespaces={"gpu": SPARED}),
         "unknown policies are another check's": agents(agent(**ARM), policies=None),
         "wrong policies are another check's": agents(
             agent(**ARM), policies={"p.yaml": b"nonsense"}

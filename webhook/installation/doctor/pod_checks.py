@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.api_paths import CollectionPath
-from webhook.decision.arrival import Cluster
+from webhook.decision.arrival import Cluster, spares_daemon_sets
 from webhook.errors import InvalidDocuments, InvalidPod
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.sending import expressions, selects
@@ -182,6 +182,7 @@ _DRIVERS: Final = {
     "/var/lib/kubelet/plugins": "storage",
 }
 _UNMARK: Final = f"`kubectl label namespace {{}} {names.PLACE}-`"
+_KEPT: Final = f"{names.DAEMON_SETS}={names.DAEMON_SETS_KEEP}"
 
 
 @check(
@@ -204,12 +205,21 @@ def agents(state: ClusterState) -> Iterator[Finding]:
                 "its pods wait for the webhook, which may need that driver itself",
                 _UNMARK.format(namespace),
             )
+        spared = spares_daemon_sets(state.namespaces[namespace])
         for reason in _unmet(state, each, policies) if policies else ():
-            yield warning(
-                f"DaemonSet {title} is left alone, because only its namespace marks it, but "
-                f"does not meet a requirement: {reason}",
-                f"label its template {names.RUN} to enforce the requirement; or fix the template",
-            )
+            if spared:
+                yield note(
+                    f"DaemonSet {title} does not meet a requirement, which does not apply because "
+                    f"its namespace has {_KEPT}: {reason}",
+                    f"kubectl label namespace {namespace} {names.DAEMON_SETS}-",
+                )
+            else:
+                yield warning(
+                    f"DaemonSet {title} does not meet a requirement, which rejects its pods or "
+                    f"keeps them off nodes: {reason}",
+                    "fix its template; or, if the cluster needs it so: "
+                    f"kubectl label namespace {namespace} {_KEPT}",
+                )
 
 
 def _policies(state: ClusterState) -> PolicySet | None:
@@ -224,8 +234,10 @@ def _policies(state: ClusterState) -> PolicySet | None:
 
 
 def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[str]:
-    """Yield why requirements would reject its pods, or on how many of its nodes they are not
-    met."""
+    """Yield why requirements reject its pods, or on how many of its nodes they are not met.
+
+    Nothing for a template that is marked itself: its author asked for it.
+    """
     whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
     world = World(
         policies,
@@ -242,7 +254,10 @@ def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[st
     for template in pod_templates(Object("the cluster", whole)):
         with suppress(InvalidPod):  # the API server rejects it too
             namespace = found["metadata"]["namespace"]
-            yield from world.evaluate(template.pod(0), namespace, led=False).unmet
+            found = world.evaluate(template.pod(0), namespace, led=False)
+            identity = found.decision.identity
+            if identity and not identity.marked_itself:
+                yield from found.unmet
 
 
 def _driver(found: Json) -> str:

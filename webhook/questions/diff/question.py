@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.comparison.compare import Comparison, Same
 from webhook.comparison.difference import Difference
 from webhook.comparison.difference_report import JudgedPod, Maker, report
@@ -201,9 +202,17 @@ class Judge:
         self._unasked: dict[str, None] = {}
         self._without_nodes: dict[str, None] = {}
         self._unjudged: dict[str, None] = {}
+        self._held: dict[str, None] = {}
 
     def describe_unknown(self) -> Iterator[str]:
-        """Yield lines about DaemonSets without nodes, and what the API server did not say."""
+        """Yield lines about DaemonSets that both sets reject or whose nodes are unknown, and what
+        the API server did not say."""
+        if held := list(map(one_line, self._held)):
+            yield (
+                f"both sets reject pods of {first_few(held, _NAMED)}: requirements hold for "
+                "DaemonSets, also where only the namespace marks their pods, unless it has the "
+                f"label {names.DAEMON_SETS}: {names.DAEMON_SETS_KEEP}"
+            )
         if titles := list(map(one_line, self._without_nodes)):
             yield (
                 f"pods of {first_few(titles, _NAMED)} are evaluated by the template: "
@@ -226,7 +235,10 @@ class Judge:
             problems += [line for line in wrong if line not in problems]
             try:
                 with one_pod():
-                    found += self.of_template(each)
+                    judged = [*self.of_template(each)]
+                found += judged
+                if each.count is None and any(pod.found == "rejected" for pod in judged):
+                    self._held[f"{each.source.title} in {judged[0].maker.namespace}"] = None
             except InvalidPod as error:
                 problems.append(misshapen(each, error))
             except Unjudged as error:
@@ -274,10 +286,10 @@ class Judge:
         alike: dict[tuple[int, int], list[str]] = {}
         for name in there:
             alike.setdefault((one[name], other[name]), []).append(name)
-        for names in alike.values():
-            found = self._compare(on_node(pod, names[0]), namespace)
-            some = replace(maker, part=f"on {shortened(names)}") if len(alike) > 1 else maker
-            yield JudgedPod(some, 0, len(names) - 1, found)
+        for nodes in alike.values():
+            found = self._compare(on_node(pod, nodes[0]), namespace)
+            some = replace(maker, part=f"on {shortened(nodes)}") if len(alike) > 1 else maker
+            yield JudgedPod(some, 0, len(nodes) - 1, found)
 
     def _compare(self, pod: JsonObject, namespace: str, *, led: bool = False) -> Difference | Same:
         old, new = (world.evaluate(pod, namespace, led=led) for world in self._worlds)
