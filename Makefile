@@ -134,7 +134,6 @@ chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos $(FAIRLEAD_CHAOS)
 
 # What kustomize reads, and then what it makes, for `fairlead install`.
-manifests: CAPACITY = $(filter-out %.test.yaml,$(sort $(wildcard policies/capacity/*.yaml)))
 manifests: $(STAMP)
 	$(BIN)/fairlead schema crd run > manifests/crds/runs.fairlead.dev.yaml
 	$(BIN)/fairlead schema crd placementpolicy > manifests/crds/placementpolicies.fairlead.dev.yaml
@@ -146,7 +145,7 @@ manifests: $(STAMP)
 	$(BIN)/fairlead guard stamp > manifests/components/guard-stamp-warn/stamp.yaml
 	$(BIN)/fairlead guard stamp --action deny > manifests/components/guard-stamp-deny/stamp.yaml
 	$(BIN)/fairlead guard node-names > manifests/components/guard-node-names/node-names.yaml
-	$(BIN)/fairlead guard tolerations $(addprefix --policies ,$(CAPACITY)) > manifests/components/guard-tolerations/tolerations.yaml
+	$(BIN)/fairlead guard tolerations > manifests/components/guard-tolerations/tolerations.yaml
 	$(BIN)/python -m tests.manifests
 
 lock:

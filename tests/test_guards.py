@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner
 
 from tests.fast_yaml import load_all_yaml
-from tests.wording import Wording, mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.guards import capacity_guard, node_name_guard, run_author_guard, stamp_guard
@@ -17,21 +16,13 @@ from webhook.run.backends.engines import created_objects
 from webhook.sources import SOURCES
 
 ROOT = Path(__file__).parents[1]
-CLASSES = sorted(
-    path
-    for path in (ROOT / "policies/capacity").glob("*.yaml")
-    if not path.name.endswith(".test.yaml")
-)
 # What ships, and the command that makes it again.
 SHIPPED: dict[str, list[str]] = {
     "base/run-authors.yaml": ["authors"],
     "components/guard-stamp-warn/stamp.yaml": ["stamp"],
     "components/guard-stamp-deny/stamp.yaml": ["stamp", "--action", "deny"],
     "components/guard-node-names/node-names.yaml": ["node-names"],
-    "components/guard-tolerations/tolerations.yaml": [
-        "tolerations",
-        *(word for path in CLASSES for word in ("--policies", str(path.relative_to(ROOT)))),
-    ],
+    "components/guard-tolerations/tolerations.yaml": ["tolerations"],
 }
 ALL = [source.name for source in SOURCES]
 MARKS = [mark for source in SOURCES for mark in source.marks]
@@ -59,7 +50,7 @@ def test_each_guard_has_its_name_and_a_message_with_the_cure() -> None:
     entries = webhooks()
     guards = {
         names.STAMP_GUARD: stamp_guard(entries, deny=True)[0],
-        names.TOLERATIONS_GUARD: capacity_guard(entries, MARKS, ["k"])[0],
+        names.TOLERATIONS_GUARD: capacity_guard(entries, MARKS)[0],
         names.NODE_NAMES_GUARD: node_name_guard(entries, ["a:scheduler"])[0],
         names.RUN_AUTHORS_GUARD: run_author_guard(created_objects())[0],
     }
@@ -78,7 +69,7 @@ def test_a_guard_means_the_very_pods_that_the_webhook_is_sent() -> None:
         marks = [mark for source in select_sources(sources) for mark in source.marks]
         for policy, *bindings in (
             stamp_guard(entries, deny=False),
-            capacity_guard(entries, marks, ["k"]),
+            capacity_guard(entries, marks),
             node_name_guard(entries),
         ):
             assert len({each["metadata"]["name"] for each in bindings}) == len(entries)
@@ -97,37 +88,6 @@ def test_warning_and_denying_are_two_actions_of_one_policy() -> None:
     assert {tuple(each["spec"]["validationActions"]) for each in denied[1:]} == {("Deny",)}
 
 
-def test_every_taint_of_the_classes_that_ship_is_guarded() -> None:
-    """Also those of providers that this cluster does not have: nobody misses their tolerations."""
-    (policy, *_) = load_all_yaml(
-        (ROOT / "manifests/components/guard-tolerations/tolerations.yaml").read_text()
-    )
-    expression = policy["spec"]["variables"][0]["expression"]
-    taints = [
-        taint["key"]
-        for path in CLASSES
-        for document in load_all_yaml(path.read_text())
-        for shape in document["spec"].get("nodes", ())
-        for taint in shape.get("taints", ())
-    ]
-    assert len(set(taints)) >= 5
-    assert all(f'"{key}"' in expression for key in taints)
-
-
-def test_classes_without_a_taint_leave_nothing_to_guard(tmp_path: Path, wording: Wording) -> None:
-    """A guard that refuses nothing would only look like one."""
-    (tmp_path / "one.yaml").write_text(
-        "apiVersion: fairlead.dev/v1alpha1\n"
-        "kind: CapacityClass\n"
-        "metadata: {name: spot}\n"
-        "spec: {nodes: [{labels: {pool: spot}}]}\n"
-    )
-    result = CliRunner().invoke(fairlead, ["guard", "tolerations", "--policies", str(tmp_path)])
-    assert result.exit_code == 1
-    mentions(str(result.exception), tmp_path, "no capacity class", "taint")
-    wording(str(result.exception), {tmp_path: "<tmp>"})
-
-
 def test_the_guards_are_for_sources_and_namespaces_of_one_s_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -142,7 +102,7 @@ def test_the_guards_are_for_sources_and_namespaces_of_one_s_own(
     assert selected["namespaceSelector"]["matchExpressions"][-1]["values"] == ["research"]
     text = printed(
         monkeypatch,
-        *("tolerations", "--policies", "policies/capacity/plain.yaml", "--exempt", "a:queue"),
+        *("tolerations", "--exempt", "a:queue"),
     )
     policy = next(iter(load_all_yaml(text)))
     (condition,) = policy["spec"]["matchConditions"]

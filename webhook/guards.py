@@ -143,30 +143,26 @@ _COVERS: Final = (
 )
 
 
+_NOT_EXEMPT: Final = "not-exempt"
+
+
 def capacity_guard(
     entries: Sequence[Mapping[str, Any]],
     marks: Sequence[Mark],
-    keys: Collection[str] | None,
     exempt: Collection[str] = (),
 ) -> list[JsonObject]:
-    """No toleration of a class's taint may be added to a pod of a run later.
+    """No toleration may be added to a pod of a run later.
 
     In Kubernetes, users who may update a pod may add tolerations to it, and so undo what a policy
     enforced at creation. A pod without its mark would escape the guard, so a mark cannot be removed
     either. Returns the policy, and a binding for each of the webhook's `entries`. They deny.
 
     marks:  of the pods that the entries select; a namespace's own mark is its admin's concern
-    keys:   of the taints of capacity classes; a toleration without a key covers them all. None for
-            every toleration, as policies say which ones pods may have
     exempt: names of users who are exempt, such as a queue's controller
     """
-    guarded = ""
-    if keys is not None:
-        guarded = f".filter(t, !has(t.key) || t.key in {literal(sorted(keys))})"
     before = "oldObject.spec.?tolerations.orValue([])"
     variables = {
-        "added": f"object.spec.?tolerations.orValue([]){guarded}"
-        f".filter(t, !{before}.exists(o, {_COVERS}))",
+        "added": f"object.spec.?tolerations.orValue([]).filter(t, !{before}.exists(o, {_COVERS}))",
         "labels": "object.metadata.?labels.orValue({})",
         "before": "oldObject.metadata.?labels.orValue({})",
     }
@@ -175,12 +171,12 @@ def capacity_guard(
             "expression": "size(variables.added) == 0",
             "messageExpression": "'a toleration of ' + "
             "variables.added[0].?key.orValue('every taint') + ' cannot be added to an existing pod "
-            "of a run: create the pod again with the capacity class in the annotation "
-            f"{names.CAPACITY}, or ask your admins for a policy'",
+            "of a run: create the pod again with it, or with the capacity class in the annotation "
+            f"{names.CAPACITY}; your admins can exempt a user, such as a queue'",
             "reason": "Forbidden",
         }
     ]
-    kept = [_keeps_mark(mark) for mark in marks if not mark.namespace]
+    kept = [keeps_mark(mark) for mark in marks if not mark.namespace]
     if kept:
         listed = ", ".join(str(mark) for mark in marks if not mark.namespace)
         validations.append(
@@ -201,12 +197,26 @@ def capacity_guard(
     return [guard, *bindings(names.TOLERATIONS_GUARD, entries, ["Deny"])]
 
 
+def guards_every_toleration(spec: Mapping[str, Any]) -> bool:
+    """Return whether the stored spec of an admission policy is that of `capacity_guard`, whatever
+    its marks and exempt users: one with a list of keys is not."""
+    (guard,) = capacity_guard((), ())
+    if any(each.get("name") != _NOT_EXEMPT for each in spec.get("matchConditions") or ()):
+        return False
+    return all(
+        each in (spec.get(part) or ())
+        for part in ("variables", "validations")
+        for each in guard["spec"][part]
+    )
+
+
 def _unless_exempt(users: Collection[str]) -> dict[str, str]:
     named = f"request.userInfo.username in {literal(sorted(users))}"
-    return {"not-exempt": f"!({named})"} if users else {}
+    return {_NOT_EXEMPT: f"!({named})"} if users else {}
 
 
-def _keeps_mark(mark: Mark) -> str:
+def keeps_mark(mark: Mark) -> str:
+    """Return CEL for whether a pod that has the mark keeps it, with the guard's variables."""
     key = literal(mark.key)
     if mark.value is None:
         return f"(!({key} in variables.before) || {key} in variables.labels)"

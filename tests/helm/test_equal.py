@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -10,13 +12,16 @@ from typing import Any
 
 import pytest
 
+from tests.fast_yaml import load_yaml
 from tests.helm.conftest import Template
 from tests.manifests.chart import CHART, with_components
 from tests.manifests.generated import MANIFESTS, OTHERS, ROOT
-from tests.manifests.kustomize import OVERLAYS, Json, of_kind, one, overlay
+from tests.manifests.kustomize import OVERLAYS, Json, kustomized, of_kind, one, overlay
 from tests.wording import mentions
 from webhook import names
+from webhook.guards import capacity_guard
 from webhook.installation.manifests import backends
+from webhook.interception import DEFAULT_SOURCES, select_sources, webhooks
 
 SMALL: Mapping[str, Any] = {
     "replicas": 1,
@@ -114,6 +119,42 @@ def test_a_component_is_a_value(
     assert set(found) == set(wanted)
     for key, each in wanted.items():
         assert found[key] == each, key
+
+
+def test_the_guard_of_tolerations_is_that_of_the_chosen_sources(template: Template) -> None:
+    """As `fairlead guard tolerations` prints it for them and for these users."""
+    exempt = ["system:serviceaccount:kueue-system:kueue-controller-manager", "a<b"]
+    guards = {"tolerations": True, "tolerationsExempt": exempt}
+    found = by_name(template({"guards": guards, "sources": list(SOURCES)}))
+    chosen = (*DEFAULT_SOURCES, *SOURCES)
+    marks = [mark for source in select_sources(chosen) for mark in source.marks]
+    wanted = capacity_guard(webhooks(chosen), marks, exempt)
+    for each in wanted:
+        made = found[each["kind"], "", each["metadata"]["name"]]
+        if each["kind"] == "ValidatingAdmissionPolicy":
+            (condition,) = made["spec"]["matchConditions"]
+            text = condition["expression"].replace('","', '", "').replace("\\u003c", "<")
+            condition["expression"] = text
+        assert made == each
+    named = [key for key in found if key[2].startswith(names.TOLERATIONS_GUARD)]
+    assert len(named) == len(wanted)
+
+
+def test_users_are_exempt_by_the_patch_of_the_page(kubectl_path: Path, tmp_path: Path) -> None:
+    """What docs/installing.md has of kustomize is what the command prints."""
+    page = (ROOT / "docs" / "installing.md").read_text()
+    (block,) = [each for each in page.split("```yaml\n") if "/spec/matchConditions" in each]
+    document = load_yaml(block.partition("```")[0])
+    paths = {"resources": ["default"], "components": ["components/guard-tolerations"]}
+    for field, names_of in paths.items():
+        document[field] = [os.path.relpath(MANIFESTS / each, tmp_path) for each in names_of]
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(document))
+    found = one(
+        kustomized(kubectl_path, tmp_path), "ValidatingAdmissionPolicy", names.TOLERATIONS_GUARD
+    )
+    marks = [mark for source in select_sources(DEFAULT_SOURCES) for mark in source.marks]
+    kueue = "system:serviceaccount:kueue-system:kueue-controller-manager"
+    assert found["spec"] == capacity_guard((), marks, [kueue])[0]["spec"]
 
 
 def test_every_component_has_a_value() -> None:

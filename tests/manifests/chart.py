@@ -18,6 +18,7 @@ from tests.manifests.chart_values import chart_values, values_schema, values_tex
 from tests.manifests.generated import MANIFESTS, OTHERS, ROOT, written
 from tests.manifests.kustomize import Json, kustomized, of_kind
 from webhook import __version__
+from webhook.guards import keeps_mark
 from webhook.installation.manifests import backends
 from webhook.interception import absent, entry_name, present, select_sources
 
@@ -83,7 +84,10 @@ def _added(objects: Sequence[Json], base: Sequence[Json]) -> list[Json]:
 
 
 def _sources() -> list[Json]:
-    """Every added source with its entries' names and expressions, in the order of the entries."""
+    """Every added source with its entries' names and expressions, in the order of the entries.
+
+    kept: the CEL by which the guard of tolerations has a pod keep the mark.
+    """
     return [
         {
             "name": source.name,
@@ -92,6 +96,8 @@ def _sources() -> list[Json]:
                     "name": entry_name(source.name, number),
                     "present": present(mark),
                     "absent": absent(mark),
+                    "mark": str(mark),
+                    "kept": keeps_mark(mark),
                 }
                 for number, mark in enumerate(source.marks)
             ],

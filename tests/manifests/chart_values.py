@@ -89,10 +89,13 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
         ),
         Value("guards.nodeNames", "Forbid nodeName in pods of runs.", _FLAG, False),
         Value(
-            "guards.tolerations",
-            "Forbid to add tolerations of the shipped classes' taints to a run's pod later.",
-            _FLAG,
-            False,
+            "guards.tolerations", "Forbid to add tolerations to a run's pod later.", _FLAG, False
+        ),
+        Value(
+            "guards.tolerationsExempt",
+            "Users who may: system:serviceaccount:kueue-system:kueue-controller-manager for Kueue.",
+            _TEXTS,
+            [],
         ),
         Value(
             "sources",

@@ -212,7 +212,7 @@ def test_the_guard_of_tolerations_lets_kueue_pass(
     exempt = "system:serviceaccount:kueue-system:kueue-controller-manager"
     marks = [mark for source in select_sources(DEFAULT_SOURCES) for mark in source.marks]
     entries = webhooks(DEFAULT_SOURCES, only_namespaces=[space.name])
-    guard = capacity_guard(entries, marks, [GPU_TOLERATION["key"]], [exempt])
+    guard = capacity_guard(entries, marks, [exempt])
     space.create(pod("old"))
     added = json.dumps({"spec": {"tolerations": [GPU_TOLERATION]}})
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from webhook.cli.lazy import LazyGroup
-from webhook.cli.options import policies_option
 from webhook.cli.output import print_yaml
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.sources import SOURCES
@@ -21,7 +19,7 @@ COMMANDS: Final[dict[str, str]] = {
     "authors": "Users who create a Run must have the right to create its pods.",
     "node-names": "Pods of runs may not set nodeName.",
     "stamp": "Report pods of runs that the webhook did not place.",
-    "tolerations": "Pods may not get a capacity class's toleration after creation.",
+    "tolerations": "Pods of runs may not get another toleration after creation.",
 }
 sources_option: Callable[[Any], Any] = click.option(
     "--source",
@@ -52,8 +50,7 @@ exempt_option: Callable[[Any], Any] = click.option(
 def command() -> None:
     """Print ValidatingAdmissionPolicies that enforce what the webhook cannot.
 
-    manifests/ has those for the default sources and for the shipped capacity classes. These
-    commands print them for your own sources and classes.
+    manifests/ has those for the default sources. These commands print them for your own.
     """
 
 
@@ -141,62 +138,34 @@ def stamp(action: str, sources: tuple[str, ...], only_namespaces: tuple[str, ...
 
 
 @command.command("tolerations")
-@policies_option(
-    "Where your capacity classes are: a file or a folder. May be repeated: each is a separate "
-    "set, so that several providers can be combined.",
-    "paths",
-    kind=click.Path(exists=True, path_type=Path),
-    required=True,
-)
 @sources_option
 @namespaces_option
 @exempt_option
 def tolerations(
-    paths: tuple[Path, ...],
-    sources: tuple[str, ...],
-    only_namespaces: tuple[str, ...],
-    exempt: tuple[str, ...],
+    sources: tuple[str, ...], only_namespaces: tuple[str, ...], exempt: tuple[str, ...]
 ) -> None:
-    """Print the guard of capacity: pods of runs may not get a toleration of a class's taint after
-    creation.
+    """Print the guard of tolerations: pods of runs may not get another one after creation.
 
-    In Kubernetes, users who may update a pod may add tolerations to it. The guard rejects
-    tolerations with the key of a taint of your capacity classes, and tolerations without a key,
-    which cover all taints. If a policy has allowedTolerations, it rejects every new toleration.
+    In Kubernetes, users who may update a pod may add tolerations to it, and so undo what a policy
+    enforced when the pod was created. The guard rejects every toleration that the pod's own do not
+    cover. A controller that gives pods their nodes later, such as Kueue, must be exempt.
 
     \b
     Examples:
-      fairlead guard tolerations --policies policies/ | kubectl apply -f -
-      fairlead guard tolerations --policies mine/ \\
+      fairlead guard tolerations | kubectl apply -f -
+      fairlead guard tolerations --source fairlead --source mlrun --source namespace \\
         --exempt system:serviceaccount:kueue-system:kueue-controller-manager
 
     \b
     Exit codes:
       0  printed
-      1  a policy file is wrong, or no class has a taint
       2  wrong usage
     """
-    from webhook.errors import UnreadableInput
     from webhook.guards import capacity_guard
     from webhook.interception import select_sources
-    from webhook.placement.settings import AllowedSetting
-    from webhook.questions.offline import read_policies
 
-    sets = [read_policies([path]) for path in paths]
-    keys: set[str] | None = {
-        taint["key"]
-        for policies in sets
-        for capacity in policies.classes.values()
-        for taint in capacity.taints
-    }
-    settings = (each for found in sets for policy in found.policies for each in policy.settings)
-    if any(isinstance(each, AllowedSetting) for each in settings):
-        keys = None
-    elif not keys:
-        where = ", ".join(map(str, paths))
-        raise UnreadableInput([f"{where}: no capacity class with a taint, so nothing to guard"])
     marks = [mark for source in select_sources(sources) for mark in source.marks]
-    print_yaml(capacity_guard(entries(sources, only_namespaces), marks, keys, exempt))
+    print_yaml(capacity_guard(entries(sources, only_namespaces), marks, exempt))
 
 
 def entries(sources: Collection[str], only_namespaces: Collection[str]) -> list[dict[str, Any]]:

@@ -24,9 +24,28 @@
 {{- $_ := set .object "webhooks" $kept }}
 {{- else if and (eq $kind "ConfigMap") (eq .object.metadata.name "fairlead-policies") }}
 {{- $_ := set .object "data" $values.policyFiles }}
+{{- else if and (eq $kind "ValidatingAdmissionPolicy") (eq .object.metadata.name "fairlead-tolerations") }}
+{{- include "fairlead.tolerations" . }}
 {{- end }}
 {{- if and (eq $values.certificates "cert-manager") (hasSuffix "WebhookConfiguration" $kind) }}
 {{- $_ := set .object.metadata "annotations" (dict "cert-manager.io/inject-ca-from" "fairlead-system/fairlead-webhook") }}
+{{- end }}
+{{- end }}
+
+{{- /* The guard of tolerations, with the exempt users and the marks of the chosen sources. */ -}}
+{{- define "fairlead.tolerations" -}}
+{{- $values := .root.Values }}
+{{- with $values.guards.tolerationsExempt }}
+{{- $_ := set $.object.spec "matchConditions" (list (dict "name" "not-exempt" "expression" (printf "!(request.userInfo.username in %s)" (sortAlpha . | toJson)))) }}
+{{- end }}
+{{- $kept := last .object.spec.validations }}
+{{- range .root.Files.Get "files/sources.yaml" | fromYamlArray }}
+{{- if has .name $values.sources }}
+{{- range $mark := .entries }}
+{{- $_ := set $kept "expression" (printf "%s && %s" $kept.expression $mark.kept) }}
+{{- $_ := set $kept "message" (replace "; create" (printf ", %s; create" $mark.mark) $kept.message) }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -64,10 +64,11 @@ def test_a_check_of_what_is_not_there_does_not_pass() -> None:
         return {each.name for each in diagnose(seen(**changes)) if not each.findings}
 
     assert passed() - passed(configuration=None) == {
-        *("interception", "end to end", "selectors", "endpoints", "trust", "unplaced pods"),
+        *("interception", "tolerations", "end to end", "selectors", "endpoints", "trust"),
+        "unplaced pods",
     }
     assert passed() - passed(deployments={}, policies=None, serving=None) == {
-        *("programs", "watches", "certificates", "trust", "agents", "permissions"),
+        *("programs", "watches", "certificates", "trust", "agents", "permissions", "tolerations"),
     }
 
 
@@ -104,7 +105,7 @@ def test_a_check_of_what_runs_outside_of_the_cluster_does_not_apply() -> None:
     assert not any(each.unread for each in found)
     assert {each.name for each in found if does_not_apply(each.findings)} == {
         *("watches", "endpoints", "certificates", "trust", "leader", "policies"),
-        *("agents", "permissions"),
+        *("agents", "permissions", "tolerations"),
     }
     (outcome,) = [e for e in diagnose(seen(configuration=outside)) if e.name == "policies"]
     assert does_not_apply(outcome.findings)

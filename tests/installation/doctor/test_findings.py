@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -40,7 +40,7 @@ from tests.policy.test_model import an_exception
 from tests.wording import Wording
 from webhook import names, validating
 from webhook.crd.definition import KEEPS_UNKNOWN
-from webhook.guards import stamp_guard
+from webhook.guards import capacity_guard, stamp_guard
 from webhook.installation.doctor.cluster_state import ReadKind, Right, Unplaced
 from webhook.installation.doctor.diagnose import CHECKS
 from webhook.installation.doctor.program_checks import RUNS
@@ -83,6 +83,14 @@ def entries(*found: Json, **changes: Any) -> Changes:
         "namespaces": MARKED,
         **changes,
     }
+
+
+def limited(guards: Iterable[Json] = (), /, **policy_or_changes: Any) -> Changes:
+    """Guards beside one policy; what is no part of a policy changes the state."""
+    parts = {"requirements", "enforcement"}
+    spec = {key: value for key, value in policy_or_changes.items() if key in parts}
+    changes = {key: value for key, value in policy_or_changes.items() if key not in parts}
+    return {"guard_objects": by_key(guards), **files(policy("limited", **spec)), **changes}
 
 
 def selecting(selector: str, *added: Json) -> Json:
@@ -173,6 +181,19 @@ ACME_FILES: Changes = {
 KUBEFLOW = webhooks((*DEFAULT_SOURCES, "kubeflow-training"), ca_bundle=AUTHORITY.certificate)
 IGNORES = configuration(failurePolicy="Ignore")
 STAMP, *BINDINGS = stamp_guard(IGNORES["webhooks"], deny=True)
+TOLERATIONS = capacity_guard(configuration()["webhooks"], ())
+LIMITS = {"requirements": {"allowedTolerations": {"patterns": [{"key": "gpu"}]}}}
+# As versions before 0.2 shipped it.
+ONLY_SOME_KEYS = json.loads(
+    json.dumps(TOLERATIONS).replace(
+        "orValue([]).filter(t, !old",
+        "orValue([]).filter(t, !has(t.key) || t.key in ['gpu']).filter(t, !old",
+    )
+)
+BY_HELM = {
+    name: replaced(dict(each), "metadata", labels={names.MANAGED_BY: "Helm"})
+    for name, each in seen().deployments.items()
+}
 AUDITED = [replaced(each, "spec", validationActions=["Audit"]) for each in BINDINGS]
 SHIPPED = by_key(
     {"kind": kind, "metadata": {"name": names.RUN_AUTHORS_GUARD}, "spec": spec}
@@ -378,6 +399,43 @@ CASES: dict[str, dict[str, Changes]] = {
         "a binding that neither denies nor warns does nothing": {
             "guard_objects": by_key([STAMP, *AUDITED])
         },
+    },
+    "tolerations": {
+        "nothing is to be guarded without a policy that limits them": limited(
+            requirements={"nodeSelector": {"a": "b"}}
+        ),
+        "a policy that only records limits nothing": limited(enforcement="Audit", **LIMITS),
+        "without a guard they can be added later": limited(**LIMITS),
+        "the guard covers all of them": limited(TOLERATIONS, **LIMITS),
+        "users may be exempt": limited(
+            capacity_guard(
+                configuration()["webhooks"], (), ["system:serviceaccount:queues:controller"]
+            ),
+            **LIMITS,
+        ),
+        "one with a list of keys does not": limited(ONLY_SOME_KEYS, **LIMITS),
+        "one with a condition of its own does not": limited(
+            [
+                replaced(
+                    TOLERATIONS[0], "spec", matchConditions=[{"name": "x", "expression": "y"}]
+                ),
+                *TOLERATIONS[1:],
+            ],
+            **LIMITS,
+        ),
+        "an entry without a binding is named": limited(TOLERATIONS[:-1], **LIMITS),
+        "one that only warns does not": limited(
+            [
+                TOLERATIONS[0],
+                *(replaced(each, "spec", validationActions=["Warn"]) for each in TOLERATIONS[1:]),
+            ],
+            **LIMITS,
+        ),
+        "of Helm it is a value": limited(deployments=BY_HELM, **LIMITS),
+        "guards that could not be read are not missed": limited(
+            unread={ReadKind.GUARDS: "forbidden"}, **LIMITS
+        ),
+        "wrong policies are another check's": limited(policies={"p.yaml": b"nonsense"}, **LIMITS),
     },
     "programs": {
         "no pod available is an error": webhook_with({"availableReplicas": 0}),

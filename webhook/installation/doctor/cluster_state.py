@@ -8,15 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names, validating
+from webhook.errors import InvalidDocuments
 from webhook.installation.object_kinds import GUARD_BINDING
 from webhook.installation.policy_files import FROM_CLUSTER, has_argument
-from webhook.judgement.set_judgement import Objects
+from webhook.judgement.set_judgement import Objects, load_objects
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import table_of
+from webhook.policy.load import load
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
     from datetime import datetime
 
     from webhook.installation.object_kinds import Key
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from webhook.kube.watches import WatchState
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
 
     Json = Mapping[str, Any]
@@ -154,14 +157,32 @@ class ClusterState:
         """The entries of the validating configuration."""
         return (self.judging or {}).get("webhooks") or ()
 
-    @property
-    def guards(self) -> Sequence[Json]:
-        """The bindings of the stamp's guard."""
-        return [
-            each
+    def unguarded(
+        self, entries: Sequence[Json], guards: Collection[str], actions: Collection[str]
+    ) -> Sequence[str]:
+        """Return the names of the entries whose pods no binding of these guards selects with one of
+        the actions."""
+        bound = [
+            selectors_of(spec.get("matchResources") or {})
             for key, each in self.guard_objects.items()
-            if key.kind.name == GUARD_BINDING and key.name.startswith(names.STAMP_GUARD)
+            if key.kind.name == GUARD_BINDING
+            and (spec := each["spec"]).get("policyName") in guards
+            and not {*actions}.isdisjoint(spec.get("validationActions") or ())
         ]
+        return [
+            each["name"]
+            for each in entries
+            if selectors_of(each) not in bound and ({}, {}) not in bound
+        ]
+
+    @property
+    def compiled(self) -> PolicySet | None:
+        """The policy set; None if it is unknown or does not compile, which a check reports."""
+        try:
+            read = load_objects if self.policies_from_cluster else load
+            return None if self.policies is None else read(self.policies).policies
+        except InvalidDocuments:
+            return None
 
     @property
     def whole(self) -> Mapping[str, Mapping[str, str]]:
@@ -258,6 +279,11 @@ class ClusterState:
     def policies_from_cluster(self) -> bool:
         """Whether the webhook reads its policies from the cluster's objects."""
         return takes_policies_from_cluster(self.deployments, self.judging)
+
+
+def selectors_of(found: Json) -> tuple[Json, Json]:
+    """Return the selectors of namespaces and objects of a webhook's entry or of a binding."""
+    return found.get("namespaceSelector") or {}, found.get("objectSelector") or {}
 
 
 def takes_policies_from_cluster(deployments: Mapping[str, Json], judging: Json | None) -> bool:

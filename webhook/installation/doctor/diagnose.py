@@ -342,6 +342,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     pod_checks.end_to_end,
     interception_checks.interception,
     policy_checks.guards,
+    interception_checks.tolerations,
     interception_checks.selectors,
     program_checks.programs,
     program_checks.watches,

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names, suspension
 from webhook.evaluation.sending import expressions
-from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
+from webhook.guards import DENY, guards_every_toleration
+from webhook.installation.doctor.cluster_state import (
+    Finding,
+    ReadKind,
+    check,
+    error,
+    note,
+    warning,
+)
+from webhook.installation.object_kinds import GUARD
 from webhook.interception import (
     DEFAULT_SOURCES,
     EXCLUDED_NAMESPACES,
@@ -17,6 +26,8 @@ from webhook.interception import (
 )
 from webhook.judgement.reporting.interception import cure_of, unsent_marks
 from webhook.placement.label_values import holds, satisfiable
+from webhook.placement.settings import AllowedSetting
+from webhook.shortening import first_few
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
@@ -46,16 +57,8 @@ def interception(state: ClusterState) -> Iterator[Finding]:
     for entry in state.entries:
         yield from _fields(entry, state)
     yield from _left_out(state)
-    guarded = [
-        _selectors((each.get("spec") or {}).get("matchResources") or {}) for each in state.guards
-    ]
-    unguarded = [
-        each["name"]
-        for each in state.entries
-        if each.get("failurePolicy") == "Ignore"
-        and _selectors(each) not in guarded
-        and ({}, {}) not in guarded
-    ]
+    ignored = [each for each in state.entries if each.get("failurePolicy") == "Ignore"]
+    unguarded = state.unguarded(ignored, [names.STAMP_GUARD], ["Warn", "Deny"])
     if unguarded and ReadKind.GUARDS not in state.unread:
         yield warning(
             f"{', '.join(unguarded)}: failurePolicy is Ignore, and no guard reports the pods "
@@ -71,6 +74,37 @@ def _guard_cure(state: ClusterState) -> str:
         f"{state.reinstall('--overlay fail-open-guarded')}, with the same sources as now; with "
         "kustomize, the guard-stamp component beside each source"
     )
+
+
+@check("tolerations", ReadKind.POD_RULES, ReadKind.POLICIES, needs=ReadKind.GUARDS)
+def tolerations(state: ClusterState) -> Iterator[Finding]:
+    """Check that tolerations which policies do not allow cannot be added to a pod later."""
+    found = state.compiled.policies if state.compiled else ()
+    limiting = [
+        each.name
+        for each in found
+        if each.enforced and any(isinstance(setting, AllowedSetting) for setting in each.settings)
+    ]
+    if not limiting:
+        return
+    guards = {
+        key.name: guards_every_toleration(each["spec"])
+        for key, each in state.guard_objects.items()
+        if key.kind.name == GUARD and key.name.startswith(names.TOLERATIONS_GUARD)
+    }
+    sound = [name for name, whole in guards.items() if whole]
+    uncovered = state.unguarded(state.entries, sound, DENY)
+    if uncovered:
+        partial = [name for name, whole in guards.items() if not whole]
+        what = f"{first_few(partial, 3)} rejects some only" if partial else "no guard rejects that"
+        yield warning(
+            f"allowedTolerations of policy {first_few(limiting, 3)} is checked when a pod is "
+            f"created; others can be added later to pods of {', '.join(uncovered)}: {what}",
+            state.reinstall(values="--set guards.tolerations=true")
+            if state.helm_release
+            else "fairlead guard tolerations | kubectl apply -f -; add --source for each of your "
+            "systems, and --exempt for a queue",
+        )
 
 
 @check("selectors", ReadKind.POD_RULES)
@@ -170,10 +204,6 @@ def _narrowed(at: int, found: Json, wanted: Json, state: ClusterState) -> Iterat
 def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
     values = frozenset(expression.get("values") or ())
     return expression["key"], expression["operator"], values
-
-
-def _selectors(found: Json) -> tuple[Json, Json]:
-    return found.get("namespaceSelector") or {}, found.get("objectSelector") or {}
 
 
 def _disabled(state: ClusterState) -> Iterator[Finding]:

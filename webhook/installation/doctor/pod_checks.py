@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.api_paths import CollectionPath
 from webhook.decision.arrival import Cluster, spares_daemon_sets
-from webhook.errors import InvalidDocuments, InvalidPod
+from webhook.errors import InvalidPod
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.sending import expressions, selects
 from webhook.evaluation.world import World
@@ -23,9 +23,7 @@ from webhook.installation.doctor.cluster_state import (
     note,
     warning,
 )
-from webhook.judgement.set_judgement import load_objects
 from webhook.placement.stamp_text import read_stamp
-from webhook.policy.load import load
 from webhook.shortening import first_few
 from webhook.workloads.object import Object
 from webhook.workloads.template_search import pod_templates
@@ -195,7 +193,7 @@ _KEPT: Final = f"{names.DAEMON_SETS}={names.DAEMON_SETS_KEEP}"
 )
 def agents(state: ClusterState) -> Iterator[Finding]:
     """Drivers that must not wait for the webhook, and pods that do not meet requirements."""
-    policies = _policies(state)
+    policies = state.compiled
     for each in state.daemon_sets:
         metadata = each["metadata"]
         namespace, title = metadata["namespace"], f"{metadata['namespace']}/{metadata['name']}"
@@ -222,17 +220,6 @@ def agents(state: ClusterState) -> Iterator[Finding]:
                 )
 
 
-def _policies(state: ClusterState) -> PolicySet | None:
-    """Return the policy set; None if it is unknown or does not compile, which another check
-    reports.
-    """
-    try:
-        read = load_objects if state.policies_from_cluster else load
-        return None if state.policies is None else read(state.policies).policies
-    except InvalidDocuments:
-        return None
-
-
 def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[str]:
     """Yield why requirements reject its pods, or on how many of its nodes they are not met.
 
@@ -254,10 +241,10 @@ def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[st
     for template in pod_templates(Object("the cluster", whole)):
         with suppress(InvalidPod):  # the API server rejects it too
             namespace = found["metadata"]["namespace"]
-            found = world.evaluate(template.pod(0), namespace, led=False)
-            identity = found.decision.identity
+            evaluation = world.evaluate(template.pod(0), namespace, led=False)
+            identity = evaluation.decision.identity
             if identity and not identity.marked_itself:
-                yield from found.unmet
+                yield from evaluation.unmet
 
 
 def _driver(found: Json) -> str:
