@@ -140,6 +140,10 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 CONTROLLER_USER: Final = f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"
 DAEMON_SET_CONTROLLER: Final = "system:serviceaccount:kube-system:daemon-set-controller"
 MIRROR_POD: Final = "kubernetes.io/config.mirror"
+# PriorityClasses of every cluster.
+SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
+# Annotations of pods for older API servers, with a container's name at the end.
+APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 # Nodes authenticate as users with this prefix, in this group (required by the node authorizer).
 NODE_USERS: Final = "system:node:"
 NODE_GROUP: Final = "system:nodes"

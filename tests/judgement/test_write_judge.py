@@ -192,6 +192,14 @@ def test_warnings_are_those_that_the_write_brings(wording: Wording) -> None:
     wording(line)
 
 
+def test_a_setting_that_weakens_pods_is_a_warning() -> None:
+    """At the write that brings it, and beside it at no other."""
+    root = policy("root", overrides={"securityContext": {"runAsUser": 0}})
+    (line,) = judge([], root).warnings
+    mentions(line, "spec.overrides.securityContext.runAsUser: ", "runs containers as root")
+    assert judge([root], policy("other", defaults={"nodeSelector": {"a": "b"}})).warnings == ()
+
+
 def zone(name: str, value: str, **more: Any) -> Json:
     return policy(name, requirements={"nodeSelector": {"zone": value}}, **more)
 

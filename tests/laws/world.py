@@ -54,7 +54,8 @@ def decided(
 
     kueue: its flavors go before overrides. space: more labels of the namespace.
     """
-    labels = {"tier": "batch"} | ({names.KUEUE: names.KUEUE_KEEP} if kueue else {}) | (space or {})
+    kept = {names.KUEUE: names.KUEUE_KEEP} if kueue else {}
+    labels = {"tier": "batch"} | kept | dict(space or {})
     now = datetime.fromisoformat(NOW)
     history = history_of(pod)
     return decide(Arrival(pod, "ml-team", labels, user, now, history=history), policies, cluster)

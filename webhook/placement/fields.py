@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook import names
 
@@ -41,6 +41,16 @@ def _security_system(key: str) -> str:
     return "windows" if key == "windowsOptions" else "linux"
 
 
+class Weakens(Protocol):
+    """How a value weakens pods, as in Field."""
+
+    def __call__(self, key: str, value: Any, *, is_default: bool) -> str: ...
+
+
+def _nothing(key: str, value: Any, *, is_default: bool) -> str:  # noqa: ARG001  as Weakens
+    return ""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Field:
     """One placement field.
@@ -63,6 +73,8 @@ class Field:
                    removes so that they are derived again
     label_keys:    whether the API server, after admission, merges its matchLabelKeys into selectors
     system_of:     the operating system that a key of a map is for; empty for every system
+    weakens:       takes a key (empty without), a value that a policy sets, and whether it is a
+                   default; returns how it weakens what holds pods apart, empty if it does not
     """
 
     name: str
@@ -81,6 +93,7 @@ class Field:
     derived: tuple[str, ...] = ()
     label_keys: bool = False
     system_of: Callable[[str], str] = _any_system
+    weakens: Weakens = _nothing
 
     @property
     def path(self) -> str:
@@ -97,6 +110,71 @@ class Field:
         """Return the values of a scalar that count as unset."""
         filled_in = default_priority_class if self.of_cluster else self.silent
         return (self.unset,) if filled_in == self.unset else (self.unset, filled_in)
+
+
+# What Pod Security's levels baseline and restricted forbid of what policies set (package
+# k8s.io/pod-security-admission/policy, v0.36).
+_SELINUX_TYPES: Final = (
+    None,
+    "",
+    "container_t",
+    "container_init_t",
+    "container_kvm_t",
+    "container_engine_t",
+)
+_SAFE_SYSCTLS: Final = frozenset(
+    {
+        "kernel.shm_rmid_forced",
+        *(
+            f"net.ipv4.{name}"
+            for name in (
+                "ip_local_port_range",
+                "ip_local_reserved_ports",
+                "ip_unprivileged_port_start",
+                "ping_group_range",
+                "tcp_fin_timeout",
+                "tcp_keepalive_intvl",
+                "tcp_keepalive_probes",
+                "tcp_keepalive_time",
+                "tcp_rmem",
+                "tcp_syncookies",
+                "tcp_wmem",
+            )
+        ),
+    }
+)
+
+
+def _weaker_security(key: str, value: Any, *, is_default: bool) -> str:
+    found = value if isinstance(value, dict) else {}
+    match key:
+        case "runAsUser" if value == 0:
+            return "runs containers as root"
+        # As a default it says what is so without it.
+        case "runAsNonRoot" if value is False and not is_default:
+            return "lets containers run as root"
+        case "seccompProfile" if found.get("type") == "Unconfined":
+            return "lets containers make every system call"
+        case "appArmorProfile" if found.get("type") == "Unconfined":
+            return "takes AppArmor away from containers"
+        case "seLinuxOptions" if (
+            found.get("type") not in _SELINUX_TYPES or found.get("user") or found.get("role")
+        ):
+            return "gives containers another SELinux context than those for containers"
+        case "sysctls":
+            unsafe = [each["name"] for each in value if each["name"] not in _SAFE_SYSCTLS]
+            return f"sets unsafe kernel parameters: {', '.join(unsafe)}" if unsafe else ""
+    return ""
+
+
+def _weaker_annotation(key: str, value: Any, *, is_default: bool) -> str:  # noqa: ARG001
+    weak = key.startswith(names.APP_ARMOR) and value == "unconfined"
+    return "takes AppArmor away from a container" if weak else ""
+
+
+def _critical(key: str, value: Any, *, is_default: bool) -> str:  # noqa: ARG001
+    critical = value in names.SYSTEM_CLASSES
+    return "lets pods preempt almost all others, the cluster's own among them" if critical else ""
 
 
 # In the order in which policies are compiled, which is also the order of traces.
@@ -123,6 +201,7 @@ FIELDS: Final = (
         attribute="annotations",
         holder="metadata",
         keyed_by="KEY",
+        weakens=_weaker_annotation,
     ),
     Field(
         name="securityContext",
@@ -131,6 +210,7 @@ FIELDS: Final = (
         keyed_by="KEY",
         filled_in={},
         system_of=_security_system,
+        weakens=_weaker_security,
     ),
     Field(
         name="priorityClassName",
@@ -139,6 +219,7 @@ FIELDS: Final = (
         of_cluster=True,
         # The Priority plugin runs again, and fills in the values of the new class.
         derived=("priority", "preemptionPolicy"),
+        weakens=_critical,
     ),
     Field(
         name="schedulerName",

@@ -57,6 +57,11 @@ class PlacementSetting:
     def describe_value(self) -> str:
         """The wanted value, for a message; long values are cut."""
 
+    @property
+    def weakens(self) -> str:
+        """How it weakens what holds pods apart; empty if it does not."""
+        return ""
+
     @cached_property
     def is_default(self) -> bool:
         """Whether the pod's own value wins over the setting."""
@@ -80,6 +85,10 @@ class MemberSetting(PlacementSetting):
     def describe_value(self) -> str:
         return quoted(self.value)
 
+    @property
+    def weakens(self) -> str:
+        return self.row.weakens(self.key, self.value, is_default=self.is_default)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarSetting(PlacementSetting):
@@ -99,6 +108,10 @@ class ScalarSetting(PlacementSetting):
     @property
     def describe_value(self) -> str:
         return f"at most {self.value}" if self.is_maximum else quoted(self.value)
+
+    @property
+    def weakens(self) -> str:
+        return self.row.weakens("", self.value, is_default=self.is_default)
 
     def leaves_room(self, later: ScalarSetting) -> bool:
         """Return whether a later setting for the field is compatible: it is within this maximum."""

@@ -42,6 +42,7 @@ class Kind(StrEnum):
     EQUAL_PRIORITY = "equal-priority"
     NO_NODE = "no-node"  # given the nodes that there are
     NOT_CHECKED = "not-checked"  # too many policies, or too large ones, for the time there is
+    WEAKENS = "weakens"  # a setting that gives pods more rights, or more nodes, than they ask for
     TAINTS_NOT_TOLERATED = "taints-not-tolerated"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.api_paths import CollectionPath
 from webhook.pod_schema import text_rules, value_rules
 from webhook.pod_schema.field_checks import Fault
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from webhook.policy.findings import Finding
     from webhook.policy.policy_documents import Document
 
-# PriorityClasses of every cluster; other names with this prefix are not allowed.
-SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
+# Names of other PriorityClasses must not begin so.
 _RESERVED: Final = "system-"
 # By kind of object that a field names, and without which a pod is rejected: the path of all its
 # objects in the API.
@@ -49,10 +49,10 @@ def _faults(placement: PlacementModel) -> Iterator[Fault]:
         context = placement.security_context.model_dump(by_alias=True, exclude_none=True)
         yield from value_rules.faults(context, "PodSecurityContext", ("securityContext",))
     name = placement.priority_class_name or ""
-    if name.startswith(_RESERVED) and name not in SYSTEM_CLASSES:
+    if name.startswith(_RESERVED) and name not in names.SYSTEM_CLASSES:
         yield Fault(
             ("priorityClassName",),
-            f"{quoted(name)} is not one of {', '.join(SYSTEM_CLASSES)}, and no other "
+            f"{quoted(name)} is not one of {', '.join(names.SYSTEM_CLASSES)}, and no other "
             f"PriorityClass may have a name that begins with {_RESERVED}",
         )
 
@@ -86,7 +86,7 @@ def classes_of(placement: PodPlacement | PlacementModel) -> Iterator[tuple[str, 
     """Yield the objects that a placement names and that a cluster may not have: field, kind and
     name.
     """
-    if (name := placement.priority_class_name) and name not in SYSTEM_CLASSES:
+    if (name := placement.priority_class_name) and name not in names.SYSTEM_CLASSES:
         yield "priorityClassName", "PriorityClass", name
     if name := placement.runtime_class_name:
         yield "runtimeClassName", "RuntimeClass", name

@@ -32,6 +32,11 @@ def findings(policy: Policy) -> Iterator[Finding]:
     """
     yield from refused_settings(policy.document)
     yield from later_marks_written(policy.document)
+    for located in policy.settings:
+        if how := located.setting.weakens:
+            which = "pods that say nothing else" if located.setting.is_default else "pods"
+            what = f"weakens {which}: {how}{once_enforced([policy])}"
+            yield policy.document.finding(located.path, what, "warning", kind=Kind.WEAKENS)
     required = policy.of_parts("requirements")
     if policy.contradictory:
         folded = _fold(policy, required)

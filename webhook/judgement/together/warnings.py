@@ -134,7 +134,7 @@ def _findings(
         pairs += [pair for each in chosen for pair in shadows.under(each)]
     found = _of_all_shares(policies, pairs)
     # A setting that reaches no pod has no further findings.
-    dead = {(each.file, each.path) for each in found}
+    dead = {(each.file, each.path) for each in found if each.kind is not Kind.WEAKENS}
     reported, everywhere = _rejected(given, chosen)
     effort = Effort(MOST_TRIED if others else MOST_TRIED_OF_ALL)
     tried = Trial(given, nodes, effort).findings(chosen, reported=reported)
