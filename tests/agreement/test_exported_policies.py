@@ -52,7 +52,11 @@ PODS = int(os.environ.get("FAIRLEAD_EXPORT_PODS", "2400"))
 SEED = int(os.environ.get("FAIRLEAD_EXPORT_SEED", "6"))
 RANDOM_SETS = 8
 # A namespace of either kind for each side, with the same labels.
-WEBHOOK = {"ml-team": {"tier": "batch"}, "whole-team": {names.PLACE: "all", names.KIND: "core"}}
+WEBHOOK = {
+    "ml-team": {"tier": "batch"},
+    "whole-team": {names.PLACE: "all", names.KIND: "core"},
+    "kept-team": {names.PLACE: "all", names.DAEMON_SETS: names.DAEMON_SETS_KEEP},
+}
 EXPORTED = {name.replace("team", "else"): labels for name, labels in WEBHOOK.items()}
 PROBE: Json = {
     "metadata": {"name": "probe", "labels": {names.RUN: "probe"}},
@@ -210,7 +214,9 @@ def cases(plane: ControlPlane, running: Running, pods: Sequence[Json]) -> Iterat
         export.apply(plane, export.exported(text, EXPORTED, DEFAULT_CLASS), PROBES)
         running.serve(text)
         part = pods[number * size : (number + 1) * size]
-        answers = dry_runs(plane, part, lambda nth: (WITHOUT, *sides[nth % 4 == 3]), user)
+        answers = dry_runs(
+            plane, part, lambda nth: (WITHOUT, *sides[2 if nth % 8 == 7 else nth % 4 == 3]), user
+        )
         for nth, (sent, answered) in enumerate(zip(part, answers, strict=True)):
             marked = names.RUN in (sent["metadata"].get("labels") or {})
             without, by_webhook, by_export = answered

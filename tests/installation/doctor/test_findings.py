@@ -382,7 +382,13 @@ CASES: dict[str, dict[str, Changes]] = {
     "namespaces": {
         "a namespace is marked by one value only": {
             "namespaces": {"a": {names.PLACE: "all"}, "b": {names.PLACE: "All"}, "c": {"team": "x"}}
-        }
+        },
+        "so are the labels of what it keeps": {
+            "namespaces": {
+                "a": {names.DAEMON_SETS: "keep", names.KUEUE: "keep"},
+                "b": {names.DAEMON_SETS: "true", names.KUEUE: "Keep"},
+            }
+        },
     },
     "guards": {
         "what the API server fills in is no change": {"expected": SHIPPED, "guard_objects": FILLED},

@@ -271,16 +271,24 @@ def _satisfiable(wanted: list[Any]) -> bool:
     return all(map(satisfiable, by_key.values()))
 
 
+# The labels of namespaces, each with the one value that it may have.
+_OF_NAMESPACES: Final = {
+    names.PLACE: names.PLACE_ALL,
+    names.DAEMON_SETS: names.DAEMON_SETS_KEEP,
+    names.KUEUE: names.KUEUE_KEEP,
+}
+
+
 @check("namespaces", ReadKind.NAMESPACES)
 def marked_namespaces(state: ClusterState) -> Iterator[Finding]:
     """Namespaces that are placed as a whole, and namespaces whose label has a wrong value."""
     if state.whole:
         yield note(f"every pod is placed in {', '.join(sorted(state.whole))} ({names.PLACE}: all)")
     for name, labels in sorted(state.namespaces.items()):
-        value = labels.get(names.PLACE)
-        if value not in (None, names.PLACE_ALL):
-            yield warning(
-                f"namespace {name} has {names.PLACE}: {value}, which means nothing",
-                f"`kubectl label namespace {name} --overwrite {names.PLACE}={names.PLACE_ALL}`, "
-                f"or take the label away with `kubectl label namespace {name} {names.PLACE}-`",
-            )
+        for key, known in _OF_NAMESPACES.items():
+            if (value := labels.get(key, known)) != known:
+                yield warning(
+                    f"namespace {name} has {key}: {value}, which means nothing",
+                    f"`kubectl label namespace {name} --overwrite {key}={known}`, or take the label "
+                    f"away with `kubectl label namespace {name} {key}-`",
+                )

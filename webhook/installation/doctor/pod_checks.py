@@ -209,14 +209,14 @@ def agents(state: ClusterState) -> Iterator[Finding]:
                 yield note(
                     f"DaemonSet {title} does not meet a requirement, which does not apply because "
                     f"its namespace has {_KEPT}: {reason}",
-                    f"kubectl label namespace {namespace} {names.DAEMON_SETS}-",
+                    f"`kubectl label namespace {namespace} {names.DAEMON_SETS}-`",
                 )
             else:
                 yield warning(
                     f"DaemonSet {title} does not meet a requirement, which rejects its pods or "
                     f"keeps them off nodes: {reason}",
                     "fix its template; or, if the cluster needs it so: "
-                    f"kubectl label namespace {namespace} {_KEPT}",
+                    f"`kubectl label namespace {namespace} {_KEPT}`",
                 )
 
 
