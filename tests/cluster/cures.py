@@ -14,6 +14,7 @@ from webhook import names
 
 Json = dict[str, Any]
 _CONFIGURATION: Final = path("mutatingwebhookconfigurations", "fairlead")
+_POLICIES: Final = path("placementpolicies")
 _SERVICE: Final = {"namespace": NAMESPACE, "name": names.WEBHOOK, "path": "/mutate"}
 
 
@@ -46,30 +47,60 @@ def _entry(field: str, value: object) -> Callable[[Site], None]:
     return make
 
 
-def _labelled(value: str) -> Callable[[Site], None]:
-    return lambda site: site.plane.create_namespace("marked", {names.PLACE: value})
+def _labelled(value: str, key: str = names.PLACE) -> Callable[[Site], None]:
+    return lambda site: site.plane.create_namespace("marked", {key: value})
 
 
 def _unmark(site: Site) -> None:
     site.kubectl("delete", "namespace", "marked", "--wait=true")
 
 
-def _driver(site: Site) -> None:
-    _labelled(names.PLACE_ALL)(site)
-    labels = {"app": "cni"}
-    containers = [{"name": "cni", "image": "example.invalid/cni"}]
-    volumes = [{"name": "v", "hostPath": {"path": "/etc/cni/net.d"}}]
-    template = {
-        "metadata": {"labels": labels},
-        "spec": {
-            "nodeSelector": {"none": "such"},
-            "containers": containers,
-            "volumes": volumes,
-        },
-    }
+def _daemon_set(site: Site, **pod: Any) -> None:
+    labels = {"app": "agent"}
+    containers = [{"name": "agent", "image": "example.invalid/agent"}]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers, **pod}}
     spec = {"selector": {"matchLabels": labels}, "template": template}
     where = "/apis/apps/v1/namespaces/marked/daemonsets"
-    site.plane.api.create(where, an_object("apps/v1", "DaemonSet", "cni", spec))
+    site.plane.api.create(where, an_object("apps/v1", "DaemonSet", "agent", spec))
+
+
+def _driver(site: Site) -> None:
+    _labelled(names.PLACE_ALL)(site)
+    volumes = [{"name": "v", "hostPath": {"path": "/etc/cni/net.d"}}]
+    _daemon_set(site, nodeSelector={"none": "such"}, volumes=volumes)
+
+
+def _elsewhere(site: Site) -> None:
+    """A DaemonSet does not meet a requirement of its namespace."""
+    _labelled(names.PLACE_ALL)(site)
+    spec = {
+        "description": "Pods of the namespace run on one architecture.",
+        "match": {"namespaces": ["marked"]},
+        "requirements": {"nodeSelector": {"kubernetes.io/arch": "amd64"}},
+    }
+    policy = an_object(names.API_VERSION, names.POLICY_KIND, "one-architecture", spec)
+    site.plane.api.create(_POLICIES, policy)
+    _daemon_set(site, nodeSelector={"kubernetes.io/arch": "arm64"})
+
+
+def _free(site: Site) -> None:
+    site.plane.api.delete(f"{_POLICIES}/one-architecture")
+    _unmark(site)
+
+
+def _limited(site: Site) -> None:
+    """A policy limits tolerations, and no guard rejects those that are added later."""
+    spec = {
+        "description": "Pods of the namespace tolerate nothing of their own.",
+        "match": {"namespaces": ["marked"]},
+        "requirements": {"allowedTolerations": {"patterns": [{"key": "example.com/none"}]}},
+    }
+    policy = an_object(names.API_VERSION, names.POLICY_KIND, "few-tolerations", spec)
+    site.plane.api.create(_POLICIES, policy)
+
+
+def _unlimited(site: Site) -> None:
+    site.plane.api.delete(f"{_POLICIES}/few-tolerations")
 
 
 def _behind_its_service(replicas: int) -> Callable[[Site], None]:
@@ -128,6 +159,18 @@ PLAYS: Final[Mapping[str, Play]] = {
     ),
     "kubectl label namespace marked fairlead.dev/place-": Play(
         "agents", "is a driver", _driver, after=_unmark
+    ),
+    f"kubectl label namespace marked {names.DAEMON_SETS}=": Play(
+        "agents", "which rejects its pods", _elsewhere, after=_free
+    ),
+    f"kubectl label namespace marked {names.DAEMON_SETS}-": Play(
+        "namespaces", "means nothing", _labelled("true", names.DAEMON_SETS), after=_unmark
+    ),
+    f"kubectl label namespace marked {names.KUEUE}-": Play(
+        "namespaces", "means nothing", _labelled("Keep", names.KUEUE), after=_unmark
+    ),
+    "fairlead guard tolerations": Play(
+        "tolerations", "checked when a pod is created", _limited, after=_unlimited
     ),
     "kubectl -n fairlead-system scale deployment": Play(
         "endpoints", "one ready replica", _behind_its_service(1), after=_unregister

@@ -273,9 +273,7 @@ def test_doctor_finds_nothing_wrong_with_a_sandbox(pair: Pair, name: str) -> Non
     notes = {each["check"] for each in document["findings"] if "not checked" in each["what"]}
     assert {*beyond, *(() if own else ("policies",))} <= notes
     assert ("policies" in document["ok"]) == own
-    assert {"end to end", "interception", "unplaced pods", "definitions"} <= set(
-        document["ok"]
-    )
+    assert {"end to end", "interception", "unplaced pods", "definitions"} <= set(document["ok"])
 
 
 @pytest.mark.last

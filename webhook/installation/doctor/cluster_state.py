@@ -18,7 +18,7 @@ from webhook.policy.load import load
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from webhook.installation.object_kinds import Key

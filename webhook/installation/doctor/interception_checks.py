@@ -102,7 +102,7 @@ def tolerations(state: ClusterState) -> Iterator[Finding]:
             f"created; others can be added later to pods of {', '.join(uncovered)}: {what}",
             state.reinstall(values="--set guards.tolerations=true")
             if state.helm_release
-            else "fairlead guard tolerations | kubectl apply -f -; add --source for each of your "
+            else "`fairlead guard tolerations | kubectl apply -f -`; add --source for each of your "
             "systems, and --exempt for a queue",
         )
 
@@ -289,6 +289,6 @@ def marked_namespaces(state: ClusterState) -> Iterator[Finding]:
             if (value := labels.get(key, known)) != known:
                 yield warning(
                     f"namespace {name} has {key}: {value}, which means nothing",
-                    f"`kubectl label namespace {name} --overwrite {key}={known}`, or take the label "
-                    f"away with `kubectl label namespace {name} {key}-`",
+                    f"`kubectl label namespace {name} --overwrite {key}={known}`, or take the "
+                    f"label away with `kubectl label namespace {name} {key}-`",
                 )
