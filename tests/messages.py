@@ -45,7 +45,10 @@ GROUPS: Final = {
     ),
     "Objects of other engines": ("engines/*.yaml",),
     "Polyaxonfiles": ("polyaxon/**/*.yaml", "wording/convert/**/*.yaml"),
-    "Installation: fairlead doctor and install": ("wording/installation/**/*.yaml",),
+    "Installation: fairlead doctor and install": (
+        "wording/applied_by.yaml",
+        "wording/installation/**/*.yaml",
+    ),
     "Certificates": (
         "wording/certs/*.yaml",
         "wording/questions/certificates/*.yaml",

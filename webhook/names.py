@@ -68,6 +68,8 @@ SERVING_SECRET: Final = "fairlead-webhook-tls"  # noqa: S105 (a name)
 # Field managers for server-side apply: of the caBundle, and of all else that `install` applies.
 CERTIFICATES_MANAGER: Final = "fairlead-certificates"
 INSTALL_MANAGER: Final = "fairlead-install"
+# Annotation of the controller's Deployment: the options of `fairlead install`, as a JSON object.
+INSTALL_OPTIONS: Final = f"{GROUP}/install-options"
 # Annotation of a webhook configuration that makes cert-manager's cainjector write the caBundle.
 INJECTED_BY_CERT_MANAGER: Final = "cert-manager.io/inject-ca-from"
 # Annotation of a Secret that cert-manager writes: the name of its Certificate.

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +16,8 @@ from click.testing import CliRunner, Result
 
 from tests.wording import Wording, mentions
 from webhook.cli import fairlead
-from webhook.cli.install import files_of
-from webhook.errors import InvalidDocuments, UnreadableInput
+from webhook.cli.install import agree, files_of
+from webhook.errors import InstallationError, InvalidDocuments, UnreadableInput
 from webhook.installation.manifests import overlays
 
 Json = dict[str, Any]
@@ -34,7 +38,7 @@ def install(*options: str) -> Result:
 def listed(*names: str) -> list[Json]:
     """What a dry run of these overlays lists for programs."""
     options = [option for name in names for option in ("--overlay", name)]
-    shown = install("--dry-run", "-o", "json", *options)
+    shown = install("--dry-run", "--reset", "-o", "json", *options)
     assert shown.exit_code == 0
     found: list[Json] = json.loads(shown.stdout)["items"]
     return found
@@ -42,10 +46,10 @@ def listed(*names: str) -> list[Json]:
 
 def test_a_dry_run_prints_what_would_be_applied() -> None:
     """As YAML, or as one List; no cluster is asked for anything."""
-    shown = install("--dry-run").stdout
+    shown = install("--dry-run", "--reset").stdout
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     assert list(yaml.load_all(shown, Loader=loader)) == listed()
-    assert install("--dry-run", "-o", "yaml").stdout == shown
+    assert install("--dry-run", "--reset", "-o", "yaml").stdout == shown
 
 
 @pytest.mark.parametrize("overlay", overlays())
@@ -98,3 +102,29 @@ def test_every_command_has_examples_and_exit_codes(command: str) -> None:
     assert told.exit_code == 0
     assert "Examples:" in told.stdout
     assert "Exit codes:" in told.stdout
+
+
+def in_a_terminal(answer: str) -> tuple[int, str]:
+    """The exit code and the screen, if the question about a loss gets this answer."""
+    call = "from webhook.cli.install import agree; agree(['x is deleted'], yes=False)"
+    screen, end = pty.openpty()
+    with os.fdopen(screen, "r+b", buffering=0) as terminal, os.fdopen(end, "r+b", 0) as inside:
+        terminal.write(answer.encode())
+        done = subprocess.run([sys.executable, "-c", call], stdin=inside, stderr=subprocess.PIPE)
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
+def test_in_a_terminal_losses_are_asked_about(answer: str, code: int) -> None:
+    """Only yes goes on."""
+    found, screen = in_a_terminal(answer)
+    assert found == code
+    mentions(screen, "takes away or changes", "x is deleted", "Go on?")
+
+
+def test_without_a_terminal_losses_are_refused_unless_they_are_agreed_to(wording: Wording) -> None:
+    """Standard input of a script may be anything, and is not read."""
+    with pytest.raises(InstallationError) as refused:
+        agree(["x is deleted"], yes=False)
+    wording(str(refused.value))
+    agree(["x is deleted"], yes=True)

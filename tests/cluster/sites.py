@@ -67,8 +67,10 @@ class Site:
         return CliRunner().invoke(fairlead, arguments, input=stdin, catch_exceptions=False)
 
     def install(self, *options: str) -> Result:
-        """`fairlead install`, with the webhook at its address; it has to succeed."""
-        result = self.run("install", *self.at_its_address, "--timeout", "300", *options)
+        """`fairlead install` with these options alone, and the webhook at its address; it has to
+        succeed."""
+        always = ("--reset", "--yes", "--timeout", "300")
+        result = self.run("install", *self.at_its_address, *always, *options)
         assert result.exit_code == 0, result.output
         return result
 

@@ -371,7 +371,7 @@ def test_a_day_of_rollout_goes_as_its_page_says(well: Site, desk: Path) -> None:
     """Every command, in order; and who goes to spot nodes after each step."""
     site, metrics = well, desk / "metrics"
     more = {
-        "install": site.at_its_address,
+        "install": (*site.at_its_address, "--yes"),
         "audit": ("--metrics", str(metrics)),
         "doctor": ALL_BUT_WATCHES,
     }

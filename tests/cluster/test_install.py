@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from starlette.types import Receive, Scope, Send
 
 from tests.cluster.manifests import LABELLED_SPOT
@@ -23,11 +24,13 @@ from tests.objects import an_object
 from tests.server.serving import running
 from tests.wording import line_with, mentions
 from webhook import names, validating
+from webhook.cli import fairlead
 from webhook.errors import InstallationError
 from webhook.installation.apply import NotInTime, Patience
 from webhook.installation.choices import Choices, adapted
 from webhook.installation.manifests import INTERCEPTION, every_key
-from webhook.installation.policy_plan import SHIPPED, marked
+from webhook.installation.policy_files import SHIPPED
+from webhook.installation.policy_plan import marked
 from webhook.installation.webhook_configuration import intercept
 from webhook.kube.client import connect
 from webhook.sandbox.control_plane import Settings
@@ -179,6 +182,118 @@ def test_nodes_are_watched_until_an_installation_without_them(installed: Site) -
     after = results(site)
     assert {name for name, result in after.items() if result == "deleted"} == rights
     assert after[webhook] == "changed"
+
+
+def test_without_options_it_installs_as_last_time(installed: Site) -> None:
+    """Nothing is taken away, and what somebody has broken is repaired."""
+    site = installed
+    chosen = ("--overlay", "fail-open-guarded", "--source", "mlrun", "--nodes", "--policy-reports")
+    site.install(*chosen, "--image", "example.invalid/fairlead:0.1.0")
+    before = {key: site.plane.api.get(key.path) for key in every_key()}
+    again = site.run("install", "-o", "json")
+    assert again.exit_code == 0, again.output
+    found = {each["result"] for each in json.loads(again.stdout)["objects"]}
+    assert found == {"unchanged"}
+    assert "takes away" not in again.stderr
+    mentions(again.stderr, "as last time", "--source mlrun --nodes --policy-reports")
+    assert before == {key: site.plane.api.get(key.path) for key in every_key()}
+    # What is only missing comes back without a question.
+    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
+    site.kubectl("delete", "clusterrole", f"{names.WEBHOOK}-nodes")
+    assert site.run("install").exit_code == 0
+    entries = {each["name"]: each["failurePolicy"] for each in site.configuration()["webhooks"]}
+    assert entries["mlrun-0.fairlead.dev"] == "Ignore"
+    assert site.plane.api.get(path("clusterroles", f"{names.WEBHOOK}-nodes"))
+    # An option is added to those of last time.
+    done = site.run("install", "--source", "spark")
+    assert done.exit_code == 0, done.output
+    names_of = {each["name"] for each in site.configuration()["webhooks"]}
+    assert {"mlrun-0.fairlead.dev", "spark-0.fairlead.dev"} <= names_of
+
+
+def test_what_is_taken_away_is_told_and_confirmed_before(installed: Site) -> None:
+    """Without a terminal it is refused, and nothing has been changed."""
+    site = installed
+    chosen = ("--overlay", "fail-open-guarded", "--source", "mlrun", "--nodes", "--policy-reports")
+    site.install(*chosen, "--image", "example.invalid/fairlead:0.1.0")
+    before = {key: site.plane.api.get(key.path) for key in every_key()}
+    at = ("--kubeconfig", str(site.plane.kubeconfig), *site.at_its_address)
+    refused = CliRunner().invoke(fairlead, ["install", *at, "--reset"])
+    assert isinstance(refused.exception, InstallationError)
+    assert refused.stdout == ""
+    mentions(str(refused.exception), "no terminal", "--yes", "nothing has been changed")
+    for told in (
+        ("ClusterRole fairlead-webhook-nodes is deleted",),
+        ("ValidatingAdmissionPolicy fairlead-stamp is deleted",),
+        ("loses entry mlrun-0.fairlead.dev",),
+        ("entry pods-0.fairlead.dev", "from failurePolicy Ignore to failurePolicy Fail"),
+        ("image of webhook", "from example.invalid/fairlead:0.1.0 to fairlead:0.1.0"),
+        ("loses argument --nodes of webhook",),
+        ("loses argument --policy-reports of controller",),
+    ):
+        line_with(refused.stderr, *told)
+    assert before == {key: site.plane.api.get(key.path) for key in every_key()}
+    shown = site.run("install", *site.at_its_address, "--image", "example.invalid/f:2", "--dry-run")
+    assert shown.exit_code == 0
+    line_with(shown.stderr, "image of webhook", "to example.invalid/f:2")
+    assert "loses" not in shown.stderr
+
+
+def test_objects_that_another_tool_manages_are_refused(installed: Site) -> None:
+    """Each tool by what it writes itself; the message names what applies. Nothing is changed."""
+    site = installed
+    role = path("clusterroles", names.CONTROLLER)
+    flux = "kustomize.toolkit.fluxcd.io"
+    marks: list[tuple[Json, str]] = [
+        (
+            {"annotations": {"argocd.argoproj.io/tracking-id": "ml:rbac/ClusterRole:/x"}},
+            "argocd app sync ml",
+        ),
+        (
+            {"labels": {f"{flux}/name": "ml", f"{flux}/namespace": "flux-system"}},
+            "flux reconcile kustomization ml --namespace flux-system",
+        ),
+        (
+            {
+                "labels": {names.MANAGED_BY: "Helm"},
+                "annotations": {
+                    names.HELM_RELEASE: "ml",
+                    "meta.helm.sh/release-namespace": "tools",
+                },
+            },
+            "helm upgrade ml CHART --namespace tools --reset-then-reuse-values",
+        ),
+    ]
+    for metadata, cure in marks:
+        site.plane.api.call(
+            "PATCH", role, {"metadata": metadata}, content_type="application/merge-patch+json"
+        )
+        before = {key: site.plane.api.get(key.path) for key in every_key()}
+        for options in ((), ("--reset", "--yes"), ("--dry-run",)):
+            with pytest.raises(InstallationError) as refused:
+                site.run("install", *options)
+            mentions(str(refused.value), f"ClusterRole {names.CONTROLLER}", cure, "Nothing has")
+        assert before == {key: site.plane.api.get(key.path) for key in every_key()}
+        without = {kind: dict.fromkeys(found) for kind, found in metadata.items()}
+        site.plane.api.call(
+            "PATCH", role, {"metadata": without}, content_type="application/merge-patch+json"
+        )
+    assert site.run("install").exit_code == 0
+
+
+def test_policies_of_files_stay_as_they_were_given(installed: Site, tmp_path: Path) -> None:
+    """The next installation does not know the folder, and takes no file away."""
+    site = installed
+    uninstall_all_but_definitions(site)
+    (tmp_path / "mine.yaml").write_text(POLICY)
+    site.install("--policies-from-files", "--policies", str(tmp_path))
+    config_map = path("configmaps", names.POLICIES_CONFIG_MAP, namespace=NAMESPACE)
+    before = site.plane.api.get(config_map)
+    done = site.run("install")
+    assert done.exit_code == 0, done.output
+    assert site.plane.api.get(config_map) == before
+    mentions(done.stderr, "--policies-from-files", "is not changed")
+    uninstall_all_but_definitions(site)
 
 
 def test_another_overlay_takes_away_what_only_the_first_had(installed: Site) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.eventually import eventually
 from tests.helm.conftest import Template
@@ -22,6 +23,9 @@ from tests.manifests.kustomize import Json, of_kind, overlay
 from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
+from webhook.cli import fairlead
+from webhook.errors import InstallationError
+from webhook.installation.manifests import every_key
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
@@ -260,6 +264,34 @@ def test_objects_of_kubectl_are_taken_over_on_request(release: Release, kubectl_
     mentions(refused, "invalid ownership metadata")
     release.helm("install", "fairlead", CHART, "--take-ownership", "--force-conflicts")
     assert release.replicas() == 3
+
+
+def test_fairlead_install_leaves_a_release_alone(release: Release) -> None:
+    """It names helm's command, as the doctor does; what a release of before has left, it takes."""
+    chosen = "sources={mlrun},failurePolicy=Ignore,guards.stamp=warn,policyReports=true"
+    release.install("--set", chosen, "--set", "image.repository=example.invalid/fairlead")
+    at = ("--kubeconfig", str(release.plane.kubeconfig))
+    again = "helm upgrade fairlead CHART --namespace fairlead-system --reset-then-reuse-values"
+    before = {key: release.plane.api.get(key.path) for key in every_key()}
+    for options in ((), ("--reset", "--yes"), ("--source", "mlrun", "--yes"), ("--dry-run",)):
+        refused = CliRunner().invoke(fairlead, ["install", *at, *options])
+        assert isinstance(refused.exception, InstallationError)
+        mentions(str(refused.exception), "release fairlead of Helm", again, "Nothing has been")
+    assert before == {key: release.plane.api.get(key.path) for key in every_key()}
+
+    release.plane.api.delete(CONFIGURATION)
+    told = CliRunner().invoke(fairlead, ["doctor", *at, "-o", "json"])
+    findings = json.loads(told.stdout)["findings"]
+    cures = [each["cure"] for each in findings if each["check"] == "interception"]
+    assert cures == [again]
+    assert not [each for each in findings if "fairlead install" in (each["cure"] or "")]
+
+    release.helm("upgrade", "fairlead", CHART, "--reset-then-reuse-values")
+    assert release.entries()[2:] == ["mlrun-0.fairlead.dev"]
+    release.helm("uninstall", "fairlead", "--wait")
+    assert definitions(release) == ALL
+    shown = CliRunner().invoke(fairlead, ["install", *at, "--dry-run"])
+    assert shown.exit_code == 0, shown.output
 
 
 def test_gitops_tools_find_no_difference(release: Release, template: Template) -> None:

@@ -12,9 +12,8 @@ from tests.policy.examples import EVERYTHING
 from webhook import names
 from webhook.errors import InvalidDocuments
 from webhook.installation.object_kinds import key_of
+from webhook.installation.policy_files import GIVEN, SHIPPED
 from webhook.installation.policy_plan import (
-    GIVEN,
-    SHIPPED,
     content_of,
     is_still,
     marked,

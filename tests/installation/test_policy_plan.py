@@ -11,7 +11,8 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation.object_kinds import Key, in_order, key_of
-from webhook.installation.policy_plan import GIVEN, SHIPPED, check, is_still, marked, plan_writes
+from webhook.installation.policy_files import GIVEN, SHIPPED
+from webhook.installation.policy_plan import check, is_still, marked, plan_writes
 
 Json = dict[str, Any]
 SHIPS = [capacity_class("spot"), capacity_class("on-demand", complementOf="spot")]

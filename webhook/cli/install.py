@@ -5,24 +5,30 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options, timeout_option
 from webhook.cli.output import output_option, print_error, print_notes, print_result
-from webhook.errors import ClusterError, UnreadableInput
+from webhook.errors import ClusterError, InstallationError, UnreadableInput
+from webhook.shortening import harmless
 from webhook.text.documents import as_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.installation.apply import NotInTime, Result
+    from webhook.installation.choices import Choices
     from webhook.installation.object_kinds import Key
+    from webhook.installation.stored_options import LastTime
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
+
+_OFFLINE: Final = "With --reset no cluster is asked, and the options of last time do not count"
 
 
 @click.command("install")
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Overlay of the manifests: default, cert-manager, fail-open-guarded, "
     "fail-open-guarded-deny, development, monitoring. Repeatable: overlays are combined. Default: "
-    "default.",
+    "those of last time, or default.",
 )
 @click.option(
     "--source",
@@ -67,7 +73,7 @@ if TYPE_CHECKING:
     "--nodes",
     is_flag=True,
     help="Make the webhook watch nodes, and warn about new pods that no node admits. Grants "
-    "the right to do so; without this option it is removed.",
+    "the right to do so.",
 )
 @click.option(
     "--backend",
@@ -75,20 +81,20 @@ if TYPE_CHECKING:
     multiple=True,
     type=click.Choice(["dask", "jobset", "kubeflow", "kueue"]),
     help="Let the controller give Runs to this engine (spec.backend), or put them into queues of "
-    "Kueue. Grants the rights to its objects; without this option they are removed. Repeatable.",
+    "Kueue. Grants the rights to its objects. Repeatable.",
 )
 @click.option(
     "--policy-reports",
     "reports",
     is_flag=True,
     help="Make the controller write a policy report in each namespace with pods of runs. Grants "
-    "the rights to do so; without this option they are removed, and the reports with them.",
+    "the rights to do so; the reports go with them.",
 )
 @click.option(
     "--ui",
     is_flag=True,
     help="Run the pages of `fairlead ui cluster` in a pod too, for those who may forward a port to "
-    "it. They have no login. Without this option they are removed.",
+    "it. They have no login.",
 )
 @click.option(
     "--webhook-url",
@@ -103,7 +109,18 @@ if TYPE_CHECKING:
     help="CA certificate of the webhook outside the cluster, as PEM.",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Print the objects that would be applied, and change nothing."
+    "--reset",
+    is_flag=True,
+    help="Install with the options of this command alone, and forget those of last time.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the objects that would be applied, and change nothing. With --reset no cluster is "
+    "asked.",
+)
+@click.option(
+    "-y", "--yes", is_flag=True, help="Do not ask before something is taken away or changed."
 )
 @timeout_option
 @cluster_options
@@ -123,7 +140,9 @@ def command(
     ui: bool,
     webhook_url: str,
     webhook_ca: Path | None,
+    reset: bool,
     dry_run: bool,
+    yes: bool,
     timeout: float,
     kubeconfig: Kubeconfig,
     output: str,
@@ -133,8 +152,14 @@ def command(
     The objects are those of `kubectl apply -k manifests/OVERLAY`, applied by server-side apply in
     an order that rejects no pod and no policy: the webhook configurations come last, when the
     webhook answers. The command ends when a dry run places a pod of a run. Run it again to
-    upgrade: it changes what differs, removes only objects of Fairlead, and enables a disabled
-    webhook.
+    upgrade or repair: it changes what differs, removes only objects of Fairlead, and enables a
+    disabled webhook.
+
+    The options are stored in the cluster, and hold the next time, too: `fairlead install` alone
+    installs as last time. Options that you give are added; of overlays, images and addresses they
+    take the place. --policies and files are read once. What the command takes away or changes is
+    listed first, and needs your answer, or --yes. The command refuses objects that Helm, Argo CD
+    or Flux manage.
 
     Policies are objects of the cluster. Policies that were edited, or that this installation did
     not create, stay unchanged. If the webhook read its policies from the ConfigMap before, they
@@ -147,28 +172,24 @@ def command(
       fairlead install --policies-from-files --policies mine/
       fairlead install --source acme.yaml
       fairlead install --overlay default --overlay monitoring --nodes
-      fairlead install --dry-run | less
+      fairlead install --dry-run --reset | less
+      fairlead install --image registry.example.com/fairlead:0.2.0 --yes
 
     \b
     Exit codes:
       0  installed, and the webhook answers
-      1  not installed: stderr shows the problem and the fix
+      1  not installed, or not confirmed: stderr shows the problem and the fix
       2  wrong usage
     """
     if bool(webhook_url) != bool(webhook_ca):
         raise click.UsageError("give --webhook-url and --webhook-ca together")
     if webhook_url and not webhook_url.startswith("https://"):
         raise click.BadParameter("want https://HOST:PORT/PATH", param_hint="--webhook-url")
-    if reports and from_files:
-        raise click.UsageError(
-            "--policy-reports is about policies that are objects of the cluster; leave out "
-            "--policies-from-files"
-        )
     if output == "yaml" and not dry_run:
         raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
     from webhook.installation.choices import Choices, adapted
-    from webhook.installation.manifests import DEFAULT, FROM_FILES, overlays
-    from webhook.installation.policy_plan import read_sources
+    from webhook.installation.manifests import FROM_FILES, overlays
+    from webhook.installation.stored_options import as_last_time, notes_of
 
     known = overlays()
     if unknown := [name for name in overlay_names if name not in known]:
@@ -180,7 +201,7 @@ def command(
     source_names, source_files = sources_of(given, files or {})
     chosen = {"nodes": nodes, "policy-reports": reports, "ui": ui, FROM_FILES: from_files}
     choices = Choices(
-        overlay_names or (DEFAULT,),
+        overlay_names,
         (
             *(name for name, wanted in chosen.items() if wanted),
             *(f"backend-{name}" for name in dict.fromkeys(backends)),
@@ -192,29 +213,80 @@ def command(
         authority=webhook_ca.read_bytes() if webhook_ca else b"",
         source_files=source_files,
     )
-    trouble = ""
-    if not from_files and (not dry_run or choices.names_unknown_source):
-        try:
-            choices = replace(choices, stored=kubeconfig.ask(read_sources))
-        except ClusterError as error:
-            if not choices.names_unknown_source:
-                raise
-            trouble = f"; the sources of the cluster are not known: {error}"
+    before, trouble = _last_time(kubeconfig, choices, reset=reset, dry_run=dry_run)
+    print_notes(notes_of(before.options, image))
+    choices = as_last_time(choices, before.options)
+    if not (choices.from_files and files):
+        # Otherwise the files take the place of what the webhook reads now.
+        choices = replace(choices, stored=before.sources)
+    if choices.from_files and "policy-reports" in choices.components:
+        raise click.UsageError(
+            "--policy-reports is about policies that are objects of the cluster; leave out "
+            "--policies-from-files, and if it is of last time, give --reset"
+        )
     try:
         objects = adapted(choices)
     except ValueError as error:
+        if before.options and before.options.sources:
+            trouble = f"; of last time: {', '.join(before.options.sources)} (--reset forgets them)"
         raise click.BadParameter(f"{error}{trouble}", param_hint="--source") from None
     if dry_run:
+        if not reset:
+            kubeconfig.ask(lambda client: _foretell(client, objects))
         found = list(objects.values())
         as_json = "json" if output == "json" else "yaml"
         print_result(as_json, json=lambda: as_list(found), yaml=lambda: found)
         return
     own = policies is not None
-    done = kubeconfig.ask(lambda client: _run(client, objects, timeout, own=own, reports=reports))
+    reports = "policy-reports" in choices.components
+    done = kubeconfig.ask(
+        lambda client: _run(client, objects, timeout, own=own, reports=reports, yes=yes)
+    )
     if done is None:
         sys.exit(FAILED)
     document = [{"object": str(key), "result": result} for key, result in done.items()]
     print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done))
+
+
+def _last_time(
+    kubeconfig: Kubeconfig, choices: Choices, *, reset: bool, dry_run: bool
+) -> tuple[LastTime, str]:
+    """Return what the cluster knows of last time, and why its sources are not known, if so."""
+    from webhook.installation.stored_options import LastTime, read_last_time
+
+    try:
+        if reset and dry_run and not choices.names_unknown_source:
+            return LastTime(), ""
+        return kubeconfig.ask(partial(read_last_time, reset=reset)), ""
+    except ClusterError as error:
+        if not dry_run:
+            raise
+        if not reset:
+            raise InstallationError(f"{error}. {_OFFLINE}") from error
+        return LastTime(), f"; the sources of the cluster are not known: {error}"
+
+
+async def _foretell(client: Client, objects: Mapping[Key, dict[str, object]]) -> None:
+    from webhook.installation.changes import losses, read_installed, refuse_managed
+
+    live = await read_installed(client, objects)
+    refuse_managed(live)
+    print_notes(losses(live, objects))
+
+
+def agree(losses: Sequence[str], *, yes: bool) -> None:
+    """Print what is taken away or changed, and ask. Raises InstallationError without an answer."""
+    click.echo("This installation takes away or changes:", err=True)
+    for each in losses:
+        click.echo(f"  {harmless(each)}", err=True)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InstallationError(
+            "not confirmed, and nothing has been changed: there is no terminal to ask; --yes "
+            "agrees to what is listed"
+        )
+    click.confirm("Go on?", abort=True, err=True)
 
 
 async def _run(
@@ -224,12 +296,13 @@ async def _run(
     *,
     own: bool,
     reports: bool,
+    yes: bool,
 ) -> Mapping[Key, Result] | None:
     from webhook.installation.apply import NotInTime, Patience
     from webhook.installation.install import Installer
     from webhook.progress import Lines
 
-    installer = Installer(client, Patience(timeout), Lines(sys.stderr))
+    installer = Installer(client, Patience(timeout), Lines(sys.stderr), partial(agree, yes=yes))
     try:
         done = await installer.install(objects, own_policies=own)
         if reports:

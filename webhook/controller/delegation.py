@@ -359,7 +359,8 @@ def engine_refusal(run: Run, engine: Engine, error: ClusterError) -> Refusal | N
     if found.reason == "Forbidden" and engine.resource in words:
         cure = (
             f"{words}; give the controller the rights of backend {engine.backend}: "
-            f"fairlead install --backend {engine.backend}, with the options used before"
+            f"fairlead install --backend {engine.backend}, the component backend-{engine.backend}, "
+            f"or {engine.backend} among the backends of the chart"
         )
         return found._replace(message=cure)
     if found.reason in ("Invalid", "Failed"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.applied_by import INSTALL, applied_by
 from webhook.interception import exclusion_reason
 from webhook.placement.label_values import holds
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 
 # The values of a rule for the creation of pods in these fields; or "*".
 _CREATION: Final = (("operations", "CREATE"), ("apiGroups", ""), ("apiVersions", "v1"))
-_INSTALL: Final = "fairlead install"
+# Options of `fairlead install`, of helm, and the component that send the pods of a system.
+_SOURCE: Final = ("--source NAME", "--set 'sources={OTHERS,NAME}'", "source-NAME")
 _KIND: Final = "MutatingWebhookConfiguration"
 _NO_RULE: Final = f"the {_KIND} {names.WEBHOOK_CONFIGURATION} has no rule for their creation"
 
@@ -39,6 +41,7 @@ def unsent(
     if configuration is None:
         reason = exclusion_reason(namespace)
         return Unsent(reason, "create it in another namespace") if reason else None
+    command = applied_by([configuration]).command
     if entries := configuration.get("webhooks") or ():
         reaching = [each for each in entries if selects(each, "namespaceSelector", labels)]
         if not reaching:
@@ -51,12 +54,12 @@ def unsent(
         if not sending:
             return Unsent(
                 "pods with its labels are not sent to the webhook",
-                "fairlead install --source NAME; fairlead sources lists the names",
+                f"{command(*_SOURCE)}; fairlead sources lists the names",
             )
         if any(map(takes_new_pods, sending)):
             return None
     return nothing_sent(configuration) or Unsent(
-        f"no pod with its labels is sent to the webhook: {_NO_RULE}", _INSTALL
+        f"no pod with its labels is sent to the webhook: {_NO_RULE}", command()
     )
 
 
@@ -66,13 +69,14 @@ def nothing_sent(configuration: Mapping[str, Any] | None) -> Unsent | None:
         return None
     if not configuration:
         reason = f"no pod is sent to the webhook: there is no {_KIND}"
-        return Unsent(f"{reason} {names.WEBHOOK_CONFIGURATION}", _INSTALL)
+        return Unsent(f"{reason} {names.WEBHOOK_CONFIGURATION}", INSTALL)
     if any(map(takes_new_pods, configuration.get("webhooks") or ())):
         return None
     until = (configuration["metadata"].get("annotations") or {}).get(names.DISABLED_UNTIL)
     if until:
         return Unsent(f"the webhook is disabled until {until}", "fairlead enable")
-    return Unsent(f"no pod is sent to the webhook: {_NO_RULE}", _INSTALL)
+    again = applied_by([configuration]).command()
+    return Unsent(f"no pod is sent to the webhook: {_NO_RULE}", again)
 
 
 def takes_new_pods(entry: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from webhook.errors import InvalidDocuments
 from webhook.guards import stamp_guard
 from webhook.installation.manifests import (
     CONFIG_MAP,
+    CONTROLLER,
     DEFAULT,
     FROM_FILES,
     INTERCEPTION,
@@ -18,8 +19,9 @@ from webhook.installation.manifests import (
     shipped_classes,
 )
 from webhook.installation.object_kinds import DEPLOYMENT, GUARD, GUARD_BINDING, in_order
-from webhook.installation.policy_files import with_policies
-from webhook.installation.policy_plan import GIVEN, SHIPPED, marked, of_files, ordered
+from webhook.installation.policy_files import GIVEN, SHIPPED, with_policies
+from webhook.installation.policy_plan import marked, of_files, ordered
+from webhook.installation.stored_options import stored_text
 from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import source_errors, table_of
@@ -89,7 +91,8 @@ class Choices:
 def adapted(choices: Choices) -> dict[Key, Json]:
     """Return the objects with the choices, in the order in which they are applied.
 
-    Raises ValueError for a source that is not in the table.
+    The controller's Deployment has the choices in an annotation. Raises ValueError for a source
+    that is not in the table.
     """
     objects = render(choices.overlays, choices.components)
     if choices.image:
@@ -97,11 +100,15 @@ def adapted(choices: Choices) -> dict[Key, Json]:
             if key.kind.name == DEPLOYMENT:
                 for container in each["spec"]["template"]["spec"]["containers"]:
                     container["image"] = choices.image
+    controller = objects[CONTROLLER]["metadata"]
+    controller.setdefault("annotations", {})[names.INSTALL_OPTIONS] = stored_text(choices)
     objects = _intercepting(objects, choices)
     if choices.from_files:
         files = objects[CONFIG_MAP]["data"] if choices.policies is None else choices.policies
         files = {**files, **choices.source_files}
-        return {**objects, CONFIG_MAP: with_policies(objects[CONFIG_MAP], files)}
+        ships = choices.policies is None and not choices.source_files
+        made = with_policies(objects[CONFIG_MAP], files, SHIPPED if ships else GIVEN)
+        return {**objects, CONFIG_MAP: made}
     policies = ordered(_policies(choices)).items()
     # In an order for clients that apply one by one, such as kubectl: classes before complements.
     return dict(sorted([*objects.items(), *policies], key=lambda pair: pair[0].rank))

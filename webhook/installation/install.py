@@ -14,14 +14,14 @@ from webhook.installation.apply import (
     applied,
     apply,
     ended,
-    list_guards,
     remove,
 )
+from webhook.installation.changes import losses, read_installed, read_live, refuse_managed
 from webhook.installation.choices import is_stamp_guard
-from webhook.installation.manifests import CONFIG_MAP, INTERCEPTION, JUDGING, WEBHOOK, every_key
+from webhook.installation.manifests import CONFIG_MAP, INTERCEPTION, JUDGING, WEBHOOK
 from webhook.installation.object_kinds import CRD, DEPLOYMENT
 from webhook.installation.policy_files import (
-    changed_by_others,
+    has_own_policies,
     takes_files,
     without_foreign_files,
     without_mount,
@@ -33,7 +33,7 @@ from webhook.installation.webhook_configuration import intercept
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.installation.apply import Progress
     from webhook.installation.object_kinds import Key
@@ -50,10 +50,20 @@ _DRAINING: Final = 40.0
 class Installer:
     """Works on one cluster. Every call raises ClusterError or InstallationError."""
 
-    def __init__(self, client: Client, patience: Patience, progress: Progress) -> None:
+    def __init__(
+        self,
+        client: Client,
+        patience: Patience,
+        progress: Progress,
+        agree: Callable[[Sequence[str]], None],
+    ) -> None:
+        """Take what gets the losses of an installation, if any, and raises unless they are agreed
+        to.
+        """
         self._client = client
         self._patience = patience
         self._progress = progress
+        self._agree = agree
         self._done: dict[Key, Result] = {}
 
     async def install(
@@ -67,31 +77,39 @@ class Installer:
         Policies are written before the webhook reads them from the cluster. The configurations
         come after the Deployments are available, and the guard against pods without a stamp after
         the first stamp. Objects that were not chosen are deleted if an earlier installation has
-        applied them. `own_policies`: the user has chosen the policies.
+        applied them. `own_policies`: the user has chosen the policies. Before the first change,
+        what it takes away has to be agreed to, and no other tool may manage the objects.
         """
         self._done = {}
         await check_server(self._client, self._progress)
+        live = await read_installed(self._client, objects)
+        refuse_managed(live)
         late = {key for key in objects if is_stamp_guard(key)}
         first = [
             key for key in objects if not of_key(key) and key not in {*late, INTERCEPTION, JUDGING}
         ]
         definitions = [key for key in first if key.kind.name == CRD]
         programs = [key for key in first if key.rank >= WEBHOOK.rank]
-        await self._wait_for_ends(first)
         plan = await policy_plan.plan_policies(self._client, objects, given=own_policies)
+        refuse_managed(await read_live(self._client, plan.writes))
+        keeps_config_map = not own_policies and self._keeps_config_map(live, objects)
+        if lost := losses(live, objects, kept=[CONFIG_MAP] if keeps_config_map else ()):
+            self._agree(lost)
         for note in plan.notes:
             self._progress.note(note)
+        await self._wait_for_ends(first)
         with self._progress.step(f"applying {len(objects)} objects"):
             await self._apply(definitions, objects)
             for key in definitions:
                 served = partial(_not_served, self._client, key)
                 await self._patience.until("the API of Runs and policies", served)
             others = [key for key in first if key not in {*definitions, *programs}]
-            if not own_policies and await self._keeps_config_map(objects):
+            if keeps_config_map:
+                self._report_kept_config_map()
                 others.remove(CONFIG_MAP)
             await self._apply(others, objects)
-            live = await self._client.find(WEBHOOK.path)
-            upgrade = live is not None and _images(live) != _images(objects[WEBHOOK])
+            serving = await self._client.find(WEBHOOK.path)
+            upgrade = serving is not None and _images(serving) != _images(objects[WEBHOOK])
             unwritten = await self._bring(plan, upgrade=upgrade)
             await self._apply(programs, objects)
         for key in programs:
@@ -101,7 +119,7 @@ class Installer:
         await self._judge(objects[JUDGING])
         await self._bring_late(unwritten)
         await self._apply(sorted(late), objects)
-        for key in sorted({*every_key(), *await list_guards(self._client)} - objects.keys()):
+        for key in sorted(live.keys() - objects.keys()):
             if await remove(self._client, key, applied):
                 self._done[key] = "deleted"
         return self._done
@@ -131,18 +149,18 @@ class Installer:
             await self._client.patch(key.path, patch, "strategic", query=_QUERY)
         return bool(patch)
 
-    async def _keeps_config_map(self, objects: Mapping[Key, Json]) -> bool:
-        """Return whether the policies of the ConfigMap stay, because they were edited in the
-        cluster."""
-        live = await self._client.find(CONFIG_MAP.path) if CONFIG_MAP in objects else None
-        if live is None or not changed_by_others(live, objects[CONFIG_MAP]):
-            return False
+    def _keeps_config_map(self, live: Mapping[Key, Json], objects: Mapping[Key, Json]) -> bool:
+        """Return whether the policies of the ConfigMap stay, because they are not those that
+        ship."""
+        both = CONFIG_MAP in objects and CONFIG_MAP in live
+        return both and has_own_policies(live[CONFIG_MAP], objects[CONFIG_MAP])
+
+    def _report_kept_config_map(self) -> None:
         self._progress.note(
-            f"{CONFIG_MAP} is not changed, because it was edited in the cluster (--policies "
-            "DIR replaces it)"
+            f"{CONFIG_MAP} is not changed, because its policies are not those that ship "
+            "(--policies DIR replaces them)"
         )
         self._done[CONFIG_MAP] = "kept"
-        return True
 
     async def _bring(self, plan: Plan, *, upgrade: bool) -> Mapping[Key, Json]:
         """Write the policies; return those that no webhook could validate yet.

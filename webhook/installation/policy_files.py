@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook import names
 from webhook.errors import InstallationError
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     Json = dict[str, Any]
+
+# Where policies come from: they ship with Fairlead, or the user who installs gave them.
+Origin = Literal["shipped", "given"]
+SHIPPED: Final = "shipped"
+GIVEN: Final = "given"
 
 FROM_CLUSTER: Final = "--policies-from-cluster"
 _FOLDER: Final = "--policies"
@@ -87,10 +92,10 @@ def without_foreign_files(config_map: Mapping[str, Any], wanted: Mapping[str, An
     return {"data": dict.fromkeys(gone), "binaryData": None}
 
 
-def with_policies(config_map: Mapping[str, Any], files: Mapping[str, str]) -> Json:
+def with_policies(config_map: Mapping[str, Any], files: Mapping[str, str], origin: Origin) -> Json:
     """Return the ConfigMap with these files, and an annotation with their hash.
 
-    The hash shows later whether another client has changed them. Raises InstallationError if they
+    The hash shows later whether they are still those that ship. Raises InstallationError if they
     are too large for a ConfigMap.
     """
     data = dict(sorted(files.items()))
@@ -99,18 +104,18 @@ def with_policies(config_map: Mapping[str, Any], files: Mapping[str, str]) -> Js
             f"the policies have {size:,} bytes, and a ConfigMap holds {MAX_BYTES:,}: "
             "leave out what your cluster does not need"
         )
-    return {**noted(config_map, digest(data)), "data": data}
+    return {**noted(config_map, digest([origin, data])), "data": data}
 
 
-def changed_by_others(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether another client wrote or changed the policies of the live ConfigMap.
+def has_own_policies(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Return whether the live ConfigMap has policies that were given, or that others wrote.
 
     Policies that are as they would be applied do not count.
     """
     data = live.get("data") or {}
     if live.get("binaryData"):
         return True
-    return data != wanted["data"] and note_of(live) != digest(data)
+    return data != wanted["data"] and note_of(live) != digest([SHIPPED, data])
 
 
 def digest(value: object) -> str:

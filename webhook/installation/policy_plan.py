@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
@@ -18,6 +18,8 @@ from webhook.installation.apply import Result, apply
 from webhook.installation.manifests import CONFIG_MAP, WEBHOOK
 from webhook.installation.object_kinds import KINDS, POLICIES, Key, in_order, key, key_of
 from webhook.installation.policy_files import (
+    GIVEN,
+    SHIPPED,
     digest,
     mounted_config_map,
     note_of,
@@ -38,13 +40,10 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
     from webhook.installation.object_kinds import Key
+    from webhook.installation.policy_files import Origin
 
     Objects = Mapping[Key, Json]
 
-# Where an object comes from: it ships with Fairlead, or the user who installs gave it.
-Origin = Literal["shipped", "given"]
-SHIPPED: Final = "shipped"
-GIVEN: Final = "given"
 _OF_FORM: Final = ("apiVersion", "kind", "spec")
 
 

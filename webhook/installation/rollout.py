@@ -5,12 +5,19 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.applied_by import applied_by
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     Json = Mapping[str, Any]
 
 _IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+# Options of `fairlead install` and of helm for another image.
+_OTHER_IMAGE: Final = (
+    "--image REGISTRY/fairlead:TAG",
+    "--set image.repository=REGISTRY/fairlead,image.tag=TAG",
+)
 
 
 # What to do about a condition of /readyz (docs/guides/webhook-port.md) that does not hold.
@@ -78,7 +85,12 @@ def troubles(
     labels = deployment["spec"]["selector"]["matchLabels"].items()
     own = [pod for pod in pods if labels <= (pod["metadata"].get("labels") or {}).items()]
     found = (_of_pod(pod, f"kubectl -n {namespace}", unready) for pod in own)
-    yield from dict.fromkeys(trouble for trouble in found if trouble)
+    image = applied_by([deployment]).command(*_OTHER_IMAGE)
+    yield from dict.fromkeys(
+        trouble._replace(cure=f"{trouble.cure}: {image}") if trouble.of_image else trouble
+        for trouble in found
+        if trouble
+    )
 
 
 def is_ready(pod: Json) -> bool:
@@ -124,7 +136,7 @@ def _waiting(waiting: Json, logs: str, name: str) -> Trouble:
     if reason in _IMAGE:
         return Trouble(
             f"the image cannot be pulled ({reason}): {message}",
-            "give one that the nodes can pull: fairlead install --image REGISTRY/fairlead:TAG",
+            "give one that the nodes can pull",
             of_image=True,
         )
     if reason == "CrashLoopBackOff":

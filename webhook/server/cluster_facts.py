@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 STALE: Final = 300.0
 # Characters of the condition of all watches.
 _LONGEST: Final = 2000
-_CURE: Final = "fairlead install --nodes, or the component nodes, grants that"
+_CURE: Final = (
+    "fairlead install --nodes, the component nodes, or nodes=true of the chart grants that"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names, validating
-from webhook.errors import InvalidDocuments
+from webhook.applied_by import applied_by
+from webhook.errors import InstallationError, InvalidDocuments
+from webhook.installation.manifests import DEFAULT
 from webhook.installation.object_kinds import GUARD_BINDING
 from webhook.installation.policy_files import FROM_CLUSTER, has_argument
+from webhook.installation.stored_options import read_options
 from webhook.judgement.set_judgement import Objects, load_objects
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import table_of
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from webhook.applied_by import Applier
     from webhook.installation.object_kinds import Key
     from webhook.installation.probe import Probe
     from webhook.kube.watches import WatchState
@@ -246,34 +251,23 @@ class ClusterState:
         return table_of(read(self.policies).documents)
 
     @property
-    def helm_release(self) -> str:
-        """The release of Helm that installed the programs; empty if something else did."""
-        for each in (self.configuration, self.judging, *self.deployments.values()):
-            metadata = (each or {}).get("metadata") or {}
-            found = (metadata.get("annotations") or {}).get(names.HELM_RELEASE)
-            if found:
-                return str(found)
-            if (metadata.get("labels") or {}).get(names.MANAGED_BY) == "Helm":
-                return "RELEASE"
-        return ""
+    def applied_by(self) -> Applier:
+        """The tool that applies this installation."""
+        guards = self.guard_objects.values()
+        programs = self.deployments.values()
+        return applied_by((self.configuration, self.judging, *programs, *guards))
 
-    def reinstall(self, options: str = "", values: str = "") -> str:
-        """Return the command that installs again, with options of install, or with the chart's
-        values.
-        """
-        if not self.helm_release:
-            return f"fairlead install {options}".rstrip()
-        return (
-            f"helm upgrade {self.helm_release} CHART --namespace {names.NAMESPACE} "
-            f"--reset-then-reuse-values {values}"
-        ).rstrip()
+    def reinstall(self, options: str = "", values: str = "", component: str = "") -> str:
+        """Return the command that applies this installation again, as `Applier.command` does."""
+        return self.applied_by.command(options, values, component)
 
     @property
-    def reinstall_as_now(self) -> str:
-        """The command that restores what was installed."""
-        # Helm knows the values of the last time.
-        as_now = "" if self.helm_release else ", with the same sources as now"
-        return f"{self.reinstall()}{as_now}"
+    def overlays(self) -> Sequence[str]:
+        """The overlays of the last `fairlead install`, beside the default."""
+        with suppress(InstallationError):
+            options = read_options(self.deployments.get(names.CONTROLLER))
+            return [each for each in (options.overlays if options else ()) if each != DEFAULT]
+        return ()
 
     @property
     def policies_from_cluster(self) -> bool:

@@ -68,12 +68,9 @@ def interception(state: ClusterState) -> Iterator[Finding]:
 
 
 def _guard_cure(state: ClusterState) -> str:
-    if state.helm_release:
-        return state.reinstall(values="--set guards.stamp=warn")
-    return (
-        f"{state.reinstall('--overlay fail-open-guarded')}, with the same sources as now; with "
-        "kustomize, the guard-stamp component beside each source"
-    )
+    # Overlays replace each other, so the cure names those of last time too.
+    overlays = " ".join(f"--overlay {each}" for each in (*state.overlays, "fail-open-guarded"))
+    return state.reinstall(overlays, "--set guards.stamp=warn", "guard-stamp of each source")
 
 
 @check("tolerations", ReadKind.POD_RULES, ReadKind.POLICIES, needs=ReadKind.GUARDS)
@@ -144,7 +141,7 @@ def _left_out(state: ClusterState) -> Iterator[Finding]:
             yield make(
                 f"the webhook configuration has no entry {wanted['name']}: its pods are not "
                 "sent, and are not placed",
-                state.reinstall_as_now,
+                state.reinstall(),
             )
         else:
             yield from _narrowed(*found, wanted, state)
@@ -161,7 +158,7 @@ def _unsent_sources(state: ClusterState, intercepted: Sequence[str]) -> Iterator
             yield warning(
                 f"RunSource {row.name}: no entry of the webhook configuration selects pods with "
                 f"{', '.join(map(str, unsent))}: they are not sent, and are not placed",
-                cure_of(row.name),
+                cure_of(row.name, state.applied_by),
             )
 
 
@@ -198,7 +195,7 @@ def _narrowed(at: int, found: Json, wanted: Json, state: ClusterState) -> Iterat
                 # An admin includes or excludes single namespaces.
                 yield note(what)
             else:
-                yield warning(what, state.reinstall_as_now)
+                yield warning(what, state.reinstall())
 
 
 def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:

@@ -73,7 +73,9 @@ _IN_CLUSTER = _Place(
 
 def _in_config_map(state: ClusterState) -> _Place:
     install = state.reinstall(
-        "--policies-from-files --policies DIR", r"--set-file 'policyFiles.NAME\.yaml=FILE'"
+        "--policies-from-files --policies DIR",
+        r"--set-file 'policyFiles.NAME\.yaml=FILE'",
+        "policies-from-files",
     )
     return _Place(
         _CONFIG_MAP,
@@ -160,7 +162,8 @@ def judgement(state: ClusterState) -> Iterator[Finding]:
         yield error(
             f"{validating.POLICIES} has policies in the cluster judged, and the webhook takes its "
             "own from files: none can be written",
-            f"{state.reinstall('--policies-from-files')} takes the entry away",
+            f"{state.reinstall('--policies-from-files', component='policies-from-files')} takes "
+            "the entry away",
         )
 
 
@@ -255,9 +258,7 @@ def permissions(state: ClusterState) -> Iterator[Finding]:
         yield warning(
             f"ServiceAccount {names.NAMESPACE}/{names.WEBHOOK} may not "
             f"{'; '.join(map(str, nodes))}: it has {NODES}, and warns of no pod without a node",
-            f"{state.reinstall('--nodes', '--set nodes=true')}"
-            f"{'' if state.helm_release else ', or the component nodes of the manifests,'} "
-            "grants it",
+            f"{state.reinstall('--nodes', '--set nodes=true', 'nodes')} grants it",
         )
     for account, rights in sorted(missing.items()):
         listed = first_few([*map(str, rights)], 5)

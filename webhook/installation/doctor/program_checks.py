@@ -60,11 +60,7 @@ def versions(state: ClusterState) -> Iterator[Finding]:
 @check("definitions", needs=ReadKind.DEFINITIONS)
 def definitions(state: ClusterState) -> Iterator[Finding]:
     """Check that all kinds are served, as this version defines them."""
-    cure = (
-        f"{state.reinstall()}, with the chart of the version that shall run"
-        if state.helm_release
-        else "fairlead install, by the command of the version that shall run"
-    )
+    cure = f"{state.reinstall()}, with the version that shall run"
     for key, shipped in state.expected.items():
         if key.kind.name == CRD:
             live = state.definitions.get(key.name)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names, suspension
+from webhook.applied_by import INSTALL, KUBECTL, applied_by
 from webhook.crd.conditions import ConditionUpdate
 from webhook.evaluation.sending import expressions, selects
 from webhook.sources.marks import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.applied_by import Applier
 
     Json = Mapping[str, Any]
 
@@ -39,9 +42,14 @@ def _selects(entry: Json, mark: Mark) -> bool:
     return about and selects(entry, "objectSelector", {mark.key: mark.value or _ANY})
 
 
-def cure_of(source: str) -> str:
-    """Return how to have the pods of a source intercepted."""
-    return f"fairlead install --source {source}, with the other sources as now"
+def cure_of(source: str, applier: Applier) -> str:
+    """Return how to have the pods of an added source intercepted."""
+    if applier.tool in (INSTALL, KUBECTL):
+        return f"{INSTALL} --source {source}"
+    return (
+        f"add an entry for it to the configuration in the source of {applier}, whose chart and "
+        "manifests have only the systems that ship"
+    )
 
 
 def interception(spec: Json, source: str, configuration: Json | None) -> Iterator[ConditionUpdate]:
@@ -71,6 +79,6 @@ def _by_marks(marks: Sequence[Mark], configuration: Json, source: str) -> Condit
     named = ", ".join(map(str, unsent))
     what = (
         f"{where} selects no pods with {named}: they are not placed, and a source cannot change "
-        f"that itself; {cure_of(source)}"
+        f"that itself; {cure_of(source, applied_by([configuration]))}"
     )
     return ConditionUpdate(INTERCEPTED, "False", "NotSelected", what)

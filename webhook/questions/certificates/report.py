@@ -14,6 +14,7 @@ from certs.kept import Authority, Serving
 from certs.life import renewal_time
 from certs.rotation import phase
 from webhook import names
+from webhook.applied_by import applied_by
 from webhook.controller.certificates.certificate_objects import (
     Installation,
     bundles,
@@ -233,10 +234,11 @@ def _findings(state: CertificateState, now: datetime) -> Iterator[Finding]:
         if serving and not found and state.kept_serving is None:
             yield error(f"the {where} has no key of its certificate", keeper.renew)
     # Nothing fails without the validating one; `fairlead doctor` checks whether it is missing.
+    again = applied_by(each.raw for each in state.configurations.values()).command()
     pods = [each for each in state.configurations.items() if each[0].startswith(_OF_PODS)]
     for name, configuration in pods:
         if configuration.raw is None and not configuration.hidden:
-            yield error(f"there is no {name}: no pod is sent to the webhook", "fairlead install")
+            yield error(f"there is no {name}: no pod is sent to the webhook", again)
     if not state.published and all(each.raw for _, each in pods):
         what = f"no webhook calls the Service {installation.service} of this namespace"
         yield error(what, "is it the right namespace (-n), and the right cluster?")

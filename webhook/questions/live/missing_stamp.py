@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.applied_by import INSTALL
 from webhook.errors import PassOver
 from webhook.evaluation.sending import takes_new_pods, unsent
 from webhook.evaluation.world import labels_of
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from webhook.questions.live.live_pods import LivePod
     from webhook.workloads.object import Object
 
-_INSTALL: Final = "fairlead install"
 _AGAIN: Final = (
     "delete it, for its controller to create it again: Fairlead cannot place an existing pod"
 )
@@ -77,7 +77,7 @@ def _reason(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, 
             "Fairlead is not installed in this cluster, or was not installed when the pod was "
             "created"
         )
-        return _once(_INSTALL, reason)
+        return _once(INSTALL, reason)
     since = configuration["metadata"].get("creationTimestamp", "")
     created = pod.metadata.get("creationTimestamp", "")
     if created < since:

@@ -1,0 +1,140 @@
+"""By which tool an installation is applied, and the command that applies it again.
+
+The marks are those that each tool writes itself: Helm (pkg/action/validate.go, the ownership of an
+object), Argo CD (docs, "Resource Tracking"; its field manager), and Flux (kustomize-controller and
+helm-controller label all that they apply with the object that they apply it for).
+"""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    Json = Mapping[str, Any]
+
+HELM: Final = "Helm"
+ARGO_CD: Final = "Argo CD"
+FLUX: Final = "Flux"
+KUBECTL: Final = "kubectl"
+INSTALL: Final = "fairlead install"
+
+_HELM_NAMESPACE: Final = "meta.helm.sh/release-namespace"
+_HELM_POLICY: Final = "helm.sh/resource-policy"
+_ARGO_ID: Final = "argocd.argoproj.io/tracking-id"
+_ARGO_LABEL: Final = "argocd.argoproj.io/instance"
+# Other tools write this label too, so it names an Application only beside Argo CD's field manager.
+_INSTANCE: Final = "app.kubernetes.io/instance"
+_ARGO_MANAGER: Final = "argocd-controller"
+# Labels of Flux, by the kind of the object that they name.
+_FLUX: Final = {
+    "HelmRelease": "helm.toolkit.fluxcd.io",
+    "Kustomization": "kustomize.toolkit.fluxcd.io",
+}
+# Of `kubectl apply`, with --server-side and without.
+_KUBECTL: Final = ("kubectl", "kubectl-client-side-apply")
+
+
+class Applier(NamedTuple):
+    """The tool that applies an installation, and the object or release that it applies.
+
+    kind: of that object, for Argo CD and Flux.
+    """
+
+    tool: str = INSTALL
+    name: str = ""
+    namespace: str = ""
+    kind: str = ""
+
+    def __str__(self) -> str:
+        """As the subject of a sentence."""
+        if self.tool == HELM:
+            return f"release {self.name} of Helm in namespace {self.namespace}"
+        place = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind} {place}{self.name} of {self.tool}" if self.kind else self.tool
+
+    def command(self, options: str = "", values: str = "", component: str = "") -> str:
+        """Return the command that applies the installation again, with a choice if one is given.
+
+        options: of `fairlead install`, beside those of last time. values: options of helm.
+        component: of the manifests.
+        """
+        name, namespace = quote(self.name), quote(self.namespace)
+        if self.tool == HELM:
+            upgrade = f"helm upgrade {name} CHART --namespace {namespace}"
+            return f"{upgrade} --reset-then-reuse-values {values}".strip()
+        if self.tool == KUBECTL:
+            added = f" with the component {component}" if component else ""
+            return f"kubectl apply -k KUSTOMIZATION{added}"
+        if self.tool == INSTALL:
+            return f"{INSTALL} {options}".strip()
+        again = f"argocd app sync {name}"
+        if self.tool == FLUX:
+            kind = self.kind.lower()
+            again = f"flux reconcile {kind} {name} --namespace {namespace} --with-source"
+        ways = (
+            values and f"give {values} to the chart",
+            component and f"add component {component}",
+        )
+        change = " or ".join(filter(None, ways))
+        return f"{change}, in the source of {self}; then {again}" if change else again
+
+
+def applied_by(objects: Iterable[Json | None]) -> Applier:
+    """Return who applies an installation with these objects; `fairlead install` without a sign."""
+    found = [each for each in objects if each]
+    # Helm keeps the definitions when a release ends. The next installation is anybody's.
+    marks = [mark for each in found if not kept_by_helm(each) and (mark := manager_of(each))]
+    if marks:
+        return marks[0]
+    times = {
+        tool: max((_applied_at(each, *managers) for each in found), default="")
+        for tool, managers in ((INSTALL, (names.INSTALL_MANAGER,)), (KUBECTL, _KUBECTL))
+    }
+    return Applier(KUBECTL if times[KUBECTL] > times[INSTALL] else INSTALL)
+
+
+def manager_of(found: Json) -> Applier | None:
+    """Return the tool that keeps a description of this object; None if none does."""
+    metadata = found.get("metadata") or {}
+    labels = metadata.get("labels") or {}
+    annotations = metadata.get("annotations") or {}
+    for kind, group in _FLUX.items():
+        if name := labels.get(f"{group}/name"):
+            return Applier(FLUX, name, labels.get(f"{group}/namespace") or "NAMESPACE", kind)
+    by_argo_cd = any(
+        each.get("manager") == _ARGO_MANAGER for each in metadata.get("managedFields") or ()
+    )
+    if tracked := annotations.get(_ARGO_ID):
+        return Applier(ARGO_CD, tracked.partition(":")[0], kind="Application")
+    if labels.get(_ARGO_LABEL) or by_argo_cd:
+        name = labels.get(_ARGO_LABEL) or labels.get(_INSTANCE) or "APPLICATION"
+        return Applier(ARGO_CD, name, kind="Application")
+    release = annotations.get(names.HELM_RELEASE)
+    if release or labels.get(names.MANAGED_BY) == HELM:
+        # The chart refuses any other namespace.
+        namespace = annotations.get(_HELM_NAMESPACE) or names.NAMESPACE
+        return Applier(HELM, release or "RELEASE", namespace)
+    return None
+
+
+def kept_by_helm(found: Json) -> bool:
+    """Return whether Helm leaves the object in the cluster when its release ends."""
+    annotations = (found.get("metadata") or {}).get("annotations") or {}
+    return annotations.get(_HELM_POLICY) == "keep"
+
+
+def _applied_at(found: Json, *managers: str) -> str:
+    metadata = found.get("metadata") or {}
+    return max(
+        (
+            each.get("time") or ""
+            for each in metadata.get("managedFields") or ()
+            if each.get("manager") in managers
+        ),
+        default="",
+    )
