@@ -252,10 +252,9 @@ class ClusterState:
 
     @property
     def applied_by(self) -> Applier:
-        """The tool that applies this installation."""
+        """The tool that applies this installation; definitions may be applied by another."""
         guards = self.guard_objects.values()
-        programs = self.deployments.values()
-        return applied_by((self.configuration, self.judging, *programs, *guards))
+        return applied_by((self.configuration, self.judging, *self.deployments.values(), *guards))
 
     def reinstall(self, options: str = "", values: str = "", component: str = "") -> str:
         """Return the command that applies this installation again, as `Applier.command` does."""
