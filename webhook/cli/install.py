@@ -213,17 +213,14 @@ def command(
         authority=webhook_ca.read_bytes() if webhook_ca else b"",
         source_files=source_files,
     )
+    _refuse_reports_of_files(choices)
     before, trouble = _last_time(kubeconfig, choices, reset=reset, dry_run=dry_run)
     print_notes(notes_of(before.options, image))
     choices = as_last_time(choices, before.options)
     if not (choices.from_files and files):
         # Otherwise the files take the place of what the webhook reads now.
         choices = replace(choices, stored=before.sources)
-    if choices.from_files and "policy-reports" in choices.components:
-        raise click.UsageError(
-            "--policy-reports is about policies that are objects of the cluster; leave out "
-            "--policies-from-files, and if it is of last time, give --reset"
-        )
+    _refuse_reports_of_files(choices)
     try:
         objects = adapted(choices)
     except ValueError as error:
@@ -248,6 +245,14 @@ def command(
     print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done))
 
 
+def _refuse_reports_of_files(choices: Choices) -> None:
+    if choices.from_files and "policy-reports" in choices.components:
+        raise click.UsageError(
+            "--policy-reports is about policies that are objects of the cluster; leave out "
+            "--policies-from-files, and if it is of last time, give --reset"
+        )
+
+
 def _last_time(
     kubeconfig: Kubeconfig, choices: Choices, *, reset: bool, dry_run: bool
 ) -> tuple[LastTime, str]:
@@ -259,11 +264,11 @@ def _last_time(
             return LastTime(), ""
         return kubeconfig.ask(partial(read_last_time, reset=reset)), ""
     except ClusterError as error:
-        if not dry_run:
-            raise
-        if not reset:
+        if choices.names_unknown_source:
+            return LastTime(), f"; the sources of the cluster are not known: {error}"
+        if dry_run:
             raise InstallationError(f"{error}. {_OFFLINE}") from error
-        return LastTime(), f"; the sources of the cluster are not known: {error}"
+        raise
 
 
 async def _foretell(client: Client, objects: Mapping[Key, dict[str, object]]) -> None:

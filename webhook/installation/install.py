@@ -82,14 +82,15 @@ class Installer:
         """
         self._done = {}
         await check_server(self._client, self._progress)
-        live = await read_installed(self._client, objects)
-        refuse_managed(live)
         late = {key for key in objects if is_stamp_guard(key)}
         first = [
             key for key in objects if not of_key(key) and key not in {*late, INTERCEPTION, JUDGING}
         ]
         definitions = [key for key in first if key.kind.name == CRD]
         programs = [key for key in first if key.rank >= WEBHOOK.rank]
+        await self._wait_for_ends(first)
+        live = await read_installed(self._client, objects)
+        refuse_managed(live)
         plan = await policy_plan.plan_policies(self._client, objects, given=own_policies)
         refuse_managed(await read_live(self._client, plan.writes))
         keeps_config_map = not own_policies and self._keeps_config_map(live, objects)
@@ -97,7 +98,6 @@ class Installer:
             self._agree(lost)
         for note in plan.notes:
             self._progress.note(note)
-        await self._wait_for_ends(first)
         with self._progress.step(f"applying {len(objects)} objects"):
             await self._apply(definitions, objects)
             for key in definitions:

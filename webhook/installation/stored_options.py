@@ -1,7 +1,7 @@
 """The options of an installation, which it stores: an annotation of the controller's Deployment.
 
-Whoever installs may write that object, and it ends with the installation. The options name no file, token
-or cluster; of a webhook outside the cluster they have the certificate of its authority.
+Whoever installs may write that object, and it ends with the installation. The options name no file,
+token or cluster; of a webhook outside the cluster they have the certificate of its authority.
 """
 
 from __future__ import annotations
@@ -94,9 +94,10 @@ def read_options(deployment: Mapping[str, Any] | None) -> StoredOptions | None:
     ]
     if unknown or options.shape > _SHAPE:
         what = ", ".join(map(repr, unknown)) or f"shape {options.shape}"
+        program = f" {options.program}" if options.program else ""
         raise InstallationError(
-            f"{where}: this version does not know {what}. Version {options.program or 'UNKNOWN'} "
-            f"wrote it: use the command of that version; {_RESET}"
+            f"{where}: this version does not know {what}. Use the command of the version{program} "
+            f"that wrote it; {_RESET}"
         )
     return options
 
