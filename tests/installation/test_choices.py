@@ -50,7 +50,10 @@ def test_without_choices_it_is_the_manifests() -> None:
     for each in policies:
         assert is_still(each, SHIPPED)
         assert list(each["metadata"].pop("annotations")) == [names.POLICIES_APPLIED]
-    del made[CONTROLLER]["metadata"]["annotations"]
+    controller = made[CONTROLLER]["metadata"]
+    annotations = controller.pop("annotations")
+    del annotations[names.INSTALL_OPTIONS]
+    controller |= {"annotations": annotations} if annotations else {}
     assert sorted(map(str, made.values())) == sorted(map(str, before))
 
 
