@@ -28,9 +28,10 @@ from webhook.cli import fairlead
 from webhook.errors import InstallationError
 from webhook.installation.apply import NotInTime, Patience
 from webhook.installation.choices import Choices, adapted
-from webhook.installation.manifests import INTERCEPTION, every_key
+from webhook.installation.manifests import CONTROLLER, INTERCEPTION, every_key, render
 from webhook.installation.policy_files import SHIPPED
 from webhook.installation.policy_plan import marked
+from webhook.installation.stored_options import read_options
 from webhook.installation.webhook_configuration import intercept
 from webhook.kube.client import connect
 from webhook.sandbox.control_plane import Settings
@@ -204,6 +205,15 @@ def test_without_options_it_installs_as_last_time(installed: Site) -> None:
     entries = {each["name"]: each["failurePolicy"] for each in site.configuration()["webhooks"]}
     assert entries["mlrun-0.fairlead.dev"] == "Ignore"
     assert site.plane.api.get(path("clusterroles", f"{names.WEBHOOK}-nodes"))
+    # Whoever applies the manifests leaves the options alone.
+    plain = json.dumps(render()[CONTROLLER])
+    for how in ((), ("--server-side", "--force-conflicts")):
+        applied = site.kubectl.run(
+            "apply", "--dry-run=server", "-o", "json", *how, "-f", "-", stdin=plain
+        )
+        options = read_options(json.loads(applied.stdout))
+        assert options
+        assert options.sources == ("mlrun",)
     # An option is added to those of last time.
     done = site.run("install", "--source", "spark")
     assert done.exit_code == 0, done.output
