@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names, suspension
+from webhook.applied_by import INSTALL
 from webhook.evaluation.sending import expressions
 from webhook.guards import DENY, guards_every_toleration
 from webhook.installation.doctor.cluster_state import (
@@ -97,10 +98,12 @@ def tolerations(state: ClusterState) -> Iterator[Finding]:
         yield warning(
             f"allowedTolerations of policy {first_few(limiting, 3)} is checked when a pod is "
             f"created; others can be added later to pods of {', '.join(uncovered)}: {what}",
-            state.reinstall(values="--set guards.tolerations=true")
-            if state.helm_release
-            else "`fairlead guard tolerations | kubectl apply -f -`; add --source for each of your "
-            "systems, and --exempt for a queue",
+            "`fairlead guard tolerations | kubectl apply -f -`; add --source for each of your "
+            "systems, and --exempt for a queue"
+            if state.applied_by.tool == INSTALL
+            else state.reinstall(
+                values="--set guards.tolerations=true", component="guard-tolerations"
+            ),
         )
 
 
