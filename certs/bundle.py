@@ -41,6 +41,11 @@ def same(one: bytes, other: bytes) -> bool:
     return join(certificates(one)) == join(certificates(other)) and bool(one) == bool(other)
 
 
+def verifies(pem: bytes, leaf: x509.Certificate) -> bool:
+    """Return True if a certificate of the bundle signed the leaf."""
+    return signer(leaf, certificates(pem)) is not None
+
+
 def signer(leaf: x509.Certificate, members: Iterable[x509.Certificate]) -> x509.Certificate | None:
     """Return the certificate that signed the leaf; None if none of them did."""
     for member in members:

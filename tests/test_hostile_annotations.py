@@ -23,6 +23,7 @@ from tests.run.raw_pods import condition, raw_pod
 from tests.run.scene import BEGIN, Scene, workers
 from webhook import names
 from webhook.admission.handler import Handler
+from webhook.cluster_objects import unplaced_pods
 from webhook.controller.policies.pod_results import PodJudge
 from webhook.controller.policies.report_documents import report as report_document
 from webhook.convert.engines.convert import convert_object
@@ -34,7 +35,6 @@ from webhook.evaluation.replicas import evaluate_template
 from webhook.evaluation.result import result_of
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World
-from webhook.installation.doctor import pod_checks
 from webhook.placement.node_groups import NodeGroups
 from webhook.policy.load import load
 from webhook.questions.diff.comparison_input import relevant_pod
@@ -168,7 +168,7 @@ def evaluate_stored(annotations: Json) -> None:
 
 def look_at_lists(annotations: Json) -> None:
     """The doctor's and the pages' lists of pods."""
-    pod_checks.read_pod(pod(annotations))
+    unplaced_pods.read_pod(pod(annotations))
     pod_of(pod(annotations))
     observation.engine_pod(pod(annotations), names.ROLE, names.REPLICA_INDEX, {})
 

@@ -16,6 +16,7 @@ from webhook import metric_names
 from webhook.controller.certificates.certificate_metrics import CertificateMetrics
 from webhook.controller.controller_metrics import ControllerMetrics
 from webhook.controller.controller_process import watch_parts
+from webhook.controller.interception import Interception
 from webhook.controller.observed_state import ObservedState
 from webhook.kube.watches import Watches
 from webhook.server.health import Exposition
@@ -49,6 +50,8 @@ def controllers() -> CollectorRegistry:
     metrics = ControllerMetrics(exposition.registry)
     CertificateMetrics(exposition.registry)
     WatchMetrics(exposition.registry, Watches(Api().client))
+    client = Api().client
+    Interception(client, client, exposition.registry, namespace="x")
     known = ObservedState(clock=lambda: 0.0)
     parts: dict[str, Any] = {
         "known": known,

@@ -96,7 +96,8 @@ def bindings(
     """Return one binding per entry of a MutatingWebhookConfiguration, with its selectors.
 
     So a guard covers exactly the pods that the API server sends to the webhook, each once. If the
-    object that `parameter` names does not exist, the guard admits everything.
+    object that `parameter` names does not exist, the guard denies. A policy without parameter_kind
+    ignores the parameter.
     """
     bound = []
     for entry in entries:
@@ -108,7 +109,7 @@ def bindings(
             "objectSelector": entry["objectSelector"],
         }
         if parameter:
-            one["spec"]["paramRef"] = {"name": parameter, "parameterNotFoundAction": "Allow"}
+            one["spec"]["paramRef"] = {"name": parameter, "parameterNotFoundAction": "Deny"}
         bound.append(one)
     return bound
 
@@ -342,14 +343,15 @@ def run_author_guard(engines: Mapping[str, tuple[str, str]]) -> list[JsonObject]
 
 WARN: Final = ("Warn", "Audit")
 DENY: Final = ("Deny",)
-# During `fairlead disable`, pods of runs are intentionally created without placement.
+# During `fairlead disable`, pods of runs are intentionally created without placement: the guard
+# that denies admits them.
 _ENABLED: Final = (
     f"!({literal(names.DISABLED_UNTIL)} in params.metadata.?annotations.orValue({{}}))"
 )
 # The API server may cut warnings of more than 256 characters, and adds names in front.
 _STAMP_MESSAGE: Final = (
-    "no placement: Fairlead's webhook did not answer. Ask your cluster's admins to run "
-    "`fairlead doctor`, then create the pod again"
+    "no placement: Fairlead's webhook did not answer, or is disabled or removed. Ask your "
+    "cluster's admins to run `fairlead doctor`, then create the pod again"
 )
 
 
@@ -366,15 +368,18 @@ def stamp_guard(
     authors: a user who writes the annotation can bypass it. Returns the policy, and a binding for
     each of the webhook's `entries` (see interception).
 
-    Without `deny` such a pod is created, with a warning to its author and an audit annotation.
-    While the webhook's `configuration` is disabled or does not exist, the guard admits every pod.
+    Without `deny` such a pod is created, with a warning to its author and an audit annotation,
+    whatever the reason. With `deny` it is rejected, also while the webhook's `configuration` does
+    not exist; the guard admits every pod while it is disabled. A parameter that does not exist can
+    only be ignored or denied (k8s.io/apiserver, ParameterNotFoundAction), so the guard that warns
+    has none.
     """
     stamped = f"{literal(names.PLACEMENT)} in object.metadata.?annotations.orValue({{}})"
     guard = policy(
         names.STAMP_GUARD,
         operations=["CREATE"],
-        parameter_kind="MutatingWebhookConfiguration",
-        conditions={"enabled": _ENABLED},
+        parameter_kind="MutatingWebhookConfiguration" if deny else "",
+        conditions={"enabled": _ENABLED} if deny else {},
         validations=[{"expression": stamped, "message": _STAMP_MESSAGE, "reason": "Forbidden"}],
     )
     actions = DENY if deny else WARN

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.dns_names import MAX_LABEL
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from webhook.sources.marks import Mark, Source
     from webhook.sources.table import SourceTable
@@ -22,6 +23,7 @@ EXCLUDED_NAMESPACES: Final = ("kube-system", names.NAMESPACE)
 PATH: Final = "/mutate"
 # Entries of these sources keep the names that they had before other sources existed.
 _NAMED: Final = {"fairlead": "pods", "namespace": "namespaces"}
+_SUFFIX: Final = f".{names.GROUP}"
 
 
 def webhooks(
@@ -196,3 +198,82 @@ def read_ca_bundles(
         for entry in configuration.get("webhooks") or ()
         if leads_to(entry, namespace, name)
     }
+
+
+# The kinds of what intercepts, as an installation records them.
+MUTATING: Final = "mutating"
+VALIDATING: Final = "validating"
+GUARD: Final = "guard"
+
+
+class Record(NamedTuple):
+    """What an installation has recorded that it intercepts.
+
+    names: entries of the webhook configurations, and policies that are guards, each with its kind.
+    only_namespaces: the only namespaces whose pods are sent; empty: no limit.
+    since: when the installation was made, as the API server writes it; empty: unknown.
+    """
+
+    names: Mapping[str, str]
+    only_namespaces: tuple[str, ...] = ()
+    since: str = ""
+
+    def of_kind(self, kind: str) -> tuple[str, ...]:
+        """Return the names of one kind, sorted."""
+        return tuple(sorted(name for name, each in self.names.items() if each == kind))
+
+
+def record_annotations(
+    mutating: Iterable[str], validating: Iterable[str], guards: Iterable[str]
+) -> dict[str, str]:
+    """Return the annotations that record these names of entries and guards.
+
+    A name that is too long for the key of an annotation is left out: the entry is judged while it
+    is there, and not missed when it is gone.
+    """
+    kinds = ((MUTATING, mutating), (VALIDATING, validating), (GUARD, guards))
+    found = ((name.removesuffix(_SUFFIX), kind) for kind, some in kinds for name in some)
+    return {names.INTERCEPTS + name: kind for name, kind in found if len(name) <= MAX_LABEL}
+
+
+def read_record(deployment: Mapping[str, Any] | None) -> Record:
+    """Return the record on the controller's Deployment; an empty one if there is none.
+
+    What is recorded with an unknown kind counts as an entry for pods, and so is missed.
+    """
+    metadata = (deployment or {}).get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    found = {}
+    for key, kind in annotations.items():
+        name = key.removeprefix(names.INTERCEPTS)
+        if name == key:
+            continue
+        if kind == GUARD:
+            found[name] = GUARD
+        else:
+            found[name + _SUFFIX] = VALIDATING if kind == VALIDATING else MUTATING
+    only = str(annotations.get(names.INTERCEPTED_NAMESPACES) or "")
+    return Record(
+        found,
+        tuple(name.strip() for name in only.split(",") if name.strip()),
+        str(metadata.get("creationTimestamp") or ""),
+    )
+
+
+def expected_entries(
+    record: Record, live: Collection[str] = (), table: SourceTable = SHIPPED
+) -> list[dict[str, Any]]:
+    """Return the entries for pods that are to be in the configuration, as they ship.
+
+    Every installation has those of DEFAULT_SOURCES. A source with an entry that is recorded, or is
+    `live`, has all of its entries.
+    """
+    known = {*record.of_kind(MUTATING), *live}
+    sources = {
+        source.name
+        for source in table.rows
+        if any(entry_name(source.name, at) in known for at in range(len(source.marks)))
+    }
+    return webhooks(
+        {*DEFAULT_SOURCES, *sources}, only_namespaces=record.only_namespaces, table=table
+    )

@@ -80,6 +80,11 @@ ROTATE: Final = f"{GROUP}/rotate"
 # (RFC 3339), and the rules to restore, as a JSON object of lists by the webhook's name.
 DISABLED_UNTIL: Final = f"{GROUP}/disabled-until"
 DISABLED_RULES: Final = f"{GROUP}/disabled-rules"
+# The record of what an installation intercepts: annotations of the controller's Deployment, so that
+# it outlives the webhook configurations. One for each entry and guard (INTERCEPTS and its name; the
+# value is its kind), and one with the only namespaces whose pods are sent, if there is a limit.
+INTERCEPTS: Final = f"intercepts.{GROUP}/"
+INTERCEPTED_NAMESPACES: Final = f"{GROUP}/intercepted-namespaces"
 # Annotation of the ConfigMap of policies: a digest of the content that `fairlead install` wrote.
 POLICIES_APPLIED: Final = f"{GROUP}/policies-applied"
 

@@ -117,8 +117,8 @@ def test_pods_that_a_fail_open_let_through_are_found(well: Site) -> None:
     site.create_pod("none-of-ours")
     found = problems(site)
     shown = "slipped-0, slipped-1, slipped-2 and 2 more"
-    line_with(found, "warning unplaced pods: in default", "5 pods", "no stamp", shown)
-    line_with(found, "warning unplaced pods: in team", "1 pod ", "no stamp", "of-the-team")
+    line_with(found, "error unplaced pods: in default", "5 pods", "no stamp", shown)
+    line_with(found, "error unplaced pods: in team", "1 pod ", "no stamp", "of-the-team")
     line_with(found, "error end to end:", "in default", "without a stamp")
     assert not any("well-placed" in each for each in found)
     only_there = problems(site, "--namespace", "team", "--check", "unplaced pods")

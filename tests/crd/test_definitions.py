@@ -196,7 +196,7 @@ def test_every_message_says_the_cure() -> None:
         (
             POLICY,
             "pp",
-            ["Priority", "Enforcement", "Rollout", "Pods decided", "Accepted", "Age"],
+            ["Priority", "Enforcement", "Rollout", "Pods decided", "Accepted", "In force", "Age"],
             ["Rejected", "Last match", "Satisfiable", "Reason", "Description"],
         ),
         (CLASS, "cc", ["Complement of", "Accepted", "Age"], ["Satisfiable", "Reason", "Nodes"]),

@@ -10,7 +10,14 @@ import yaml
 
 from webhook import names, validating
 from webhook.guards import stamp_guard
-from webhook.interception import DEFAULT_SOURCES, absent, entry_name, present, webhooks
+from webhook.interception import (
+    DEFAULT_SOURCES,
+    absent,
+    entry_name,
+    present,
+    record_annotations,
+    webhooks,
+)
 from webhook.sources import SOURCES
 from webhook.sources.marks import Source
 
@@ -21,6 +28,7 @@ CONFIGURATION: Final = {"kind": "MutatingWebhookConfiguration", "name": names.WE
 OTHERS: Final = tuple(source for source in SOURCES if source.name not in DEFAULT_SOURCES)
 _MADE: Final = "# Made by `make manifests` from {}; do not edit.\n"
 _OURS: Final = webhooks()[0]
+_CONTROLLER: Final = {"kind": "Deployment", "name": names.CONTROLLER}
 _SELECTION: Final = "objectSelector.matchExpressions."
 _BINDING: Final = {"kind": "ValidatingAdmissionPolicyBinding"}
 # By their label: not every kubectl takes a name there for a pattern.
@@ -139,7 +147,10 @@ def _entries(source: Source) -> Json:
     return {
         **_kind("Component"),
         "components": ["marks"],
-        "patches": [{"target": CONFIGURATION, "patch": _dumped(patch)}],
+        "patches": [
+            {"target": CONFIGURATION, "patch": _dumped(patch)},
+            {"target": _CONTROLLER, "patch": _dumped(_recorded(own))},
+        ],
         "replacements": [
             {
                 "source": {**CONFIGURATION, "fieldPath": f"webhooks.[name={_OURS['name']}].{key}"},
@@ -151,6 +162,14 @@ def _entries(source: Source) -> Json:
             if key not in ("name", "objectSelector")
         ],
     }
+
+
+def _recorded(entries: Sequence[str]) -> list[Json]:
+    """What records the entries on the controller's Deployment."""
+    return [
+        {"op": "add", "path": f"/metadata/annotations/{key.replace('/', '~1')}", "value": kind}
+        for key, kind in record_annotations(entries, (), ()).items()
+    ]
 
 
 def _guard(source: Source) -> Json:

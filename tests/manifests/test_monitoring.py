@@ -62,7 +62,7 @@ def test_every_alert_says_what_is_wrong_and_what_to_do(objects: tuple[Json, ...]
 
 
 def test_there_is_an_alert_for_what_matters(objects: tuple[Json, ...]) -> None:
-    """Expiry, nobody ready, what was refused, overload, no leader."""
+    """Expiry, nobody ready, what was refused, overload, no leader, nothing sent."""
     named = {alert["alert"]: alert["expr"] for alert in alerts(objects)}
     for name, series in (
         ("FairleadWebhookNotReady", metric_names.READY),
@@ -72,6 +72,9 @@ def test_there_is_an_alert_for_what_matters(objects: tuple[Json, ...]) -> None:
         ("FairleadPoliciesRefused", metric_names.POLICY_RELOADS),
         ("FairleadShedsRequests", metric_names.ADMISSION_REQUESTS),
         ("FairleadControllerWithoutLeader", metric_names.LEADER),
+        ("FairleadNotIntercepting", metric_names.INTERCEPTING),
+        ("FairleadInterceptionUnknown", metric_names.INTERCEPTING),
+        ("FairleadPodsUnplaced", metric_names.UNPLACED_PODS),
     ):
         assert series in named[name]
 

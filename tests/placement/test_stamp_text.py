@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from webhook import names
-from webhook.installation.doctor import pod_checks
+from webhook.cluster_objects import unplaced_pods
 from webhook.placement.stamp_text import Stamp, read_stamp, read_waits
 
 
@@ -39,7 +39,7 @@ def test_a_stamp_names_those_that_were_set_aside_too() -> None:
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "3"])
 def test_an_invalid_stamp_counts_as_missing_for_the_doctor_too(text: str) -> None:
     """It finds the pods that `explain` says have none."""
-    assert pod_checks.read_pod({"metadata": metadata(text)})
+    assert unplaced_pods.read_pod({"metadata": metadata(text)})
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "3"])

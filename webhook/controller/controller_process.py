@@ -23,6 +23,7 @@ from webhook.controller.certificates.observe import Observer, watch
 from webhook.controller.controller import Controller
 from webhook.controller.controller_metrics import ControllerMetrics
 from webhook.controller.definition_checks import DefinitionChecks
+from webhook.controller.interception import Interception
 from webhook.controller.policies.reporter import PolicyReporter
 from webhook.controller.resumption import Resumption
 from webhook.kube.client import connect
@@ -99,6 +100,16 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
             works.append(reporter.lead)
         if settings.webhook_configuration:
             works.append(Resumption(client, writer, name=settings.webhook_configuration).lead)
+            interception = Interception(
+                client,
+                writer,
+                exposition.registry,
+                namespace=_home(settings),
+                name=settings.webhook_configuration,
+            )
+            works.append(interception.lead)
+            if reporter:
+                reporter.follow(interception)
         definitions = DefinitionChecks(client, metrics.definition)
         lead = partial(_all, works)
         # Objects that exist now stay: collections need not walk them again.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.applied_by import INSTALL, applied_by
 from webhook.interception import exclusion_reason
-from webhook.placement.label_values import holds
+from webhook.placement.label_values import selects
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 # The values of a rule for the creation of pods in these fields; or "*".
 _CREATION: Final = (("operations", "CREATE"), ("apiGroups", ""), ("apiVersions", "v1"))
@@ -87,17 +87,3 @@ def takes_new_pods(entry: Mapping[str, Any]) -> bool:
         and rule.get("scope", "*") in ("Namespaced", "*")
         for rule in entry.get("rules") or ()
     )
-
-
-def selects(entry: Mapping[str, Any], selector: str, labels: Mapping[str, str]) -> bool:
-    """Return True if this selector of the entry matches such labels."""
-    return all(
-        holds(each, labels.get(each["key"])) for each in expressions(entry.get(selector) or {})
-    )
-
-
-def expressions(selector: Mapping[str, Any]) -> Sequence[Any]:
-    """Return a label selector as a list of expressions."""
-    pairs = (selector.get("matchLabels") or {}).items()
-    exact = [{"key": key, "operator": "In", "values": [value]} for key, value in pairs]
-    return [*exact, *(selector.get("matchExpressions") or ())]

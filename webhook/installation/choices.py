@@ -22,7 +22,7 @@ from webhook.installation.object_kinds import DEPLOYMENT, GUARD, GUARD_BINDING, 
 from webhook.installation.policy_files import GIVEN, SHIPPED, with_policies
 from webhook.installation.policy_plan import marked, of_files, ordered
 from webhook.installation.stored_options import stored_text
-from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
+from webhook.interception import DEFAULT_SOURCES, PATH, record_annotations, webhooks
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import source_errors, table_of
 from webhook.sources import SHIPPED as SHIPPED_TABLE
@@ -103,6 +103,7 @@ def adapted(choices: Choices) -> dict[Key, Json]:
     controller = objects[CONTROLLER]["metadata"]
     controller.setdefault("annotations", {})[names.INSTALL_OPTIONS] = stored_text(choices)
     objects = _intercepting(objects, choices)
+    _record(objects)
     if choices.from_files:
         files = objects[CONFIG_MAP]["data"] if choices.policies is None else choices.policies
         files = {**files, **choices.source_files}
@@ -112,6 +113,22 @@ def adapted(choices: Choices) -> dict[Key, Json]:
     policies = ordered(_policies(choices)).items()
     # In an order for clients that apply one by one, such as kubectl: classes before complements.
     return dict(sorted([*objects.items(), *policies], key=lambda pair: pair[0].rank))
+
+
+def _record(objects: Mapping[Key, Json]) -> None:
+    """Record on the controller's Deployment what these objects intercept."""
+    recorded = record_annotations(
+        (each["name"] for each in objects[INTERCEPTION]["webhooks"]),
+        (each["name"] for each in objects[JUDGING]["webhooks"]),
+        (key.name for key in objects if key.kind.name == GUARD),
+    )
+    metadata = objects[CONTROLLER]["metadata"]
+    others = {
+        key: value
+        for key, value in (metadata.get("annotations") or {}).items()
+        if not key.startswith(names.INTERCEPTS)
+    }
+    metadata["annotations"] = {**others, **recorded}
 
 
 def is_stamp_guard(key: Key) -> bool:

@@ -8,10 +8,10 @@ Lt need a label that parses as an int64.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.placement.shapes import Requirement
 
@@ -54,6 +54,20 @@ def holds(requirement: Requirement, value: str | None) -> bool:
                 return False
             return number > bound if operator == "Gt" else number < bound
     return False
+
+
+def expressions(selector: Mapping[str, Any]) -> Sequence[Any]:
+    """Return a label selector as a list of expressions."""
+    pairs = (selector.get("matchLabels") or {}).items()
+    exact = [{"key": key, "operator": "In", "values": [value]} for key, value in pairs]
+    return [*exact, *(selector.get("matchExpressions") or ())]
+
+
+def selects(selected: Mapping[str, Any], selector: str, labels: Mapping[str, str]) -> bool:
+    """Return True if this selector of an entry, or of a binding, matches such labels."""
+    return all(
+        holds(each, labels.get(each["key"])) for each in expressions(selected.get(selector) or {})
+    )
 
 
 def takes(operator: object, count: int) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from webhook.evaluation.sending import selects
 from webhook.interception import leads_to, read_ca_bundles
+from webhook.placement.label_values import selects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -117,3 +117,24 @@ negation of each mark that comes after it, so that a pod is sent once (docs/deci
 {{- range $found }}{{ $_ := set . "failurePolicy" $policy }}{{ end }}
 {{- $_ := set .object "webhooks" $found }}
 {{- end }}
+
+{{- /* Records on the controller's Deployment what these objects intercept (docs/decisions/0101). */ -}}
+{{- define "fairlead.record" -}}
+{{- $recorded := dict }}
+{{- $controller := dict }}
+{{- range .objects }}
+{{- if eq .kind "MutatingWebhookConfiguration" }}
+{{- range .webhooks }}{{ $_ := set $recorded (trimSuffix ".fairlead.dev" .name) "mutating" }}{{ end }}
+{{- else if eq .kind "ValidatingWebhookConfiguration" }}
+{{- range .webhooks }}{{ $_ := set $recorded (trimSuffix ".fairlead.dev" .name) "validating" }}{{ end }}
+{{- else if eq .kind "ValidatingAdmissionPolicy" }}
+{{- $_ := set $recorded .metadata.name "guard" }}
+{{- else if and (eq .kind "Deployment") (eq .metadata.name "fairlead-controller") }}
+{{- $controller = . }}
+{{- end }}
+{{- end }}
+{{- if .root.Values.policyFiles }}{{ $_ := unset $recorded "policies" }}{{ end }}
+{{- $annotations := dict }}
+{{- range $name, $kind := $recorded }}{{ $_ := set $annotations (printf "intercepts.fairlead.dev/%s" $name) $kind }}{{ end }}
+{{- $_ := set $controller.metadata "annotations" $annotations }}
+{{- end }}

@@ -9,12 +9,12 @@ from typing import Any
 
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
-from webhook import validating
+from webhook import names, validating
 from webhook.installation.doctor.cluster_state import ClusterState, Finding, Unread
 from webhook.installation.doctor.program_checks import RUNS
 from webhook.installation.object_kinds import CRD, Key, key_of
 from webhook.installation.probe import Probe
-from webhook.interception import webhooks
+from webhook.interception import record_annotations, webhooks
 
 Json = dict[str, Any]
 NOW = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
@@ -60,8 +60,16 @@ def judging(*, policies: bool = True, **changes: Any) -> Json:
 def deployment(name: str, replicas: int, image: str = "fairlead:0.1.0", **status: Any) -> Json:
     """One that is as it should be, but for its status."""
     counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), replicas)
+    metadata: Json = {
+        "name": name,
+        "namespace": "fairlead-system",
+        "generation": 1,
+        "creationTimestamp": "2026-02-01T00:00:00Z",
+    }
+    if name == names.CONTROLLER:
+        metadata["annotations"] = record_annotations(("pods-0", "namespaces"), ("workloads",), ())
     return {
-        "metadata": {"name": name, "namespace": "fairlead-system", "generation": 1},
+        "metadata": metadata,
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": name}},

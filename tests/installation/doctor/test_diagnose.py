@@ -17,6 +17,7 @@ from tests.installation.doctor.cluster_states import (
     text_of,
 )
 from tests.wording import Wording, mentions
+from webhook.cluster_objects.unplaced_pods import selector_query
 from webhook.installation.doctor.cluster_state import (
     ClusterState,
     ReadKind,
@@ -24,7 +25,6 @@ from webhook.installation.doctor.cluster_state import (
     does_not_apply,
 )
 from webhook.installation.doctor.diagnose import CHECKS, diagnose
-from webhook.installation.doctor.pod_checks import selector_query
 from webhook.installation.doctor.policy_checks import needed
 from webhook.installation.doctor.program_checks import RUNS
 from webhook.installation.manifests import render
@@ -65,7 +65,6 @@ def test_a_check_of_what_is_not_there_does_not_pass() -> None:
 
     assert passed() - passed(configuration=None) == {
         *("interception", "tolerations", "end to end", "selectors", "endpoints", "trust"),
-        "unplaced pods",
     }
     assert passed() - passed(deployments={}, policies=None, serving=None) == {
         *("programs", "watches", "certificates", "trust", "agents", "permissions", "tolerations"),

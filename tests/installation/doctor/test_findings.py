@@ -39,9 +39,10 @@ from tests.objects import an_object
 from tests.policy.test_model import an_exception
 from tests.wording import Wording
 from webhook import names, validating
+from webhook.cluster_objects.unplaced_pods import Unplaced
 from webhook.crd.definition import KEEPS_UNKNOWN
 from webhook.guards import capacity_guard, stamp_guard
-from webhook.installation.doctor.cluster_state import ReadKind, Right, Unplaced
+from webhook.installation.doctor.cluster_state import ReadKind, Right
 from webhook.installation.doctor.diagnose import CHECKS
 from webhook.installation.doctor.program_checks import RUNS
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING

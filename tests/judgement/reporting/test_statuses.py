@@ -137,6 +137,40 @@ def test_an_exception_that_has_ended_says_so() -> None:
     assert in_force.last_transition_time == LATER
 
 
+def test_a_policy_is_in_force_while_pods_are_sent_to_the_webhook() -> None:
+    """At once, both ways. A version that is not accepted is not in force, whatever is sent."""
+    sent = ConditionUpdate("InForce", "True", "Intercepted")
+    lost = ConditionUpdate("InForce", "False", "NotIntercepted", "pods-0: gone")
+    first = policy("p")
+
+    def in_force(seen: ObservedObject) -> list[tuple[str, str, str]]:
+        found = [each for each in seen.status.conditions if each.type == "InForce"]
+        return [(each.status, each.reason, each.message) for each in found]
+
+    seen, _ = written(first, known(first))
+    assert in_force(seen) == []
+    seen, _ = written(first, known(first)._replace(intercepted=sent))
+    assert in_force(seen) == [("True", "Intercepted", "")]
+    seen, next_ = written(seen, known(first)._replace(intercepted=lost))
+    assert next_ is not None
+    assert next_.urgency == "now"
+    assert in_force(seen) == [("False", "NotIntercepted", "pods-0: gone")]
+    refused = policy("p", ON_SPOT)
+    seen, _ = written(refused, known(refused)._replace(intercepted=sent))
+    assert in_force(seen) == [("False", "NotAccepted", "")]
+
+
+def test_an_exception_is_not_in_force_while_no_pods_are_sent() -> None:
+    """Until it has ended."""
+    lost = ConditionUpdate("InForce", "False", "NotIntercepted", "pods-0: gone")
+    first = exception("e", LATER)
+    knowledge = known(first)._replace(satisfied={}, intercepted=lost)
+    for now, reason in ((NOW, "NotIntercepted"), (LATER, "Ended")):
+        seen, _ = written(first, knowledge, now)
+        (found,) = (each for each in seen.status.conditions if each.type == "InForce")
+        assert (found.status, found.reason) == ("False", reason)
+
+
 @pytest.mark.parametrize("until", [NOW, "2026-03-01T14:00:00+02:00"])
 def test_an_end_is_reported_although_the_set_is_rejected(until: str, wording: Wording) -> None:
     """Whoever leads since then knows no good set; the webhook goes by one all the same."""

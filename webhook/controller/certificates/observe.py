@@ -112,7 +112,15 @@ class Observer:
 async def serial_number(
     address: Address, server_name: str, *, patience: float = PATIENCE
 ) -> int | None:
-    """Return the serial number of the presented leaf; None without a handshake in time.
+    """Return the serial number of the presented leaf; None without a handshake in time."""
+    leaf = await presented_leaf(address, server_name, patience=patience)
+    return leaf.serial_number if leaf else None
+
+
+async def presented_leaf(
+    address: Address, server_name: str, *, patience: float = PATIENCE
+) -> x509.Certificate | None:
+    """Return the presented leaf; None without a handshake in time.
 
     Nothing is verified or sent: the certificate is compared, not trusted.
     """
@@ -129,7 +137,7 @@ async def serial_number(
     try:
         session: ssl.SSLObject = writer.get_extra_info("ssl_object")
         presented = session.getpeercert(binary_form=True)
-        return x509.load_der_x509_certificate(presented or b"").serial_number
+        return x509.load_der_x509_certificate(presented or b"")
     except ValueError:
         return None
     finally:

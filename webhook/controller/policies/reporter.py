@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from prometheus_client import Gauge
 
     from webhook.cluster_objects.webhook_replicas import Replica
+    from webhook.controller.interception import Interception
     from webhook.controller.policies.status_writer import Stored
+    from webhook.crd.conditions import ConditionUpdate
     from webhook.judgement.reporting.decision_counts import Report
     from webhook.kube.cache import Change
     from webhook.kube.watches import Watches
@@ -79,6 +81,21 @@ class PolicyReporter:
     reports: float | None = None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _tenure: _Tenure | None = field(default=None, init=False)
+    _interception: Interception | None = field(default=None, init=False)
+
+    def follow(self, interception: Interception) -> None:
+        """Write the condition InForce by what this knows."""
+        self._interception = interception
+        interception.changed = self._note_interception
+
+    def _note_interception(self) -> None:
+        if self._tenure:
+            self._tenure.wake()
+
+    @property
+    def intercepted(self) -> ConditionUpdate | None:
+        """Whether pods are sent to the webhook; None if that is not known."""
+        return self._interception.condition if self._interception else None
 
     @property
     def reason(self) -> str:
@@ -104,6 +121,7 @@ class _Tenure:
     def __init__(self, of: PolicyReporter, watches: Watches) -> None:
         self._client, self._replicas, self._interval = watches.client, of.replicas, of.interval
         self._clock = of.clock
+        self._of = of
         self._objects = StoredObjects(watches)
         self._objects.subscribe(partial(_count, of.counts))
         self._nodes = NodeView(watches)
@@ -202,6 +220,10 @@ class _Tenure:
             pause = min(_SOON if self._judged.is_set() else 2 * pause, usual)
             self._judged.clear()
 
+    def wake(self) -> None:
+        """Have what has changed written."""
+        self._statuses.wake()
+
     def _note_judgement(self) -> None:
         self._judged.set()
         self._statuses.wake()
@@ -250,6 +272,7 @@ class _Tenure:
             self._served,
             self._configuration,
             self._unheard,
+            self._of.intercepted,
         )
         observed = [each.observed for each in self._objects.objects().values()]
         return tuple(due(observed, known, to_second(self._clock())))

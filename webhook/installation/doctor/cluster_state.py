@@ -15,6 +15,7 @@ from webhook.installation.manifests import DEFAULT
 from webhook.installation.object_kinds import GUARD_BINDING
 from webhook.installation.policy_files import FROM_CLUSTER, has_argument
 from webhook.installation.stored_options import read_options
+from webhook.interception import read_record
 from webhook.judgement.set_judgement import Objects, load_objects
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import table_of
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.applied_by import Applier
+    from webhook.cluster_objects.unplaced_pods import Unplaced
     from webhook.installation.object_kinds import Key
     from webhook.installation.probe import Probe
+    from webhook.interception import Record
     from webhook.kube.watches import WatchState
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
@@ -87,14 +90,6 @@ class Unread(NamedTuple):
 
     why: str
     cure: str
-
-
-class Unplaced(NamedTuple):
-    """A pod of a run without a stamp."""
-
-    namespace: str
-    name: str
-    created: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +156,18 @@ class ClusterState:
     def judging_entries(self) -> Sequence[Json]:
         """The entries of the validating configuration."""
         return (self.judging or {}).get("webhooks") or ()
+
+    @property
+    def record(self) -> Record:
+        """What is recorded to be intercepted, on the controller's Deployment."""
+        return read_record(self.deployments.get(names.CONTROLLER))
+
+    @property
+    def installed(self) -> str:
+        """When Fairlead was installed, as the API server writes it; empty if nothing shows it."""
+        found = (self.deployments.get(names.CONTROLLER), self.configuration)
+        times = [(each or {}).get("metadata", {}).get("creationTimestamp") for each in found]
+        return str(next(filter(None, times), ""))
 
     def unguarded(
         self, entries: Sequence[Json], guards: Collection[str], actions: Collection[str]
@@ -247,8 +254,7 @@ class ClusterState:
         """The table of systems, with those of the webhook's policies."""
         if self.policies is None:
             return SHIPPED
-        read = Objects().documents if self.policies_from_cluster else policy_documents.parse
-        return table_of(read(self.policies).documents)
+        return sources_of(self.policies, from_cluster=self.policies_from_cluster)
 
     @property
     def applied_by(self) -> Applier:
@@ -277,6 +283,12 @@ class ClusterState:
 def selectors_of(found: Json) -> tuple[Json, Json]:
     """Return the selectors of namespaces and objects of a webhook's entry or of a binding."""
     return found.get("namespaceSelector") or {}, found.get("objectSelector") or {}
+
+
+def sources_of(policies: Mapping[str, bytes], *, from_cluster: bool) -> SourceTable:
+    """Return the table of systems, with those of the policies."""
+    read = Objects().documents if from_cluster else policy_documents.parse
+    return table_of(read(policies).documents)
 
 
 def takes_policies_from_cluster(deployments: Mapping[str, Json], judging: Json | None) -> bool:

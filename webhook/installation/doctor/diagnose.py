@@ -14,6 +14,7 @@ from webhook.api_paths import NAMESPACES, VERSION, CollectionPath
 from webhook.api_paths import NODES as NODES_PATH
 from webhook.cluster_objects.namespaces import read_namespace
 from webhook.cluster_objects.policy_objects import read_objects
+from webhook.cluster_objects.unplaced_pods import find_unplaced
 from webhook.cluster_objects.webhook_replicas import (
     CONTROLLER,
     WEBHOOK,
@@ -36,9 +37,9 @@ from webhook.installation.doctor.cluster_state import (
     Right,
     Unread,
     error,
+    sources_of,
     takes_policies_from_cluster,
 )
-from webhook.installation.doctor.pod_checks import find_unplaced
 from webhook.installation.doctor.policy_checks import NODES, WANTED, needed
 from webhook.installation.manifests import (
     CONFIG_MAP,
@@ -54,10 +55,13 @@ from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import probe, probe_policy
 from webhook.installation.webhook_configuration import holder
+from webhook.interception import expected_entries, read_record
+from webhook.judgement.entry_states import as_meant
 from webhook.kube.secrets import data_of, secrets
 from webhook.placement.nodes import parse_node as read_node
 from webhook.policy.refused_pods import PATHS
 from webhook.server.watch_metrics import read_states
+from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Container, Mapping, Sequence
@@ -127,7 +131,17 @@ class Reader:
                 ReadKind.DAEMON_SETS, CollectionPath("apps/v1", "daemonsets", name)
             )
         ]
-        unplaced = find_unplaced(self._client, configuration, known, everywhere=not namespaces)
+        policies = (
+            await self._tried(ReadKind.POLICIES, read_objects(self._client))
+            if from_cluster
+            else await self._files()
+        )
+        unplaced = find_unplaced(
+            self._client,
+            _stamping(deployments, configuration, known, policies, from_cluster=from_cluster),
+            known,
+            everywhere=not namespaces,
+        )
         expected = _expected(deployments)
         judges = takes_policies_from_cluster({}, judging)
         pods = await self._list(ReadKind.PODS, CollectionPath("v1", "pods", names.NAMESPACE))
@@ -159,9 +173,7 @@ class Reader:
             nodes=await self._nodes(),
             classes=await self._classes(),
             unplaced=await self._tried(ReadKind.PODS_OF_RUNS, unplaced) or (),
-            policies=await self._tried(ReadKind.POLICIES, read_objects(self._client))
-            if from_cluster
-            else await self._files(),
+            policies=policies,
             missing_rights=await self._missing_rights(deployments, expected),
             probe=await probe(self._client, namespaces[0] if namespaces else "default"),
             unread=self._unread,
@@ -299,6 +311,21 @@ class Reader:
             path = CollectionPath("authorization.k8s.io/v1", kind)
             answer = await self._tried(what, self._client.create(path, body))
         return answer is not None and not answer["status"].get("allowed")
+
+
+def _stamping(
+    deployments: Mapping[str, Json],
+    configuration: Json | None,
+    namespaces: Mapping[str, Mapping[str, str]],
+    policies: Mapping[str, bytes] | None,
+    *,
+    from_cluster: bool,
+) -> Sequence[Mapping[str, Any]]:
+    """Return the entries whose pods have to have a stamp, whether or not they are in force."""
+    table = SHIPPED if policies is None else sources_of(policies, from_cluster=from_cluster)
+    live = [each["name"] for each in (configuration or {}).get("webhooks") or ()]
+    expected = expected_entries(read_record(deployments.get(names.CONTROLLER)), live, table)
+    return as_meant(expected, configuration, namespaces)
 
 
 def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names, suspension
 from webhook.applied_by import INSTALL
-from webhook.evaluation.sending import expressions
 from webhook.guards import DENY, guards_every_toleration
 from webhook.installation.doctor.cluster_state import (
     Finding,
@@ -19,22 +18,19 @@ from webhook.installation.doctor.cluster_state import (
     warning,
 )
 from webhook.installation.object_kinds import GUARD
-from webhook.interception import (
-    DEFAULT_SOURCES,
-    EXCLUDED_NAMESPACES,
-    entry_name,
-    webhooks,
-)
+from webhook.interception import EXCLUDED_NAMESPACES, entry_name
+from webhook.judgement.entry_states import ABSENT, ELSEWHERE, pod_entries
 from webhook.judgement.reporting.interception import cure_of, unsent_marks
-from webhook.placement.label_values import holds, satisfiable
+from webhook.placement.label_values import expressions, satisfiable
 from webhook.placement.settings import AllowedSetting
 from webhook.shortening import first_few
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping
 
     from webhook.installation.doctor.cluster_state import ClusterState
+    from webhook.judgement.entry_states import Narrowing
 
     Json = Mapping[str, Any]
 
@@ -57,7 +53,7 @@ def interception(state: ClusterState) -> Iterator[Finding]:
     yield from _disabled(state)
     for entry in state.entries:
         yield from _fields(entry, state)
-    yield from _left_out(state)
+    yield from _not_in_force(state)
     ignored = [each for each in state.entries if each.get("failurePolicy") == "Ignore"]
     unguarded = state.unguarded(ignored, [names.STAMP_GUARD], ["Warn", "Deny"])
     if unguarded and ReadKind.GUARDS not in state.unread:
@@ -128,34 +124,59 @@ def selectors(state: ClusterState) -> Iterator[Finding]:
                 )
 
 
-def _left_out(state: ClusterState) -> Iterator[Finding]:
-    """Pods that the shipped entries for the same sources would send, and these do not."""
-    live = {each["name"]: (at, each) for at, each in enumerate(state.entries)}
-    names_of = {
-        source.name: {entry_name(source.name, number) for number in range(len(source.marks))}
-        for source in state.sources.rows
-    }
-    sources = [source for source, entries in names_of.items() if entries & live.keys()]
-    yield from _unsent_sources(state, sources)
-    for wanted in webhooks({*DEFAULT_SOURCES, *sources}, table=state.sources):
-        found = live.get(wanted["name"])
-        if found is None:
-            make = error if state.whole or wanted["objectSelector"]["matchExpressions"] else warning
+def _not_in_force(state: ClusterState) -> Iterator[Finding]:
+    """Pods that the installed entries should send, and these do not."""
+    live = [each["name"] for each in state.entries]
+    yield from _unsent_sources(state, live)
+    for each in pod_entries(state.record, state.configuration, state.sources, state.whole, {}):
+        if each.reason == ABSENT:
+            # Nothing would be sent by it now.
+            idle = each.entry == entry_name("namespace", 0) and not state.whole
+            make = warning if idle else error
             yield make(
-                f"the webhook configuration has no entry {wanted['name']}: its pods are not "
-                "sent, and are not placed",
+                f"{each.message}: its pods are not sent, and are not placed",
                 state.reinstall(),
             )
-        else:
-            yield from _narrowed(*found, wanted, state)
+        elif each.reason == ELSEWHERE:
+            yield error(f"{each.entry}: {each.message}", state.reinstall())
+        for narrowing in each.narrowings:
+            what = f"{each.entry}: {narrowing.what}"
+            if narrowing.meant:
+                yield note(what)
+            else:
+                cure = _widening(narrowing, live.index(each.entry), state)
+                yield error(f"{what}, and are not placed", cure)
+    if names.CONTROLLER in state.deployments and not state.record.names:
+        yield note(
+            f"Deployment {names.NAMESPACE}/{names.CONTROLLER} does not record what is to be "
+            "intercepted: an entry of an added source that is deleted is not missed",
+            state.reinstall(),
+        )
 
 
-def _unsent_sources(state: ClusterState, intercepted: Sequence[str]) -> Iterator[Finding]:
+def _widening(narrowing: Narrowing, at: int, state: ClusterState) -> str:
+    if narrowing.conditions:
+        operation = f'[{{"op": "remove", "path": "/webhooks/{at}/matchConditions"}}]'
+        return (
+            f"`kubectl patch mutatingwebhookconfiguration {names.WEBHOOK_CONFIGURATION} "
+            f"--type=json -p '{operation}'`"
+        )
+    if narrowing.only:
+        return (
+            f"{state.reinstall()}; if only these namespaces are meant: kubectl -n "
+            f"{names.NAMESPACE} annotate deployment {names.CONTROLLER} "
+            f"{names.INTERCEPTED_NAMESPACES}={narrowing.only}"
+        )
+    return state.reinstall()
+
+
+def _unsent_sources(state: ClusterState, live: Collection[str]) -> Iterator[Finding]:
     """Report added systems without an entry; of one with an entry, missing ones are reported by
     name.
     """
     for row in state.sources.rows:
-        if row in SHIPPED.rows or row.name in intercepted:
+        own = {entry_name(row.name, number) for number in range(len(row.marks))}
+        if row in SHIPPED.rows or own & {*live, *state.record.names}:
             continue
         if unsent := unsent_marks(row.marks, state.entries):
             yield warning(
@@ -163,47 +184,6 @@ def _unsent_sources(state: ClusterState, intercepted: Sequence[str]) -> Iterator
                 f"{', '.join(map(str, unsent))}: they are not sent, and are not placed",
                 cure_of(row.name, state.applied_by),
             )
-
-
-def _narrowed(at: int, found: Json, wanted: Json, state: ClusterState) -> Iterator[Finding]:
-    name = found["name"]
-    if conditions := found.get("matchConditions"):
-        shown = ", ".join(str(each.get("name")) for each in conditions)
-        operation = f'[{{"op": "remove", "path": "/webhooks/{at}/matchConditions"}}]'
-        yield warning(
-            f"{name} has matchConditions ({shown}), but ships with none: pods that do not "
-            "meet them are not sent, and are not placed",
-            f"`kubectl patch mutatingwebhookconfiguration {names.WEBHOOK_CONFIGURATION} "
-            f"--type=json -p '{operation}'`",
-        )
-    for selector in ("objectSelector", "namespaceSelector"):
-        shipped = [_alike(each) for each in expressions(wanted[selector])]
-        for each in expressions(found.get(selector) or {}):
-            if _alike(each) in shipped:
-                continue
-            key, operator, values = _alike(each)
-            known = [more for *same, more in shipped if same == [key, operator]]
-            more = ", ".join(sorted(values.difference(*known) or values))
-            shown = f"{key} {operator} {more}".rstrip()
-            what = (
-                f"{name}: its {selector} has {shown} in addition to what ships: other pods are not "
-                "sent"
-            )
-            placed = [
-                name
-                for name, labels in state.whole.items()
-                if not holds(each, labels.get(key, name if key == names.NAMESPACE_NAME else None))
-            ]
-            if selector == "namespaceSelector" and key == names.NAMESPACE_NAME and not placed:
-                # An admin includes or excludes single namespaces.
-                yield note(what)
-            else:
-                yield warning(what, state.reinstall())
-
-
-def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
-    values = frozenset(expression.get("values") or ())
-    return expression["key"], expression["operator"], values
 
 
 def _disabled(state: ClusterState) -> Iterator[Finding]:

@@ -7,23 +7,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.api_paths import CollectionPath
 from webhook.decision.arrival import Cluster, spares_daemon_sets
 from webhook.errors import InvalidPod
 from webhook.evaluation.plugins import UNREAD
-from webhook.evaluation.sending import expressions, selects
 from webhook.evaluation.world import World
 from webhook.installation.doctor.cluster_state import (
     Finding,
     ReadKind,
-    Unplaced,
     check,
     error,
     not_checked,
     note,
     warning,
 )
-from webhook.placement.stamp_text import read_stamp
 from webhook.shortening import first_few
 from webhook.workloads.object import Object
 from webhook.workloads.template_search import pod_templates
@@ -32,21 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.installation.doctor.cluster_state import ClusterState
-    from webhook.kube.client import Client
 
     Json = Mapping[str, Any]
     from webhook.policy.policy_set import PolicySet
 
 # How many names of pods are reported for each namespace.
 _NAMED: Final = 3
-_OVER: Final = ("Succeeded", "Failed")
-# The operators of a label selector in a query.
-_WRITTEN: Final = {
-    "In": "{key} in ({values})",
-    "NotIn": "{key} notin ({values})",
-    "Exists": "{key}",
-    "DoesNotExist": "!{key}",
-}
 
 
 @check("end to end", ReadKind.POD_RULES)
@@ -87,11 +74,10 @@ def end_to_end(state: ClusterState) -> Iterator[Finding]:
         yield not_checked("the webhook is disabled")
 
 
-@check("unplaced pods", ReadKind.POD_RULES, ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS)
+@check("unplaced pods", ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS)
 def unplaced(state: ClusterState) -> Iterator[Finding]:
     """No pod of a run is without a stamp."""
-    metadata = (state.configuration or {}).get("metadata") or {}
-    since = metadata.get("creationTimestamp", "")
+    since = state.installed
     by_namespace: dict[str, list[str]] = defaultdict(list)
     older = []
     for pod in state.unplaced:
@@ -102,74 +88,21 @@ def unplaced(state: ClusterState) -> Iterator[Finding]:
     if older:
         pods = "1 pod of a run is" if len(older) == 1 else f"{len(older)} pods of runs are"
         yield note(
-            f"{pods} older than the webhook configuration, without a stamp: "
+            f"{pods} older than Fairlead's installation, without a stamp: "
             f"{first_few(sorted(older), _NAMED)}",
-            "none, if they were there before Fairlead; if the configuration was gone for a time: "
-            "delete them: controllers create theirs again, others are to be applied again",
+            "none, if they are to stay as they are; else delete them: controllers create theirs "
+            "again, others are to be applied again",
         )
     for namespace, found in sorted(by_namespace.items()):
         shown = first_few(sorted(found), _NAMED)
         pods = "1 pod of a run has" if len(found) == 1 else f"{len(found)} pods of runs have"
-        yield warning(
+        yield error(
             f"in {namespace} {pods} no stamp: {shown}. No policy was applied to them: the "
-            "webhook did not answer, was disabled, or they were labelled later",
+            "webhook did not answer, was disabled, its configuration was gone or selected fewer "
+            "pods, or they were labelled later",
             "delete them: controllers create theirs again, others are to be applied again; a "
             "placement cannot be added",
         )
-
-
-async def find_unplaced(
-    client: Client,
-    configuration: Json | None,
-    namespaces: Mapping[str, Mapping[str, str]],
-    *,
-    everywhere: bool,
-) -> list[Unplaced]:
-    """Pods that have not finished, and have no valid stamp.
-
-    `namespaces` are labels by name; `everywhere`: these are all namespaces. Raises ClusterError.
-    """
-    if configuration is None:
-        return []
-    found: set[Unplaced] = set()
-    for entry in configuration.get("webhooks") or ():
-        reached = {
-            name
-            for name, labels in namespaces.items()
-            if selects(entry, "namespaceSelector", labels)
-        }
-        selector = entry.get("objectSelector") or {}
-        query = {"labelSelector": selector_query(selector)}
-        paths = [CollectionPath("v1", "pods", name) for name in sorted(reached)]
-        # Few pods have a mark. Without a mark in the selector, nearly all would be listed.
-        if everywhere and any(
-            each["operator"] in ("In", "Exists") for each in expressions(selector)
-        ):
-            paths = [CollectionPath("v1", "pods")]
-        for path in paths:
-            pods = await client.list(path, read_pod, query=query)
-            found.update(pod for pod in pods.items if pod and pod.namespace in reached)
-    return sorted(found)
-
-
-def selector_query(selector: Json) -> str:
-    """Return a label selector in the form of a query."""
-    return ",".join(
-        _WRITTEN[each["operator"]].format(
-            key=each["key"], values=",".join(each.get("values") or ())
-        )
-        for each in expressions(selector)
-    )
-
-
-def read_pod(pod: Json) -> Unplaced | None:
-    """Return the pod if it was not placed, and has not finished."""
-    metadata = pod["metadata"]
-    over = (pod.get("status") or {}).get("phase") in _OVER
-    mirror = names.MIRROR_POD in (metadata.get("annotations") or {})
-    if over or mirror or read_stamp(metadata) is not None:
-        return None
-    return Unplaced(metadata["namespace"], metadata["name"], metadata.get("creationTimestamp", ""))
 
 
 # Where a node finds its network (CNI) and its drivers of storage (CSI).

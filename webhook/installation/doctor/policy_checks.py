@@ -20,13 +20,15 @@ from webhook.installation.doctor.cluster_state import (
     warning,
 )
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING
+from webhook.interception import expected_entries
+from webhook.judgement.entry_states import guard_states, writes
 from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.policy import policy_documents
 from webhook.policy.findings import condensed
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterator, Mapping
 
     from webhook.installation.doctor.cluster_state import ClusterState
     from webhook.judgement.set_judgement import SetJudgement
@@ -187,24 +189,14 @@ def _entry(found: Json, wanted: Json, cure: str) -> Iterator[Finding]:
         yield say(f"{name} has failurePolicy {found.get('failurePolicy')}: {consequence}", cure)
     if not found.get("rules"):
         yield warning(f"{name} has no rules: {_WITHOUT[name]}", cure)
-    elif _rules(found) != _rules(wanted):
+    elif writes(found) != writes(wanted):
         yield warning(
             f"{name} asks for other writes than this version: {_less(found, wanted)}", cure
         )
 
 
-def _rules(entry: Json) -> set[tuple[str, str, str]]:
-    return {
-        (group, resource, operation)
-        for rule in entry.get("rules") or ()
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for operation in rule["operations"]
-    }
-
-
 def _less(found: Json, wanted: Json) -> str:
-    there, ships = _rules(found), _rules(wanted)
+    there, ships = writes(found), writes(wanted)
     return "; ".join(
         f"{words} {first_few(sorted({f'{verb} {each}' for _, each, verb in some}), _MOST)}"
         for words, some in (("it lacks", ships - there), ("it also has", there - ships))
@@ -294,6 +286,7 @@ def guards(state: ClusterState) -> Iterator[Finding]:
                 f"{key} differs from the version that ships, and may not enforce its rules",
                 state.reinstall(),
             )
+    yield from _missing_guards(state, {key.name for key in shipped})
     own = {key: each["spec"] for key, each in state.guard_objects.items() if key not in shipped}
     policies = {key.name for key in state.guard_objects if key.kind.name == GUARD}
     bound = {each["spec"].get("policyName") for each in state.guard_objects.values()}
@@ -307,6 +300,19 @@ def guards(state: ClusterState) -> Iterator[Finding]:
             yield error(f"{key} names {GUARD} {policy}, which is not there", cure)
         elif not {"Deny", "Warn"} & set(spec.get("validationActions") or ()):
             yield warning(f"{key} neither denies nor warns: its findings are not reported", cure)
+
+
+def _missing_guards(state: ClusterState, shipped: Container[str]) -> Iterator[Finding]:
+    """Report guards that are recorded, and are not in force."""
+    kinds: dict[str, dict[str, Json]] = {kind: {} for kind in (GUARD, GUARD_BINDING)}
+    for key, each in state.guard_objects.items():
+        kinds[key.kind.name][key.name] = each
+    live = [each["name"] for each in state.entries]
+    expected = expected_entries(state.record, live, state.sources)
+    bindings = [*kinds[GUARD_BINDING].values()]
+    for guard in guard_states(state.record, kinds[GUARD], bindings, expected, state.whole):
+        if guard.reason and guard.entry not in shipped:
+            yield error(f"{guard.entry}: {guard.message}", state.reinstall())
 
 
 def _within(shipped: Any, live: Any) -> bool:

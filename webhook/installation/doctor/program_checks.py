@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from certs.bundle import certificates as read_bundle
-from certs.bundle import signer
+from certs.bundle import signer, verifies
 from certs.errors import CertificateError
 from certs.issue import names_of
 from certs.kept import BUNDLE, CERTIFICATE
@@ -21,6 +21,7 @@ from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, 
 from webhook.installation.object_kinds import CRD, key_of
 from webhook.installation.server_version import find_shortage, missing_features
 from webhook.interception import read_ca_bundle
+from webhook.judgement.entry_states import untrusted_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -294,17 +295,9 @@ def judge_trust(
         leaf = read_certificate((serving or {}).get(CERTIFICATE, b""))
     except CertificateError:
         leaf = None
-    for name, bundle in published.items():
-        if not bundle:
-            yield error(
-                f"{name} has no caBundle: the API server cannot verify the webhook",
-                f"{keeper.name} writes it within seconds: {keeper.why}",
-            )
-        elif leaf and signer(leaf, read_bundle(bundle)) is None:
-            yield error(
-                f"the caBundle of {name} does not verify the serving certificate",
-                f"{keeper.name} writes it again within seconds: {keeper.why}",
-            )
+    found = untrusted_entries(published, (lambda pem: verifies(pem, leaf)) if leaf else None)
+    for name, why in found.items():
+        yield error(f"{name}: {why}", f"{keeper.name} writes it within seconds: {keeper.why}")
 
 
 def _life(

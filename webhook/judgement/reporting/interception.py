@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names, suspension
 from webhook.applied_by import INSTALL, KUBECTL, applied_by
 from webhook.crd.conditions import ConditionUpdate
-from webhook.evaluation.sending import expressions, selects
+from webhook.placement.label_values import expressions, selects
 from webhook.sources.marks import Mark
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import orjson
 
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate, update_conditions
+from webhook.judgement.entry_states import IN_FORCE
 from webhook.judgement.reporting.conditions import ACCEPTED, SATISFIABLE
 from webhook.judgement.reporting.decision_counts import total
 from webhook.judgement.reporting.interception import INTERCEPTED, interception
@@ -32,8 +33,6 @@ T = TypeVar("T")
 Urgency: TypeAlias = Literal["now", "soon", "counts"]
 # Whether every replica of the webhook serves a set with this version of the object.
 SERVED: Final = "Served"
-# Of an exception: whether it has not ended.
-IN_FORCE: Final = "InForce"
 # The types of all conditions that a status may have.
 CONDITIONS: Final = (ACCEPTED, SATISFIABLE, SERVED, IN_FORCE, INTERCEPTED)
 _LONGEST_SUMMARY: Final = 120
@@ -47,6 +46,7 @@ class Knowledge(NamedTuple):
     served:    by the replicas' names, in order; None before they were read
     configuration: the webhook configuration, {} if there is none; None if it is not known
     unheard:   the names of replicas that did not answer the last time
+    intercepted: whether pods are sent to the webhook; None if that is not known
     """
 
     acceptance: Acceptance
@@ -55,6 +55,7 @@ class Knowledge(NamedTuple):
     served: tuple[Served, ...] | None
     configuration: Mapping[str, Any] | None = None
     unheard: tuple[str, ...] = ()
+    intercepted: ConditionUpdate | None = None
 
     def serves(self) -> ConditionUpdate | None:
         """Return whether all replicas serve the newest set; None if that is not known yet."""
@@ -97,7 +98,7 @@ def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStat
     satisfied = known.satisfied.get(observed.place)
     if satisfied is not None and satisfied[0] == observed.version:
         conditions.append(satisfied[1])
-    conditions += _in_force(observed, known.acceptance, now)
+    conditions += _in_force(observed, known, now)
     if observed.resource == names.RUN_SOURCES:
         conditions += _read(
             lambda spec: [*interception(spec, observed.name, known.configuration)],
@@ -137,25 +138,32 @@ def _served(observed: ObservedObject, known: Knowledge) -> Iterator[ConditionUpd
         yield found
 
 
-def _in_force(
-    observed: ObservedObject, acceptance: Acceptance, now: Time
-) -> Iterator[ConditionUpdate]:
-    """For an exception that the webhook uses: whether it still suspends policies."""
-    if observed.resource != names.PLACEMENT_EXCEPTIONS:
+def _in_force(observed: ObservedObject, known: Knowledge, now: Time) -> Iterator[ConditionUpdate]:
+    """For a policy, whether pods are sent to the webhook; for an exception, also whether it still
+    suspends policies.
+    """
+    if observed.resource not in (names.PLACEMENT_POLICIES, names.PLACEMENT_EXCEPTIONS):
         return
-    if acceptance.in_force.get(observed.place) == observed.version:
+    accepted = known.acceptance.in_force.get(observed.place) == observed.version
+    sent = known.intercepted
+    if observed.resource == names.PLACEMENT_POLICIES:
+        if sent is not None:
+            yield sent if accepted else ConditionUpdate(IN_FORCE, "False", "NotAccepted")
+    elif accepted:
         # Only for this version; a new leader may not have loaded a set that contains it yet.
         end = _read(
             lambda spec: to_second(datetime.fromisoformat(spec["until"])), observed.text, ""
         )
         if not end:
             return
-        if now < end:
-            yield ConditionUpdate(IN_FORCE, "True", "NotEnded", f"until {end}")
-        else:
+        if now >= end:
             yield ConditionUpdate(
                 IN_FORCE, "False", "Ended", f"ended at {end}: it has no effect any more"
             )
+        elif sent is None or sent.status == "True":
+            yield ConditionUpdate(IN_FORCE, "True", "NotEnded", f"until {end}")
+        else:
+            yield sent
 
 
 def _read(read: Callable[[Any], T], text: bytes, otherwise: T) -> T:

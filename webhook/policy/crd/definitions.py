@@ -42,6 +42,7 @@ _REASON: Final = Column("Reason", "string", f"{_ACCEPTED}.reason", wide=True)
 _SATISFIABLE: Final = Column(
     "Satisfiable", "string", '.status.conditions[?(@.type=="Satisfiable")].status', wide=True
 )
+_IN_FORCE: Final = Column("In force", "string", '.status.conditions[?(@.type=="InForce")].status')
 _INTERCEPTED: Final = Column(
     "Intercepted", "string", '.status.conditions[?(@.type=="Intercepted")].status'
 )
@@ -51,6 +52,7 @@ _POLICY_COLUMNS: Final = (
     Column("Rollout", "string", _SUMMARY),
     Column("Pods decided", "integer", ".status.podsDecided"),
     Column("Accepted", "string", f"{_ACCEPTED}.status"),
+    _IN_FORCE,
     _AGE,
     Column("Rejected", "integer", ".status.podsRejected", wide=True),
     Column("Last match", "date", ".status.lastMatch", wide=True),
@@ -69,7 +71,7 @@ _CLASS_COLUMNS: Final = (
 _EXCEPTION_COLUMNS: Final = (
     Column("Policies", "string", _SUMMARY),
     Column("Until", "string", ".spec.until"),
-    Column("In force", "string", '.status.conditions[?(@.type=="InForce")].status'),
+    _IN_FORCE,
     Column("Reason", "string", ".spec.reason"),
     _AGE,
     Column("Accepted", "string", f"{_ACCEPTED}.status", wide=True),

@@ -81,7 +81,10 @@ def _reason(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, 
     since = configuration["metadata"].get("creationTimestamp", "")
     created = pod.metadata.get("creationTimestamp", "")
     if created < since:
-        return Why(f"it was created before Fairlead was installed (at {since})")
+        return Why(
+            f"it was created before the webhook configuration (of {since}): before Fairlead was "
+            "installed, or while the configuration was gone"
+        )
     own = pod.metadata.get("labels") or {}
     found = unsent(own, pod.namespace, labels, configuration)
     return _once(found.cure, found.reason) if found else _NOT_ANSWERED

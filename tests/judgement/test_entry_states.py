@@ -1,0 +1,250 @@
+"""What was installed is in force or it is said what is not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook import names, validating
+from webhook.guards import run_author_guard, stamp_guard
+from webhook.interception import (
+    DEFAULT_SOURCES,
+    Record,
+    expected_entries,
+    read_record,
+    record_annotations,
+    webhooks,
+)
+from webhook.judgement import entry_states
+from webhook.judgement.entry_states import (
+    EntryState,
+    as_meant,
+    guard_states,
+    in_force,
+    pod_entries,
+    unread,
+    untrusted_entries,
+    validating_entries,
+)
+from webhook.run.backends.engines import created_objects
+from webhook.sources import SHIPPED, SOURCES
+from webhook.suspension import suspend
+
+Json = dict[str, Any]
+OTHERS = sorted({each.name for each in SOURCES} - set(DEFAULT_SOURCES))
+WHOLE = {"team": {names.PLACE: names.PLACE_ALL}}
+FIRST, SECOND = "pods-0.fairlead.dev", "namespaces.fairlead.dev"
+subsets = st.lists(st.sampled_from(OTHERS), unique=True)
+
+
+def recorded(entries: Sequence[Json], *guards: str, **annotations: str) -> Record:
+    """The record of an installation, as read from its Deployment."""
+    found = record_annotations(
+        [each["name"] for each in entries],
+        [each["name"] for each in validating.webhooks()],
+        guards,
+    )
+    created = "2026-01-01T00:00:00Z"
+    metadata = {"creationTimestamp": created, "annotations": {**found, "x": "y", **annotations}}
+    return read_record({"metadata": metadata})
+
+
+def configured(*entries: Json) -> Json:
+    metadata = {"name": "fairlead", "resourceVersion": "1"}
+    return {"metadata": metadata, "webhooks": list(entries)}
+
+
+def reasons(
+    record: Record, configuration: Json | None, untrusted: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The reason of each entry for pods that is not in force."""
+    found = pod_entries(record, configuration, SHIPPED, WHOLE, untrusted or {})
+    return {each.entry: each.reason for each in found if each.reason}
+
+
+@given(subsets, st.data())
+def test_of_any_sources_each_entry_is_missed_by_itself(sources: list[str], data: Any) -> None:
+    """What ships is in force; any entries that go are absent, whatever was live before."""
+    entries = webhooks({*DEFAULT_SOURCES, *sources})
+    record = recorded(entries)
+    assert reasons(record, configured(*entries)) == {}
+    gone = data.draw(st.sets(st.sampled_from([each["name"] for each in entries])))
+    left = [each for each in entries if each["name"] not in gone]
+    assert reasons(record, configured(*left)) == dict.fromkeys(gone, entry_states.ABSENT)
+    assert reasons(record, None) == {each["name"]: entry_states.ABSENT for each in entries}
+
+
+@given(subsets, st.data())
+def test_any_more_expression_narrows_its_entry_alone(sources: list[str], data: Any) -> None:
+    """Unless it is meant, which then does not count as a missing stamp either."""
+    entries = webhooks({*DEFAULT_SOURCES, *sources})
+    at = data.draw(st.integers(0, len(entries) - 1))
+    selector = data.draw(st.sampled_from(["objectSelector", "namespaceSelector"]))
+    key, operator, values = data.draw(
+        st.sampled_from(
+            [
+                ("team", "Exists", []),
+                ("team", "NotIn", ["a"]),
+                (names.NAMESPACE_NAME, "In", ["a"]),
+                (names.NAMESPACE_NAME, "NotIn", ["a"]),
+                (names.NAMESPACE_NAME, "NotIn", ["team"]),
+                ("control-plane", "DoesNotExist", []),
+                ("control-plane", "NotIn", ["true"]),
+                ("control-plane", "NotIn", ["other"]),
+                ("kubernetes.azure.com/managedby", "NotIn", ["aks"]),
+            ]
+        )
+    )
+    more = {"key": key, "operator": operator, **({"values": values} if values else {})}
+    changed = [dict(each) for each in entries]
+    before = changed[at][selector]["matchExpressions"]
+    changed[at][selector] = {"matchExpressions": [*before, more]}
+    known = ("a", "true", "aks") if operator == "NotIn" else ()
+    meant = selector == "namespaceSelector" and (
+        (key == names.NAMESPACE_NAME and values == ["a"] and operator == "NotIn")
+        or (key == "control-plane" and (operator == "DoesNotExist" or values == ["true"]))
+        or (key.startswith("kubernetes.azure.com") and values[0] in known)
+    )
+    record, live = recorded(entries), configured(*changed)
+    wanted = {} if meant else {entries[at]["name"]: entry_states.NARROWED}
+    assert reasons(record, live) == wanted
+    expected = expected_entries(record)
+    counted = as_meant(expected, live, WHOLE)
+    differs = [each["name"] for each, own in zip(counted, expected, strict=True) if each != own]
+    assert differs == ([entries[at]["name"]] if meant else [])
+
+
+def test_only_some_namespaces_are_recorded() -> None:
+    """A trial is no fault if it is recorded, and is one if not."""
+    entries = webhooks(only_namespaces=["lab", "research"])
+    both = {FIRST: entry_states.NARROWED, SECOND: entry_states.NARROWED}
+    assert reasons(recorded(entries), configured(*entries)) == both
+    annotation = {names.INTERCEPTED_NAMESPACES: "research, lab"}
+    assert recorded(entries, **annotation).only_namespaces == ("research", "lab")
+    assert reasons(recorded(entries, **annotation), configured(*entries)) == {}
+
+
+def test_without_a_record_what_every_installation_has_is_missed() -> None:
+    """An installation of an older version has none."""
+    assert read_record(None) == Record({})
+    assert reasons(Record({}), None) == {
+        FIRST: entry_states.ABSENT,
+        SECOND: entry_states.ABSENT,
+    }
+
+
+def test_an_entry_of_no_known_source_is_missed_by_its_name() -> None:
+    """Its RunSource may be gone. A recorded kind that is not known counts as one for pods."""
+    annotations = {f"{names.INTERCEPTS}acme-0": "mutating", f"{names.INTERCEPTS}new": "other"}
+    record = recorded(webhooks(), **annotations)
+    missing = {"acme-0.fairlead.dev": entry_states.ABSENT, "new.fairlead.dev": entry_states.ABSENT}
+    assert reasons(record, configured(*webhooks())) == missing
+
+
+def test_a_name_that_no_annotation_can_have_is_not_recorded() -> None:
+    """The installation would be refused because of it."""
+    assert record_annotations([f"{'a' * 70}-0.{names.GROUP}"], (), ()) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"rules": []}, entry_states.NO_RULES),
+        ({"clientConfig": {"service": {"name": "x", "namespace": "y"}}}, entry_states.ELSEWHERE),
+        ({"matchConditions": [{"name": "c", "expression": "x"}]}, entry_states.NARROWED),
+    ],
+)
+def test_other_changes_of_an_entry_are_reasons(change: Json, reason: str) -> None:
+    """Each by itself."""
+    first, *rest = webhooks()
+    live = configured({**first, **change}, *rest)
+    assert reasons(recorded(webhooks()), live) == {FIRST: reason}
+
+
+def test_a_disabled_webhook_says_until_when() -> None:
+    """Also if somebody has garbled the end."""
+    live = configured(*webhooks())
+    patch = suspend(live, datetime(2026, 12, 1, 2, tzinfo=UTC))
+    disabled = {**patch, "metadata": {**live["metadata"], **patch["metadata"]}}
+    first, second = pod_entries(recorded(webhooks()), disabled, SHIPPED, {}, {})
+    assert (first.reason, second.reason) == (entry_states.DISABLED, entry_states.DISABLED)
+    assert first.message == "disabled until 2026-12-01T02:00:00+00:00"
+    assert in_force([first, second]).status == "False"
+    disabled["metadata"]["annotations"][names.DISABLED_UNTIL] = "soon"
+    first, _ = pod_entries(recorded(webhooks()), disabled, SHIPPED, {}, {})
+    assert "soon" in first.message
+
+
+def test_an_authority_is_trusted_by_what_it_verifies() -> None:
+    """Without a certificate to compare with, only an empty bundle is a reason."""
+    published = {"a": b"good", "b": b"", "c": b"bad"}
+    assert set(untrusted_entries(published, None)) == {"b"}
+    found = untrusted_entries(published, lambda bundle: bundle == b"good")
+    assert set(found) == {"b", "c"}
+    live = configured(*webhooks())
+    assert reasons(recorded(webhooks()), live, {FIRST: "x"}) == {FIRST: entry_states.NOT_TRUSTED}
+
+
+def test_entries_that_validate_have_all_their_rules() -> None:
+    """More is no reason, less is one."""
+    policies, workloads = validating.webhooks()
+
+    def found(*entries: Json) -> dict[str, str]:
+        states = validating_entries(recorded(()), configured(*entries), SHIPPED, {})
+        return {each.entry: each.reason for each in states}
+
+    good = {policies["name"]: "", workloads["name"]: ""}
+    assert found(policies, workloads) == good
+    absent = dict.fromkeys(good, entry_states.ABSENT)
+    states = validating_entries(recorded(()), None, SHIPPED, {})
+    assert {each.entry: each.reason for each in states} == absent
+    assert found(policies) == {**good, workloads["name"]: entry_states.ABSENT}
+    less = [{**rule, "operations": ["CREATE"]} for rule in policies["rules"]]
+    narrowed = {**good, policies["name"]: entry_states.NARROWED}
+    assert found({**policies, "rules": less}, workloads) == narrowed
+    silent = {**good, policies["name"]: entry_states.NO_RULES}
+    assert found({**policies, "rules": []}, workloads) == silent
+
+
+def test_guards_have_bindings_that_act() -> None:
+    """That of the stamp has one for each entry, or one for all pods."""
+    entries = webhooks()
+    authors, *author_bindings = run_author_guard(created_objects())
+    stamp, *stamp_bindings = stamp_guard(entries, deny=True)
+    record = recorded(entries, names.RUN_AUTHORS_GUARD, names.STAMP_GUARD)
+    every = {each["metadata"]["name"]: each for each in (authors, stamp)}
+
+    def found(policies: Mapping[str, Json], *bindings: Json) -> list[str]:
+        states = guard_states(record, policies, bindings, entries, {})
+        return [each.reason for each in states]
+
+    bindings = [*author_bindings, *stamp_bindings]
+    assert found(every, *bindings) == ["", ""]
+    assert found({}, *bindings) == [entry_states.ABSENT, entry_states.ABSENT]
+    assert found(every, *stamp_bindings) == [entry_states.NOT_BOUND, ""]
+    assert found(every, *author_bindings, stamp_bindings[0]) == ["", entry_states.NARROWED]
+    audits = {**author_bindings[0]["spec"], "validationActions": ["Audit"]}
+    silent = {**author_bindings[0], "spec": audits}
+    assert found(every, silent, *stamp_bindings) == [entry_states.NOT_BOUND, ""]
+    everything = {"spec": {"policyName": names.STAMP_GUARD, "validationActions": ["Deny"]}}
+    assert found(every, *author_bindings, everything) == ["", ""]
+
+
+def test_a_policy_is_in_force_if_every_entry_for_pods_is() -> None:
+    """What could not be read is unknown; what validates and what guards does not count."""
+    good = EntryState(FIRST, "mutating")
+    gone = (entry_states.ABSENT, "gone")
+    others = [EntryState("x", kind, *gone) for kind in ("validating", "guard")]
+    assert in_force([good, *others])[1:3] == ("True", "Intercepted")
+    lost = EntryState(SECOND, "mutating", *gone)
+    found = in_force([good, lost])
+    assert found[1:3] == ("False", "NotIntercepted")
+    assert f"{SECOND}: gone" in found.message
+    unknown = unread([FIRST], "mutating", "forbidden")
+    assert in_force(unknown)[1:3] == ("Unknown", "NotRead")
+    assert in_force([*unknown, lost]).status == "False"

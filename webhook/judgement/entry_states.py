@@ -1,0 +1,347 @@
+"""Whether each entry and guard that an installation has recorded is in force, and why not.
+
+The controller and `fairlead doctor` both ask this, so that they give one answer. A configuration is
+as the API server returns it, and None if it does not exist.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names, validating
+from webhook.crd.conditions import ConditionUpdate
+from webhook.evaluation.sending import takes_new_pods
+from webhook.interception import (
+    GUARD,
+    MUTATING,
+    VALIDATING,
+    expected_entries,
+    leads_to,
+)
+from webhook.placement.label_values import expressions, holds
+from webhook.shortening import first_few
+from webhook.suspension import parse_suspension
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from webhook.interception import Record
+    from webhook.sources.table import SourceTable
+
+    Json = Mapping[str, Any]
+
+# Reasons for which an entry or a guard is not in force.
+ABSENT: Final = "Absent"
+DISABLED: Final = "Disabled"
+NO_RULES: Final = "NoRules"
+ELSEWHERE: Final = "Elsewhere"
+NARROWED: Final = "Narrowed"
+NOT_TRUSTED: Final = "NotTrusted"
+NOT_BOUND: Final = "NotBound"
+NOT_READ: Final = "NotRead"
+
+# The condition of a policy.
+IN_FORCE: Final = "InForce"
+INTERCEPTED: Final = "Intercepted"
+NOT_INTERCEPTED: Final = "NotIntercepted"
+
+_SELECTORS: Final = ("objectSelector", "namespaceSelector")
+# What AKS' admissions enforcer adds to the namespaceSelector of every webhook (decision 101).
+_BY_AKS: Final = (
+    ("control-plane", "DoesNotExist", frozenset[str]()),
+    ("control-plane", "NotIn", frozenset({"true"})),
+    ("kubernetes.azure.com/managedby", "NotIn", frozenset({"aks"})),
+)
+_MOST_NAMED: Final = 3
+_NARROWS: Final = "other pods are not sent"
+
+
+class Narrowing(NamedTuple):
+    """One condition that a live entry has in addition to what is to be installed.
+
+    what: the condition, and that other pods are not sent
+    meant: an admin or a known system leaves out these namespaces, and no other pod is concerned
+    conditions: it is about matchConditions
+    only: the only namespaces whose pods are sent, if it names them
+    """
+
+    what: str
+    meant: bool = False
+    conditions: bool = False
+    only: str = ""
+
+
+class EntryState(NamedTuple):
+    """Whether one entry of a configuration, or one guard, is in force.
+
+    reason: one of the reasons above; empty if it is in force
+    """
+
+    entry: str
+    kind: str
+    reason: str = ""
+    message: str = ""
+    narrowings: tuple[Narrowing, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What it leaves out on purpose."""
+        return tuple(each.what for each in self.narrowings if each.meant)
+
+
+def unread(some: Iterable[str], kind: str, why: str) -> list[EntryState]:
+    """Return the states of entries and guards about which nothing could be read."""
+    return [EntryState(name, kind, NOT_READ, f"not known: {why}") for name in some]
+
+
+def untrusted_entries(
+    published: Mapping[str, bytes], verifies: Callable[[bytes], bool] | None
+) -> dict[str, str]:
+    """Return why the API server does not trust the webhook, by the names of such entries.
+
+    published: the caBundle (PEM) of each entry
+    verifies: whether a bundle verifies the webhook's certificate; None: that is not known
+    """
+    found = {}
+    for name, bundle in published.items():
+        if not bundle:
+            found[name] = "it has no caBundle: the API server cannot verify the webhook"
+        elif verifies and not verifies(bundle):
+            found[name] = "its caBundle does not verify the webhook's certificate"
+    return found
+
+
+def pod_entries(
+    record: Record,
+    configuration: Json | None,
+    table: SourceTable,
+    whole: Mapping[str, Mapping[str, str]],
+    untrusted: Mapping[str, str],
+) -> list[EntryState]:
+    """Return the states of the entries that pods are sent by.
+
+    whole: the namespaces that are placed as a whole, with their labels
+    untrusted: why the API server does not trust the webhook, by the entry's name
+    """
+    live = _by_name(configuration)
+    expected = {each["name"]: each for each in expected_entries(record, live, table)}
+    # The source of a name beside these is in no table: its selectors are not known.
+    listed = [*expected, *(name for name in record.of_kind(MUTATING) if name not in expected)]
+    return [
+        _pod_entry(name, live.get(name), expected.get(name), configuration, whole, untrusted)
+        for name in listed
+    ]
+
+
+def _pod_entry(
+    name: str,
+    found: Json | None,
+    wanted: Json | None,
+    configuration: Json | None,
+    whole: Mapping[str, Mapping[str, str]],
+    untrusted: Mapping[str, str],
+) -> EntryState:
+    reason, message = "", ""
+    narrowed = tuple(narrowings(found, wanted, whole)) if found and wanted else ()
+    if found is None or configuration is None:
+        reason, message = ABSENT, _absent("MutatingWebhookConfiguration", name, configuration)
+    elif not takes_new_pods(found):
+        reason, message = _silent(configuration)
+    elif there := _elsewhere(found):
+        reason, message = ELSEWHERE, there
+    elif unwanted := [each.what for each in narrowed if not each.meant]:
+        reason, message = NARROWED, "; ".join(unwanted)
+    elif name in untrusted:
+        reason, message = NOT_TRUSTED, untrusted[name]
+    return EntryState(name, MUTATING, reason, message, narrowed)
+
+
+def _by_name(configuration: Json | None) -> dict[str, Json]:
+    return {each["name"]: each for each in (configuration or {}).get("webhooks") or ()}
+
+
+def _absent(kind: str, name: str, configuration: Json | None) -> str:
+    what = f"the {kind} {names.WEBHOOK_CONFIGURATION}"
+    return f"{what} has no entry {name}" if configuration else f"{what} does not exist"
+
+
+def _silent(configuration: Json) -> tuple[str, str]:
+    suspension = parse_suspension(configuration)
+    if suspension is None:
+        return NO_RULES, "it has no rule for the creation of pods, and no end is recorded"
+    if suspension.until is None:
+        return DISABLED, f"disabled, and {'; '.join(suspension.problems)}"
+    return DISABLED, f"disabled until {suspension.until.isoformat(timespec='seconds')}"
+
+
+def _elsewhere(found: Json) -> str:
+    client = found.get("clientConfig") or {}
+    if client.get("url") or leads_to(found, names.NAMESPACE, names.WEBHOOK):
+        return ""
+    to = client.get("service") or {}
+    return f"it calls the Service {to.get('namespace')}/{to.get('name')}, which is not Fairlead's"
+
+
+def narrowings(
+    found: Json, wanted: Json, whole: Mapping[str, Mapping[str, str]]
+) -> Iterator[Narrowing]:
+    """Yield what a live entry, or the selectors of a binding, has in addition to `wanted`."""
+    if conditions := found.get("matchConditions"):
+        shown = ", ".join(str(each.get("name")) for each in conditions)
+        what = (
+            f"it has matchConditions ({shown}), but ships with none: pods that do not meet them "
+            "are not sent"
+        )
+        yield Narrowing(what, conditions=True)
+    for selector in _SELECTORS:
+        shipped = [_alike(each) for each in expressions(wanted.get(selector) or {})]
+        for each in expressions(found.get(selector) or {}):
+            key, operator, values = _alike(each)
+            if (key, operator, values) in shipped:
+                continue
+            known = [more for *same, more in shipped if same == [key, operator]]
+            more = ", ".join(sorted(values.difference(*known) or values))
+            shown = f"{key} {operator} {more}".rstrip()
+            what = f"its {selector} has {shown} in addition to what is installed: {_NARROWS}"
+            by_aks = (key, operator, values) in _BY_AKS
+            if by_aks:
+                what += " (added by AKS' admissions enforcer)"
+            # An admin leaves out single namespaces.
+            meant = by_aks or (key == names.NAMESPACE_NAME and operator == "NotIn")
+            placed = any(
+                not holds(each, labels.get(key, name if key == names.NAMESPACE_NAME else None))
+                for name, labels in whole.items()
+            )
+            of_namespaces = selector == "namespaceSelector"
+            yield Narrowing(
+                what,
+                meant=meant and of_namespaces and not placed,
+                only=",".join(sorted(values))
+                if of_namespaces and key == names.NAMESPACE_NAME and operator == "In"
+                else "",
+            )
+
+
+def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
+    values = frozenset(expression.get("values") or ())
+    return expression["key"], expression["operator"], values
+
+
+def as_meant(
+    expected: Sequence[Json],
+    configuration: Json | None,
+    whole: Mapping[str, Mapping[str, str]],
+) -> list[Json]:
+    """Return the expected entries, without the namespaces that the live ones leave out on purpose.
+
+    Their selectors say which pods have to have a stamp.
+    """
+    live = _by_name(configuration)
+    selector = "namespaceSelector"
+    found: list[Json] = []
+    for each in expected:
+        more = []
+        for expression in expressions((live.get(each["name"]) or {}).get(selector) or {}):
+            alone = {selector: {"matchExpressions": [expression]}}
+            if any(one.meant for one in narrowings(alone, each, whole)):
+                more.append(expression)
+        own = expressions(each[selector])
+        found.append({**each, selector: {"matchExpressions": [*own, *more]}})
+    return found
+
+
+def validating_entries(
+    record: Record,
+    configuration: Json | None,
+    table: SourceTable,
+    untrusted: Mapping[str, str],
+) -> list[EntryState]:
+    """Return the states of the recorded entries that validate writes of policies, and workloads."""
+    live = _by_name(configuration)
+    expected = {each["name"]: each for each in validating.webhooks(table=table)}
+    found = []
+    for name in record.of_kind(VALIDATING):
+        entry, reason, message = live.get(name), "", ""
+        if entry is None:
+            reason = ABSENT
+            message = _absent("ValidatingWebhookConfiguration", name, configuration)
+        elif not entry.get("rules"):
+            reason, message = NO_RULES, "it has no rules"
+        elif there := _elsewhere(entry):
+            reason, message = ELSEWHERE, there
+        elif lacks := sorted(writes(expected.get(name) or {}) - writes(entry)):
+            shown = first_few([f"{verb} {each}" for _, each, verb in lacks], _MOST_NAMED)
+            reason, message = NARROWED, f"its rules lack {shown}"
+        elif name in untrusted:
+            reason, message = NOT_TRUSTED, untrusted[name]
+        found.append(EntryState(name, VALIDATING, reason, message))
+    return found
+
+
+def writes(entry: Json) -> set[tuple[str, str, str]]:
+    """Return the group, resource and operation of each write that an entry asks for."""
+    return {
+        (group, resource, operation)
+        for rule in entry.get("rules") or ()
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for operation in rule["operations"]
+    }
+
+
+def guard_states(
+    record: Record,
+    policies: Mapping[str, Json],
+    bindings: Sequence[Json],
+    expected: Sequence[Json],
+    whole: Mapping[str, Mapping[str, str]],
+) -> list[EntryState]:
+    """Return the states of the recorded guards.
+
+    policies: ValidatingAdmissionPolicies by name; bindings: of any of them
+    expected: the entries for pods; the guard of the stamp has a binding for each
+    """
+    found = []
+    for name in record.of_kind(GUARD):
+        own = [each["spec"] for each in bindings if each["spec"].get("policyName") == name]
+        acting = [
+            each for each in own if {"Deny", "Warn"} & {*(each.get("validationActions") or ())}
+        ]
+        reason, message = "", ""
+        if name not in policies:
+            reason, message = ABSENT, f"there is no ValidatingAdmissionPolicy {name}"
+        elif not acting:
+            reason, message = NOT_BOUND, "no binding of it denies or warns"
+        elif name == names.STAMP_GUARD and (lacking := _unguarded(expected, acting, whole)):
+            reason = NARROWED
+            message = f"no binding of it covers the pods of {first_few(lacking, _MOST_NAMED)}"
+        found.append(EntryState(name, GUARD, reason, message))
+    return found
+
+
+def _unguarded(
+    expected: Sequence[Json], bindings: Sequence[Json], whole: Mapping[str, Mapping[str, str]]
+) -> list[str]:
+    selected = [each.get("matchResources") or {} for each in bindings]
+    return [
+        entry["name"]
+        for entry in expected
+        if not any(
+            all(each.meant for each in narrowings(selectors, entry, whole))
+            for selectors in selected
+        )
+    ]
+
+
+def in_force(states: Sequence[EntryState]) -> ConditionUpdate:
+    """Return the condition of a policy that the webhook serves: whether pods are sent to it."""
+    of_pods = [each for each in states if each.kind == MUTATING]
+    if wrong := [f"{each.entry}: {each.message}" for each in of_pods if each.reason]:
+        what = first_few(wrong, _MOST_NAMED)
+        if any(each.reason not in ("", NOT_READ) for each in of_pods):
+            return ConditionUpdate(
+                IN_FORCE, "False", NOT_INTERCEPTED, f"pods are not placed: {what}"
+            )
+        return ConditionUpdate(IN_FORCE, "Unknown", NOT_READ, what)
+    notes = [f"{each.entry}: {note}" for each in of_pods for note in each.notes]
+    return ConditionUpdate(IN_FORCE, "True", INTERCEPTED, first_few(notes, _MOST_NAMED))
