@@ -47,6 +47,11 @@ def _entry(field: str, value: object) -> Callable[[Site], None]:
     return make
 
 
+def _unrecord(site: Site) -> None:
+    name = f"{names.INTERCEPTED_NAMESPACES}-"
+    site.kubectl("-n", NAMESPACE, "annotate", "deployment", names.CONTROLLER, name)
+
+
 def _labelled(value: str, key: str = names.PLACE) -> Callable[[Site], None]:
     return lambda site: site.plane.create_namespace("marked", {key: value})
 
@@ -153,6 +158,19 @@ PLAYS: Final[Mapping[str, Play]] = {
         "interception",
         "matchConditions",
         _entry("matchConditions", [{"name": "not-x", "expression": "true"}]),
+    ),
+    "kubectl -n fairlead-system annotate deployment": Play(
+        "interception",
+        "and are not placed",
+        _entry(
+            "namespaceSelector",
+            {
+                "matchExpressions": [
+                    {"key": names.NAMESPACE_NAME, "operator": "In", "values": ["default"]}
+                ]
+            },
+        ),
+        after=_unrecord,
     ),
     "kubectl label namespace marked --overwrite": Play(
         "namespaces", "means nothing", _labelled("All"), after=_unmark

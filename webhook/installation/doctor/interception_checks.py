@@ -163,9 +163,9 @@ def _widening(narrowing: Narrowing, at: int, state: ClusterState) -> str:
         )
     if narrowing.only:
         return (
-            f"{state.reinstall()}; if only these namespaces are meant: kubectl -n "
+            f"{state.reinstall()}; if only these namespaces are meant: `kubectl -n "
             f"{names.NAMESPACE} annotate deployment {names.CONTROLLER} "
-            f"{names.INTERCEPTED_NAMESPACES}={narrowing.only}"
+            f"{names.INTERCEPTED_NAMESPACES}={narrowing.only}`"
         )
     return state.reinstall()
 
