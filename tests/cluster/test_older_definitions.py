@@ -193,6 +193,11 @@ def test_a_definition_that_drops_a_field_widens_no_policy_and_stores_nothing(
     eventually("the controller tells", lambda: DROPPED in scene.told("policy-status"), budget=60)
     eventually("the gauge tells", lambda: scene.outdated() == 1, budget=60)
     mentions(scene.doctor(), "error", DROPPED)
+    for words in (("policies",), ("check", "cluster"), ("exceptions",)):
+        options = ("--kubeconfig", str(scene.plane.kubeconfig))
+        done = CliRunner().invoke(fairlead, [*words, *options])
+        assert done.exit_code != 0, done.output
+        mentions(f"{done.output}{done.exception}", DROPPED)
     assert scene.is_narrow()
     # A label would store the policy without the field, and so would a policy beside it.
     for flags in (("label", "pp", "narrow", "a=b"), ("annotate", "pp", "narrow", "a=b")):

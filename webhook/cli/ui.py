@@ -175,9 +175,9 @@ async def _texts_of(client: Client) -> Texts:
 async def _policies(client: Client) -> list[dict[str, Any]]:
     import orjson
 
-    from webhook.cluster_objects.policy_objects import read_objects
+    from webhook.cluster_objects.policy_objects import read_whole_objects
 
-    return [orjson.loads(text) for text in (await read_objects(client)).values()]
+    return [orjson.loads(text) for text in (await read_whole_objects(client)).values()]
 
 
 async def _nodes(client: Client) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from webhook.cluster_objects.served_definitions import (
     ServedDefinitions,
     reports,
 )
-from webhook.errors import ClusterError
+from webhook.errors import ClusterError, PassOver, UnreadableInput
 from webhook.kube.cache import Cache, Change, key_of
 from webhook.policy.crd.definitions import custom_resource_definitions
 
@@ -214,6 +214,20 @@ class PolicyObjects(Generic[T]):
 def _dropped(served: Mapping[str, ServedDefinition]) -> str:
     found = reports({name: each for name, each in served.items() if each.drops})
     return f"{'; '.join(found.values())}; {CURE}" if found else ""
+
+
+async def read_whole_objects(client: Client) -> dict[str, bytes]:
+    """As `read_objects`, for an answer about them: refused while the API server drops fields.
+
+    Raises ClusterError, and UnreadableInput then. Without the right to read definitions it is not
+    known.
+    """
+    objects = await read_objects(client)
+    definitions = ServedDefinitions(client, lambda: custom_resource_definitions().values())
+    with PassOver(HTTPStatus.FORBIDDEN):
+        if text := _dropped(await definitions.read()):
+            raise UnreadableInput([text])
+    return objects
 
 
 async def read_objects(client: Client) -> dict[str, bytes]:

@@ -130,6 +130,6 @@ async def read_policies(client: Client) -> Loaded:
     every finding: a finding's place is an object, `placementpolicies/spot`.
     """
     # The Kubernetes client takes its time to be imported, and who compares folders does without.
-    from webhook.cluster_objects.policy_objects import read_objects
+    from webhook.cluster_objects.policy_objects import read_whole_objects
 
-    return load_objects(await read_objects(client))
+    return load_objects(await read_whole_objects(client))

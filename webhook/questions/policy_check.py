@@ -75,11 +75,11 @@ def read_input(paths: Sequence[Where], nodes: Where | None, kubeconfig: Kubeconf
 async def _read_cluster(
     client: Client, paths: Sequence[Where], nodes: Where | None
 ) -> tuple[Mapping[str, bytes], Sequence[Node] | None, Mapping[str, Mapping[str, Any]]]:
-    from webhook.cluster_objects.policy_objects import read_objects
+    from webhook.cluster_objects.policy_objects import read_whole_objects
     from webhook.questions.cluster_surroundings import read_classes
     from webhook.questions.live.live_answers import node_list
 
-    objects = await read_objects(client) if CLUSTER in paths else {}
+    objects = await read_whole_objects(client) if CLUSTER in paths else {}
     known = await node_list(client, CLUSTER) if nodes is CLUSTER else None
     return objects, known, await read_classes(client)
 

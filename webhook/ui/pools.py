@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.api_paths import NODES, CollectionPath
-from webhook.cluster_objects.policy_objects import read_objects
+from webhook.cluster_objects.policy_objects import read_whole_objects
 from webhook.controller.node_health import Nodes
 from webhook.errors import ClusterError
 from webhook.judgement.set_judgement import Objects
@@ -150,7 +150,7 @@ class Pools(Watching):
     async def _judge(self) -> _Judged:
         nodes = [each.node for each in self._nodes.items().values()]
         try:
-            objects = await read_objects(self.client)
+            objects = await read_whole_objects(self.client)
             there = await read_classes(self.client)
         except ClusterError as error:
             return None, [f"The policies are not read: {error}"], []

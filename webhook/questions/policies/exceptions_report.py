@@ -77,9 +77,9 @@ def of_files(paths: Sequence[Path]) -> ExceptionReport:
 
 async def of_cluster(client: Client) -> ExceptionReport:
     """Return the exceptions that a cluster holds, and its live pods. Raises ClusterError."""
-    from webhook.cluster_objects.policy_objects import read_objects
+    from webhook.cluster_objects.policy_objects import read_whole_objects
 
-    documents = Objects().documents(await read_objects(client))
+    documents = Objects().documents(await read_whole_objects(client))
     try:
         notes = await differing(client, load_compiled(documents).policies)
     except InvalidDocuments:

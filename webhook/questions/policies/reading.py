@@ -112,9 +112,9 @@ async def gather(
 async def _cluster(
     client: Client,
 ) -> tuple[Documents[PolicyDocument], Mapping[str, Mapping[str, Any]]]:
-    from webhook.cluster_objects.policy_objects import objects_of, read_objects
+    from webhook.cluster_objects.policy_objects import objects_of, read_whole_objects
 
-    objects = await read_objects(client)
+    objects = await read_whole_objects(client)
     listed = await client.list(
         objects_of(names.PLACEMENT_POLICIES),
         lambda one: (str(one["metadata"]["name"]), one.get("status") or {}),
