@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -92,74 +91,6 @@ def test_a_hook_passes_good_policies_and_stops_wrong_ones(name: str, repository:
     assert run_hook(name, repository) == 0
     (repository / "policies" / "pool.yaml").write_text(policy({"not a key": "b"}))
     assert run_hook(name, repository) == 1
-
-
-def run_step(
-    name: str, repository: Path, inputs: dict[str, str]
-) -> subprocess.CompletedProcess[str]:
-    """Run a step with these inputs, and the defaults for all others."""
-    temporary = repository.parent / "runner"
-    bin_folder = temporary / "fairlead" / "bin"
-    bin_folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(BIN / "fairlead", bin_folder / "fairlead")
-    forge = temporary / "gh"
-    forge.write_text(f'#!/bin/sh\necho "$@" >> {temporary}/comments\n')
-    forge.chmod(0o755)
-    defaults = {key: value["default"] for key, value in ACTION["inputs"].items()}
-
-    def fill(found: re.Match[str]) -> str:
-        scope, _, key = found.group(1).partition(".")
-        given: dict[str, str] = {**defaults, **inputs}
-        return given[key] if scope == "inputs" else inputs.get("number", "")
-
-    step = STEPS[name]
-    settings = {
-        key: re.sub(r"\$\{\{ ([\w.-]+) \}\}", fill, value)
-        for key, value in step.get("env", {}).items()
-    }
-    return subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-        cwd=repository,
-        env={
-            **os.environ,
-            **settings,
-            "PATH": f"{temporary}:{os.environ['PATH']}",
-            "RUNNER_TEMP": str(temporary),
-            "GITHUB_STEP_SUMMARY": str(temporary / "summary"),
-        },
-        capture_output=True,
-        text=True,
-    )
-
-
-def test_the_action_checks_and_tests(repository: Path) -> None:
-    """With the exit codes of the commands."""
-    assert [run_step(name, repository, {}).returncode for name in ("Check", "Test")] == [0, 0]
-    (repository / "policies" / "pool.yaml").write_text(policy({"pool": "b"}))
-    assert [run_step(name, repository, {}).returncode for name in ("Check", "Test")] == [0, 1]
-
-
-def test_the_action_comments_what_moves_and_fails_only_for_what_it_was_told(
-    repository: Path,
-) -> None:
-    """The comment is written even if the job fails."""
-    inputs = {"base": "HEAD", "pods": "pod.json", "nodes": "nodes.json", "token": "t"}
-    runner = repository.parent / "runner"
-    (repository / "policies" / "pool.yaml").write_text(policy({"pool": "b"}))
-    done = run_step("Compare", repository, {**inputs, "number": "7"})
-    assert done.returncode == 1, done.stderr
-    assert "pool" in (runner / "summary").read_text()
-    assert "pr comment 7 " in (runner / "comments").read_text()
-    assert run_step("Compare", repository, {**inputs, "fail-on": "rejected"}).returncode == 0
-    assert (runner / "comments").read_text().count("pr comment") == 1
-
-
-def test_the_action_fails_if_nothing_was_compared(repository: Path) -> None:
-    """A revision that is not fetched is no "nothing moves"."""
-    inputs = {"base": "0" * 40, "pods": "pod.json", "token": "t", "number": "7"}
-    done = run_step("Compare", repository, inputs)
-    assert done.returncode == 2
-    assert not (repository.parent / "runner" / "comments").exists()
 
 
 def test_the_action_puts_no_input_into_its_scripts() -> None:

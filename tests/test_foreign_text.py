@@ -151,6 +151,7 @@ OTHERS: Final = {
     "webhook/questions/live/pod_search.py": "what it wrote itself",
     "webhook/questions/objects.py": "files that the user names",
     "webhook/controller/stored_run.py": "what it wrote itself",
+    "webhook/controller/policies/status_writer.py": "objects of admins that were judged",
     "webhook/foreign_text.py": "the one place",
     "webhook/installation/webhook_configuration.py": "times that the API server wrote",
     "webhook/judgement/reporting/statuses.py": "objects of admins that were judged",

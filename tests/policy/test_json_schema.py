@@ -59,7 +59,10 @@ POLICIES = Family(
     takes_policy,
     "\n".join(pages().values()),
 )
-STATUS = ("RunStatus", "RoleStatus", "Usage", "Recovering", "ReplicaHistory", "HistoryEvent")
+STATUS = (
+    *("RunStatus", "RoleStatus", "Usage", "Recovering", "ReplicaHistory", "HistoryEvent"),
+    "ReplicaNodes",
+)
 RUNS = Family(
     SCHEMAS["run"],
     whole_runs.ALL,
