@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from certs.authority import new_authority
+from tests.cluster.cures import commands_of
 from tests.cluster.manifests import pod
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, Site, build
@@ -247,11 +248,12 @@ def test_one_namespace_for_a_trial_is_recorded_or_else_missed(well: Watched) -> 
     site.until_wrong(pods_0=reason, namespaces=reason, mlrun_0=reason)
     assert site.doctor("interception")[0] == 1
     cures = [each["cure"] for each in site.findings("--check", "interception")]
-    (cure,) = {each.partition("kubectl ")[2] for each in cures if "annotate" in each}
-    site.kubectl(*cure.split())
+    (cure,) = {command for each in cures for command in commands_of(each)}
+    words = cure.split()[1:]
+    site.kubectl(*words)
     site.until_wrong()
     assert site.doctor("interception")[0] == 0
-    site.kubectl(*cure.replace("=research", "-").split())
+    site.kubectl(*[each.replace("=research", "-") for each in words])
 
 
 def test_a_disabled_webhook_says_until_when(well: Watched) -> None:
