@@ -16,6 +16,7 @@ from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
+from webhook.placement.fields import BY_NAME
 
 pytest_plugins = ["tests.cluster.webhook_fixtures", "tests.cluster.run_fixtures"]
 
@@ -135,3 +136,43 @@ def test_without_an_api_server_there_is_no_answer(tmp_path: Path) -> None:
     words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
     where = ("--dry-run=server", "--kubeconfig", str(tmp_path / "kubeconfig"))
     assert CliRunner().invoke(fairlead, [*files(tmp_path, words), *where]).exit_code == 2
+
+
+# What a policy sets of a pod, beside a pod that Pod Security's level restricted admits.
+CONTEXTS: list[Json] = [
+    {"runAsUser": 0},
+    {"runAsUser": 1000},
+    {"runAsNonRoot": False},
+    {"runAsGroup": 0},
+    {"fsGroup": 0},
+    {"supplementalGroups": [0]},
+    *({"seccompProfile": {"type": each}} for each in ("Unconfined", "RuntimeDefault")),
+    *({"appArmorProfile": {"type": each}} for each in ("Unconfined", "RuntimeDefault")),
+    *(
+        {"seLinuxOptions": {"type": each}}
+        for each in ("spc_t", "container_t", "container_engine_t")
+    ),
+    *({"seLinuxOptions": {each: "x"}} for each in ("user", "role", "level")),
+    *(
+        {"sysctls": [{"name": each, "value": "1"}]}
+        for each in ("kernel.shm_rmid_forced", "net.ipv4.tcp_wmem", "kernel.msgmax", "net.core.x")
+    ),
+]
+
+
+def test_what_check_calls_weaker_is_what_pod_security_forbids(strict: Space) -> None:
+    """Each value, and no other, by the API server's own judgement."""
+    container = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    good = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    for context in CONTEXTS:
+        spec = {
+            "containers": [{"name": "m", "image": "a.invalid/a", "securityContext": container}],
+            "securityContext": {**good, **context},
+        }
+        made = an_object("v1", "Pod", "p", spec)
+        path = f"/api/v1/namespaces/{strict.name}/pods?dryRun=All"
+        status, answer = strict.plane.api.call("POST", path, made)
+        ((key, value),) = context.items()
+        how = BY_NAME["securityContext"].weakens(key, value, is_default=False)
+        assert (status == 403) is bool(how), (context, how, answer)
+        assert status in (201, 403)
