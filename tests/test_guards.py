@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from tests.fast_yaml import load_all_yaml
 from webhook import names
 from webhook.cli import fairlead
+from webhook.controller.owned_objects import created_for_runs
 from webhook.guards import capacity_guard, node_name_guard, run_author_guard, stamp_guard
 from webhook.interception import DEFAULT_SOURCES, select_sources, webhooks
-from webhook.run.backends.engines import created_objects
 from webhook.sources import SOURCES
 
 ROOT = Path(__file__).parents[1]
@@ -52,7 +52,7 @@ def test_each_guard_has_its_name_and_a_message_with_the_cure() -> None:
         names.STAMP_GUARD: stamp_guard(entries, deny=True)[0],
         names.TOLERATIONS_GUARD: capacity_guard(entries, MARKS)[0],
         names.NODE_NAMES_GUARD: node_name_guard(entries, ["a:scheduler"])[0],
-        names.RUN_AUTHORS_GUARD: run_author_guard(created_objects())[0],
+        names.RUN_AUTHORS_GUARD: run_author_guard(created_for_runs())[0],
     }
     for name, guard in guards.items():
         assert guard["metadata"]["name"] == name

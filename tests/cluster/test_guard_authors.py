@@ -11,11 +11,11 @@ import pytest
 from tests.cluster.guards import guarded, type_warnings
 from tests.cluster.live_runs import create_run, run_manifest
 from tests.cluster.spaces import Space
-from tests.objects import an_object
+from tests.objects import Json, an_object
 from tests.wording import mentions
 from webhook import names
+from webhook.controller.owned_objects import created_for_runs
 from webhook.guards import run_author_guard
-from webhook.run.backends.engines import created_objects
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 
@@ -40,7 +40,7 @@ def space(run_api: ControlPlane, cluster_kubectl: Kubectl, namespace: str) -> Sp
     space = Space(run_api, cluster_kubectl.within(namespace), namespace)
     verbs = "--verb=create,update,patch,delete,get"
     space.kubectl("create", "role", RUNS_ONLY, verbs, f"--resource=runs.{names.GROUP}")
-    space.kubectl("create", "role", MAKER, "--verb=create", "--resource=pods")
+    space.kubectl("create", "role", MAKER, "--verb=create", "--resource=pods,services")
     for user in (RUNS_ONLY, MAKER):
         space.kubectl(
             "create", "rolebinding", f"{user}-runs", f"--role={RUNS_ONLY}", f"--user={user}"
@@ -58,7 +58,7 @@ def guard(space: Space) -> Iterator[None]:
         done = as_user(RUNS_ONLY, space, "create", "--dry-run=server", "-f", "-", stdin=manifest)
         return REFUSED in done.stderr
 
-    with guarded(space.plane, run_author_guard(created_objects()), in_effect):
+    with guarded(space.plane, run_author_guard(created_for_runs()), in_effect):
         yield
 
 
@@ -76,6 +76,34 @@ def test_an_author_must_be_allowed_to_create_the_pods(space: Space) -> None:
     resume = ("patch", "run", "mine", "--type=merge", "-p", '{"spec":{"suspend":false}}')
     assert REFUSED in as_user(RUNS_ONLY, space, *resume).stderr
     assert as_user(MAKER, space, *resume).returncode == 0
+
+
+@pytest.mark.usefixtures("guard")
+@pytest.mark.parametrize(
+    ("spec", "resources"),
+    [
+        ({"framework": "jax", "replicas": {"worker": {}}}, ["pods", "services"]),
+        (
+            {"framework": "mpi", "replicas": {"launcher": {}, "worker": {}}},
+            ["pods", "services", "configmaps", "secrets"],
+        ),
+        ({"kind": "notebook", "ports": [{"port": 8888}]}, ["deployments.apps", "services"]),
+    ],
+    ids=["jax", "mpi", "notebook"],
+)
+def test_an_author_must_be_allowed_to_create_all_that_the_run_becomes(
+    space: Space, spec: Json, resources: list[str]
+) -> None:
+    """Each right is asked for, and no other: with the last one the Run is created."""
+    manifest = json.dumps(run_manifest("mine", **spec))
+    for resource in resources:
+        refused = as_user(RUNS_ONLY, space, "create", "-f", "-", stdin=manifest)
+        mentions(refused.stderr, "may not create " + resource.replace(".", " of "))
+        space.kubectl("create", "role", resource, "--verb=create", f"--resource={resource}")
+        binding = ("create", "rolebinding", resource, f"--role={resource}")
+        space.kubectl(*binding, f"--user={RUNS_ONLY}")
+    made = as_user(RUNS_ONLY, space, "create", "-f", "-", stdin=manifest)
+    assert (made.returncode, made.stderr) == (0, "")
 
 
 @pytest.mark.usefixtures("guard")

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from tests.controller.runs import UID, Api, Json, raw_pod, raw_run, refused, run
+from tests.run import whole_runs
 from webhook.controller.action_executor import WHILE_OTHERS_WAIT, ActionExecutor, Done
 from webhook.controller.observed_state import ObservedState
-from webhook.controller.owned_objects import Objects
+from webhook.controller.owned_objects import Objects, created_for_runs
 from webhook.controller.queues import Queues
 from webhook.controller.refusals import Refusals
 from webhook.errors import NotLeading
@@ -100,6 +101,24 @@ def test_what_pods_need_is_there_before_the_first_of_them() -> None:
     assert (done.error, done.refused, done.left, done.acted) == (None, [], None, True)
     assert len(done.made) == 4
     assert stage.counted.all == {"created": 1}
+
+
+@pytest.mark.parametrize("raw", whole_runs.ALL, ids=lambda raw: key_of(raw["spec"]))
+def test_an_author_is_asked_for_exactly_what_the_run_becomes(raw: Json) -> None:
+    """No right too few, and none that other frameworks need."""
+    stage, spec = Stage(), {"framework": None, "replicas": None, **raw["spec"]}
+    role = next(iter(spec.get("replicas") or {}), "")
+    serves = spec.get("kind") == "notebook"
+    last = CreateDeployment() if serves else CreatePod(role or "master", 0, 0)
+    keys = [CreateKeys()] if plan(run(**spec)).needs.keys else []
+    stage.do(*keys, CreateConfigMap(), CreateService(), last, **spec)
+    created = {f"{body['kind'].lower()}s" for body in stage.api.bodies}
+    assert created == {resource for _, resource in created_for_runs()[key_of(spec)]}
+
+
+def key_of(spec: Json) -> str:
+    """The key of a Run in the guard's table."""
+    return f"{spec.get('backend', 'native')}/{spec.get('framework') or spec.get('kind', '')}"
 
 
 @pytest.mark.parametrize("others", [set(), {"lab"}])

@@ -9,7 +9,15 @@ import pytest
 from tests.controller.runs import UID, Api, Json, raw_node, raw_pod, raw_run, refused, run
 from webhook import names
 from webhook.controller.observed_state import ObservedState
-from webhook.controller.owned_objects import ONE_BY_ONE, POD, RUN, Objects
+from webhook.controller.owned_objects import (
+    DEPLOYMENT,
+    ONE_BY_ONE,
+    POD,
+    RUN,
+    SECRET,
+    Kind,
+    Objects,
+)
 from webhook.errors import ClusterError
 from webhook.run.observed import Refusal
 
@@ -42,6 +50,22 @@ def test_what_was_created_is_known_at_once() -> None:
     stage = Stage()
     assert stage.create() is None
     assert stage.pods() == ["lab/mnist-worker-0"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        (SECRET, {"framework": "jax"}),
+        (DEPLOYMENT, {"framework": "jax"}),
+        (POD, {"kind": "notebook", "framework": None, "replicas": None}),
+    ],
+)
+def test_nothing_is_created_that_the_author_is_not_asked_for(kind: Kind, spec: Json) -> None:
+    """The guard asks for what the table has, so a kind that is missing there shows here."""
+    stage = Stage()
+    with pytest.raises(RuntimeError, match=f"was asked for a {kind.name}$"):
+        asyncio.run(stage.objects.create(kind, run(**spec), raw_pod(0)))
+    assert stage.api.calls == []
 
 
 def test_our_own_pod_that_is_there_already_is_a_success() -> None:

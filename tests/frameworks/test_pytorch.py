@@ -8,7 +8,7 @@ import pytest
 
 from tests.frameworks.resolvers.pytorch import Torchrun, torchrun
 from webhook.errors import InvalidRun
-from webhook.frameworks.pytorch import PyTorch, render_env, render_shared
+from webhook.frameworks.pytorch import PyTorch, check, render_env
 from webhook.frameworks.replica_group import Gang
 
 
@@ -105,5 +105,5 @@ def test_replicas_with_unlike_gpus_get_one_process_each() -> None:
 def test_an_elastic_run_that_wants_more_than_it_has_is_refused() -> None:
     """It would wait for ever."""
     with pytest.raises(InvalidRun, match=r"^spec\.pytorch\.elastic\.minReplicas: is 5\b.* 4\b"):
-        render_shared(gang({"elastic": {"minReplicas": 5}}, master=1, worker=3))
-    render_shared(gang({"elastic": {"minReplicas": 4}}, master=1, worker=3))
+        check(gang({"elastic": {"minReplicas": 5}}, master=1, worker=3))
+    check(gang({"elastic": {"minReplicas": 4}}, master=1, worker=3))

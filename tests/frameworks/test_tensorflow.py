@@ -13,7 +13,7 @@ from tests.wording import Wording, mentions
 from webhook.errors import InvalidRun
 from webhook.frameworks.framework import ReplicaEnv
 from webhook.frameworks.replica_group import Gang
-from webhook.frameworks.tensorflow import TensorFlow, render_env, render_shared
+from webhook.frameworks.tensorflow import TensorFlow, check, render_env
 
 LIMIT = 96 * 1024
 
@@ -102,7 +102,7 @@ def test_addresses_are_short_where_the_variable_would_be_large() -> None:
 def test_a_run_whose_variable_would_be_too_large_is_refused_whole(wording: Wording) -> None:
     """Every replica's, with what to do about it."""
     run = gang(chief=1, worker=5_000)
-    for ask in (render_shared, lambda run: render_env(run, "chief", 0)):
+    for ask in (check, lambda run: render_env(run, "chief", 0)):
         with pytest.raises(InvalidRun) as refused:
             ask(run)
         [problem] = refused.value.problems
@@ -120,8 +120,8 @@ def test_the_largest_variable_stays_within_the_limit() -> None:
 def test_a_shorter_name_is_a_cure() -> None:
     """The name stands twice in every address."""
     with pytest.raises(InvalidRun):
-        render_shared(gang("resnet50-on-imagenet", worker=2_800))
-    render_shared(gang("r", worker=2_800))
+        check(gang("resnet50-on-imagenet", worker=2_800))
+    check(gang("r", worker=2_800))
 
 
 def largest(holds: Callable[[int], bool], below: int) -> int:
@@ -131,7 +131,7 @@ def largest(holds: Callable[[int], bool], below: int) -> int:
 
 def _refused(run: Gang) -> bool:
     try:
-        render_shared(run)
+        check(run)
     except InvalidRun:
         return True
     return False

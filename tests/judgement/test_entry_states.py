@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook import names, validating
+from webhook.controller.owned_objects import created_for_runs
 from webhook.guards import run_author_guard, stamp_guard
 from webhook.interception import (
     DEFAULT_SOURCES,
@@ -31,7 +32,6 @@ from webhook.judgement.entry_states import (
     untrusted_entries,
     validating_entries,
 )
-from webhook.run.backends.engines import created_objects
 from webhook.sources import SHIPPED, SOURCES
 from webhook.suspension import suspend
 
@@ -214,7 +214,7 @@ def test_entries_that_validate_have_all_their_rules() -> None:
 def test_guards_have_bindings_that_act() -> None:
     """That of the stamp has one for each entry, or one for all pods."""
     entries = webhooks()
-    authors, *author_bindings = run_author_guard(created_objects())
+    authors, *author_bindings = run_author_guard(created_for_runs())
     stamp, *stamp_bindings = stamp_guard(entries, deny=True)
     record = recorded(entries, names.RUN_AUTHORS_GUARD, names.STAMP_GUARD)
     every = {each["metadata"]["name"]: each for each in (authors, stamp)}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The group's help lists these.
 COMMANDS: Final[dict[str, str]] = {
-    "authors": "Users who create a Run must have the right to create its pods.",
+    "authors": "Users who create a Run must have the right to create what it becomes.",
     "node-names": "Pods of runs may not set nodeName.",
     "stamp": "Report pods of runs that the webhook did not place.",
     "tolerations": "Pods of runs may not get another toleration after creation.",
@@ -56,12 +56,14 @@ def command() -> None:
 
 @command.command("authors")
 def authors() -> None:
-    """Print the guard of Runs: a user who writes a Run's spec must have the right to create pods.
+    """Print the guard of Runs: a user who writes a Run's spec must have the right to create what
+    the Run becomes.
 
-    For a Run with another backend than native, it asks for the right to create the engine's object.
-    Without this guard, the right to create Runs implies the right to create any pod in the
-    namespace. Like any user who may create pods, the author of a Run may use every service account
-    of the namespace.
+    These are pods and a Service; a Deployment and a Service for a kind that serves; also a
+    ConfigMap and a Secret for a framework whose replicas share files; and for a Run with another
+    backend than native the engine's object. Without this guard, the right to create Runs implies
+    the right to create these in the namespace. Like any user who may create pods, the author of
+    a Run may use every service account of the namespace.
 
     \b
     Examples:
@@ -72,10 +74,10 @@ def authors() -> None:
       0  printed
       2  wrong usage
     """
+    from webhook.controller.owned_objects import created_for_runs
     from webhook.guards import run_author_guard
-    from webhook.run.backends.engines import created_objects
 
-    print_yaml(run_author_guard(created_objects()))
+    print_yaml(run_author_guard(created_for_runs()))
 
 
 @command.command("node-names")

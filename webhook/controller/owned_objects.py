@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.api_paths import NODES, CollectionPath
 from webhook.controller.refusals import name_taken, refusal
 from webhook.controller.stored_run import store
 from webhook.errors import ClusterError
+from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.run import observation
+from webhook.run.backends.engines import created_objects
+from webhook.run.model import SERVING
 from webhook.run.queue_workload import API_VERSION as KUEUE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from webhook.controller.observed_state import ObservedState
     from webhook.controller.stored_run import StoredRun
@@ -38,6 +41,11 @@ class Kind:
     api_version: str
     resource: str
 
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core one."""
+        return self.api_version.rpartition("/")[0]
+
     def path(self, namespace: str) -> CollectionPath:
         """Return the path of the collection."""
         return CollectionPath(self.api_version, self.resource, namespace)
@@ -50,6 +58,57 @@ SECRET: Final = Kind("Secret", "v1", "secrets")
 DEPLOYMENT: Final = Kind("Deployment", "apps/v1", "deployments")
 WORKLOAD: Final = Kind("Workload", KUEUE, "workloads")
 RUN: Final = Kind("Run", names.API_VERSION, names.RUNS)
+
+
+class RunShape(NamedTuple):
+    """What decides which kinds of objects a Run of the native backend has."""
+
+    serving: bool
+    framework: str | None
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether its replicas may share files, and SSH keys among them."""
+        return bool(self.framework) and FRAMEWORKS[str(self.framework)].render_shared is not None
+
+
+# The kinds that Runs of the native backend have, and which Runs. `Objects.create` creates nothing
+# else, and the authors of these Runs need the right to create them. None: of any Run, and authors
+# need no right. Kueue too creates the Workloads of those who may only create its jobs.
+CREATED: Final[Mapping[Kind, Callable[[RunShape], bool] | None]] = {
+    POD: lambda run: not run.serving,
+    DEPLOYMENT: lambda run: run.serving,
+    SERVICE: lambda _: True,
+    CONFIG_MAP: lambda run: run.shares_files,
+    SECRET: lambda run: run.shares_files,
+    WORKLOAD: None,
+}
+
+
+def created_for_runs() -> dict[str, list[tuple[str, str]]]:
+    """Return groups and resources that the controller creates for Runs.
+
+    By backend and framework (`kubeflow/jax`, `native/`), and by kind of the native Runs that serve
+    (`native/notebook`).
+    """
+    native = {
+        **{
+            f"native/{framework or ''}": RunShape(serving=False, framework=framework)
+            for framework in ROLES
+        },
+        **{f"native/{kind}": RunShape(serving=True, framework=None) for kind in SERVING},
+    }
+    return {
+        **{key: [created] for key, created in created_objects().items()},
+        **{
+            key: [
+                (kind.group, kind.resource)
+                for kind, made_for in CREATED.items()
+                if made_for and made_for(shape)
+            ]
+            for key, shape in native.items()
+        },
+    }
 
 
 class Objects:
@@ -75,6 +134,9 @@ class Objects:
     async def create(self, kind: Kind, run: Run, manifest: Mapping[str, Any]) -> Refusal | None:
         """Create an object of the run; None if it exists now, even if created earlier."""
         name: str = manifest["metadata"]["name"]
+        made_for = CREATED[kind]
+        if made_for and not made_for(RunShape(run.spec.serving, run.spec.framework)):
+            raise RuntimeError(f"no author of a Run like {run.name} was asked for a {kind.name}")
         try:
             self.learn(kind, await self._writer.create(kind.path(run.namespace), manifest))
         except ClusterError as error:

@@ -106,8 +106,9 @@ class Framework:
     settings: the model of that field; its `port` replaces the default one.
     port: the default port of the replicas of the leading role.
     render_env: gang, role and index -> the configuration of that replica.
-    render_shared: gang -> the configuration that its replicas share; None: none.
-    Raises InvalidRun if the gang cannot be configured.
+    check: raises InvalidRun if the gang cannot be configured.
+    render_shared: gang -> the configuration that its replicas share, which also raises InvalidRun.
+    None: they share none, so that no Run of the framework has a ConfigMap or a Secret.
     worker_zero_leads: True if worker 0 leads, because no role of the framework does.
     find_problems: the raw settings, of any type, and the number of all replicas -> problems between
     the two, with paths below the spec.
@@ -121,6 +122,7 @@ class Framework:
     roles: Roles
     port: int
     render_env: Callable[[Gang, str, int], ReplicaEnv]
+    check: Callable[[Gang], None] | None = None
     render_shared: Callable[[Gang], SharedConfig] | None = None
     worker_zero_leads: bool = False
     find_problems: Callable[[object, int], Iterator[Problem]] | None = None

@@ -25,7 +25,6 @@ from webhook.frameworks.framework import (
     PolyaxonRuntime,
     ReplicaEnv,
     Roles,
-    SharedConfig,
     port_field,
     same_names,
 )
@@ -136,8 +135,8 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
     return ReplicaEnv(env)
 
 
-def render_shared(gang: Gang) -> SharedConfig:
-    """Return no files. Raises InvalidRun if minReplicas exceeds the number of replicas."""
+def check(gang: Gang) -> None:
+    """Raise InvalidRun if minReplicas exceeds the number of replicas."""
     elastic = gang.settings(PyTorch).elastic
     if elastic is not None and elastic.min_replicas > gang.size:
         problem = (
@@ -145,7 +144,6 @@ def render_shared(gang: Gang) -> SharedConfig:
             f"{gang.size} replicas: want 1 to {gang.size}, or more replicas"
         )
         raise InvalidRun([problem])
-    return SharedConfig()
 
 
 def _processes(gang: Gang) -> int:
@@ -174,7 +172,7 @@ FRAMEWORK: Final = Framework(
     ),
     port=PORT,
     render_env=render_env,
-    render_shared=render_shared,
+    check=check,
     find_problems=find_problems,
     rules=(
         (

@@ -78,5 +78,9 @@ def render_shared(gang: Gang) -> SharedConfig:
 
     Raises InvalidRun if any replica cannot be configured, so call it first.
     """
-    render = FRAMEWORKS[gang.framework].render_shared if gang.framework else None
-    return SharedConfig() if render is None else render(gang)
+    if gang.framework is None:
+        return SharedConfig()
+    framework = FRAMEWORKS[gang.framework]
+    if framework.check is not None:
+        framework.check(gang)
+    return SharedConfig() if framework.render_shared is None else framework.render_shared(gang)

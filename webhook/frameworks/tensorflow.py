@@ -26,7 +26,6 @@ from webhook.frameworks.framework import (
     PolyaxonRuntime,
     ReplicaEnv,
     Roles,
-    SharedConfig,
     port_field,
     same_names,
 )
@@ -71,11 +70,10 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
     return ReplicaEnv({NAME: _text(cluster, task_type(gang, role), index)})
 
 
-def render_shared(gang: Gang) -> SharedConfig:
-    """Return no files, because TF_CONFIG is a variable. Raises InvalidRun as `render_env` does."""
+def check(gang: Gang) -> None:
+    """Raise InvalidRun if TF_CONFIG is too large, as `render_env` does."""
     if gang.size > 1:
         gang.cached(_clusters)
-    return SharedConfig()
 
 
 def task_type(gang: Gang, role: str) -> str:
@@ -136,7 +134,7 @@ FRAMEWORK: Final = Framework(
     ),
     port=PORT,
     render_env=render_env,
-    render_shared=render_shared,
+    check=check,
     polyaxon={
         "tfjob": PolyaxonRuntime(
             "experiment", "tensorflow", same_names("chief", "worker", "ps", "evaluator")
