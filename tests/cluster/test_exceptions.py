@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from subprocess import CompletedProcess
 
 import pytest
@@ -72,6 +73,39 @@ def command(space: Space, *words: str) -> Result:
     """`fairlead exceptions` of this cluster."""
     options = ["exceptions", "--kubeconfig", str(space.plane.kubeconfig), *words]
     return CliRunner().invoke(fairlead, options)
+
+
+def test_a_stamp_that_an_author_copies_hides_no_use_of_an_exception(
+    space: Space, watching: Running
+) -> None:
+    """Twelve pods under one generateName are twelve uses, whatever they say of who sent what."""
+    excepted(space, datetime.now(UTC) + timedelta(hours=3))
+    eventually("the exception is in force", lambda: not tried(space).returncode)
+    counted = partial(
+        watching.metric, "fairlead_exceptions_applied_total", exception="mine", policy="mine"
+    )
+    before, plain = counted(), pod("", labels=DEBUGGED, **ARM)
+    plain["metadata"] = {"generateName": "leak-", "labels": DEBUGGED}
+    stamped = {names.PLACEMENT: space.create(plain)["metadata"]["annotations"][names.PLACEMENT]}
+    copied = {**plain, "metadata": {**plain["metadata"], "annotations": stamped}}
+    record = {
+        "manager": "kubectl-create",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:metadata": {"f:labels": {".": {}}}},
+    }
+    forged = {**copied, "metadata": {**copied["metadata"], "managedFields": [record]}}
+    emptied = {**copied, "metadata": {**copied["metadata"], "managedFields": [{}]}}
+    for sent in (copied, plain, forged, plain, emptied, plain, copied, plain, forged):
+        assert stamp(space.create(sent))["exceptions"] == {"mine": ["mine"]}
+    named = {**plain, "metadata": {"name": "applied", "labels": DEBUGGED, "annotations": stamped}}
+    options = ("apply", "--server-side", "-f", "-")
+    space.kubectl(*options, "--field-manager=me", stdin=json.dumps(named))
+    named["metadata"]["name"] = "applied-2"
+    space.kubectl(*options, stdin=json.dumps(named))
+    assert counted() == before + 12
 
 
 def test_a_pod_passes_until_the_exception_ends_and_is_refused_with_a_warning_after_it(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from webhook.admission import review
 from webhook.admission.review import Unreadable
-from webhook.admission.second_calls import Answers, FirstCall, key_of
+from webhook.admission.second_calls import Warned, is_second_call, key_of
 from webhook.decision import audit
 from webhook.decision.advice import warnings
 from webhook.decision.arrival import Arrival, history_of, settle_leader
@@ -110,7 +110,7 @@ class Handler:
     tell: Callable[[Notice], None] = lambda _notice: None
     reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True
     objects: Objects | None = None
-    _answers: Answers = field(default_factory=Answers, init=False)
+    _warned: Warned = field(default_factory=Warned, init=False)
 
     async def handle(self, body: bytes) -> Reply:
         """Return the answer to the body of one POST. Raises nothing."""
@@ -191,11 +191,14 @@ class Handler:
         )
         if doubts:
             decision = decision._replace(warnings=[*decision.warnings, *doubts])
-        first = self._first_call(request, received, began)
+        second = received is not None and is_second_call(request.pod)
         no_node = self._no_node(request, decision, policies)
-        if first and first.no_node:
-            # The author has that warning, and now the pod has the policies' settings as its own.
-            no_node = ""
+        if received and no_node:
+            if second and self._warned.has(key_of(request, stamp_of(received.own)), began):
+                # The author has that warning. Now the pod has the policies' settings as its own.
+                no_node = ""
+            elif decision.allowed:
+                self._warned.remember(key_of(request, stamp_of(decision.placement)), began)
         refused = refusal_of(decision, self.inputs.classes())
         body = review.answer(
             request.uid,
@@ -205,11 +208,8 @@ class Handler:
             warnings=warnings(request.pod, decision, refused or no_node, titled=True),
             audit=audit.annotations_of(decision, policies.hash),
         )
-        # Only the record depends on the call: an author can write what looks like a second one.
-        if first is None or not decision.allowed:
+        if not second or not decision.allowed:
             self._record(request.namespace, decision)
-        if received and first is None:
-            self._remember(request, received, decision, FirstCall(began, bool(no_node)))
         if received and not request.dry_run:
             self._notify_owner(
                 request,
@@ -223,25 +223,10 @@ class Handler:
         if _logger.isEnabledFor(level):
             seconds = self.clock() - began
             line = _line(request, decision, policies.hash, seconds)
-            if first:
+            if second:
                 line["second_call"] = True
             _logger.log(level, "decided", extra=line | _filled(no_node=no_node, refused=refused))
         return Reply(200, decision.result, body)
-
-    def _first_call(
-        self, request: PodRequest, received: ReceivedPod | None, now: float
-    ) -> FirstCall | None:
-        """Return the answer of this replica that the request follows, if it is a second call."""
-        stamp = stamp_of(received.own) if received else ""
-        return self._answers.take(key_of(request, stamp), now) if stamp else None
-
-    def _remember(
-        self, request: PodRequest, received: ReceivedPod, decision: Decision, first: FirstCall
-    ) -> None:
-        stamp = stamp_of(decision.placement) if decision.allowed else ""
-        # A template may have a stamp that its pods keep. Then the pods cannot be told apart.
-        if stamp and stamp != stamp_of(received.own):
-            self._answers.remember(key_of(request, stamp), first)
 
     def _record(self, namespace: str, decision: Decision) -> None:
         self.observer.decided(decision.result, decision.policies)

@@ -1,80 +1,89 @@
-"""Second calls of the API server about a pod, which the pod's stamp shows."""
+"""Second calls of the API server about a pod, and the warnings that the first answers had."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from webhook import names
 
 if TYPE_CHECKING:
     from webhook.admission.review import PodRequest
+    from webhook.placement.shapes import JsonObject
 
 # The longest time that the API server waits for a webhook.
 SECONDS: Final = 30.0
-# Answers, of about 400 bytes each.
+# Answers, of about 200 bytes each.
 MOST: Final = 4096
+_STAMP: Final = f"f:{names.PLACEMENT}"
 
 
-class FirstCall(NamedTuple):
-    """An answer that a second call may follow. `no_node`: it said that no node admits the pod."""
-
-    at: float
-    no_node: bool
-
-
-class Answers:
-    """The answers of the last SECONDS, at most `most`. Times are of one monotonic clock.
+def is_second_call(pod: JsonObject) -> bool:
+    """Return True if the pod's stamp is of an earlier answer about this very pod.
 
     The API server calls a webhook again within one request if another plugin changed the pod
-    (reinvocationPolicy: IfNeeded), with a new uid and the pod with the first answer's patch. So the
-    pod carries the stamp of that answer. An author can write such a stamp too, so a second call is
-    only what matches an answer that this replica gave shortly before, and each matches once.
+    (reinvocationPolicy: IfNeeded). An author can write a stamp too. But the API server records
+    which fields a request has before it calls any webhook, whatever the request says about that
+    (createHandler of k8s.io/apiserver, pkg/endpoints/handlers/create.go). So a stamp that nobody
+    is recorded to have sent is that of an answer. Without a record it is taken for the author's.
+    """
+    metadata = pod["metadata"]
+    if names.PLACEMENT not in (metadata.get("annotations") or {}):
+        return False
+    records = metadata.get("managedFields")
+    return isinstance(records, list) and bool(records) and not any(map(_has_stamp, records))
+
+
+def _has_stamp(record: object) -> bool:
+    """Return whether the fields of a metav1.ManagedFieldsEntry have the stamp, or are unknown."""
+    fields = record.get("fieldsV1") if isinstance(record, dict) else None
+    for key in ("f:metadata", "f:annotations"):
+        if not isinstance(fields, dict):
+            return True
+        fields = fields.get(key, {})
+    return not isinstance(fields, dict) or _STAMP in fields
+
+
+class Warned:
+    """Answers of the last SECONDS with the warning that no node admits the pod, at most `most`.
+
+    Times are of one monotonic clock. Pods of one controller may share a key, and the warning.
     """
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._by_key: dict[bytes, list[FirstCall]] = {}
-        # In the order of time. Includes those that `take` has removed.
-        self._all: deque[tuple[bytes, FirstCall]] = deque()
+        self._times: deque[tuple[float, bytes]] = deque()
+        self._keys: Counter[bytes] = Counter()
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._times)
 
-    def remember(self, key: bytes, first: FirstCall) -> None:
+    def remember(self, key: bytes, now: float) -> None:
         """Remember an answer, and forget those that are too old or too many."""
-        self._forget_before(first.at - SECONDS)
-        if len(self._all) >= self._most:
-            self._forget_oldest()
-        self._all.append((key, first))
-        self._by_key.setdefault(key, []).append(first)
-
-    def take(self, key: bytes, now: float) -> FirstCall | None:
-        """Return the oldest answer with this key, and forget it; None if there is none."""
         self._forget_before(now - SECONDS)
-        return self._remove(key) if key in self._by_key else None
+        if len(self._times) >= self._most:
+            self._forget_oldest()
+        self._times.append((now, key))
+        self._keys[key] += 1
+
+    def has(self, key: bytes, now: float) -> bool:
+        """Return whether an answer with this key had the warning."""
+        self._forget_before(now - SECONDS)
+        return key in self._keys
 
     def _forget_before(self, time: float) -> None:
-        while self._all and self._all[0][1].at < time:
+        while self._times and self._times[0][0] < time:
             self._forget_oldest()
 
     def _forget_oldest(self) -> None:
-        key, first = self._all.popleft()
-        # `take` removes the oldest of a key, so another one at the front is younger.
-        if key in self._by_key and self._by_key[key][0] is first:
-            self._remove(key)
-
-    def _remove(self, key: bytes) -> FirstCall:
-        of_key = self._by_key[key]
-        first = of_key.pop(0)
-        if not of_key:
-            del self._by_key[key]
-        return first
+        _, key = self._times.popleft()
+        self._keys[key] -= 1
+        if not self._keys[key]:
+            del self._keys[key]
 
 
 def key_of(request: PodRequest, stamp: str) -> bytes:
-    """Return a digest of what both calls about a pod share: its name, its author and its stamp.
-
-    A pod with generateName has no name yet, so pods of one controller may share a key.
-    """
+    """Return a digest of what both calls about a pod share: its name, its author and its stamp."""
     of_pod = (request.namespace, request.title, request.user, request.dry_run, stamp)
     return blake2b(repr(of_pod).encode("utf-8", "backslashreplace"), digest_size=16).digest()
