@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.live_runs import CONTAINER, create_run
 from tests.cluster.manifests import pod
 from tests.cluster.spaces import Json, NewNamespace, Space
-from tests.objects import controlled_by
+from tests.objects import an_object, controlled_by
 from tests.wording import mentions
 from webhook import names
 
@@ -91,6 +91,36 @@ def test_accounts_and_secrets_are_those_of_the_namespace(
         live.until("the pod is there", lambda: len(live.pods()) == 1)
         (seen,) = live.pods().values()
         assert seen["metadata"]["namespace"] == run_space.name
+
+
+def test_keys_that_were_made_beforehand_are_not_the_run_s(run_space: Space) -> None:
+    """Of a suspended run one knows the uid, and so the name that earlier versions trusted."""
+    roles: Json = {"launcher": {}, "worker": {"count": 2}}
+    live = create_run(run_space, "mpi", framework="mpi", replicas=roles, suspend=True)
+    live.until_phase("Suspended")
+    uid = run_space.get("runs", "mpi")["metadata"]["uid"]
+    forged = f"mpi-ssh-{uid[:8]}"
+    known = {"ssh-privatekey": "Zm9yZ2Vk", "ssh-publickey": "Zm9yZ2Vk"}
+    run_space.create(
+        {
+            **an_object("v1", "Secret", forged),
+            "type": "kubernetes.io/ssh-auth",
+            "data": known,
+        }
+    )
+    assert "sshSecret" not in live.status
+    run_space.kubectl("patch", "run", "mpi", "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    pods = live.until_running("launcher-0", "worker-0", "worker-1")
+    mounted = {
+        volume["secret"]["secretName"]
+        for pod in pods.values()
+        for volume in pod["spec"]["volumes"]
+        if "secret" in volume
+    }
+    assert mounted == {live.status["sshSecret"]}
+    assert forged not in mounted
+    made = [each for each in made_for(run_space, "mpi") if each["kind"] == "Secret"]
+    assert {each["metadata"]["name"] for each in made} == mounted
 
 
 def test_a_forged_replica_in_another_namespace_counts_for_nothing(

@@ -41,7 +41,7 @@ def manifests(made: Plan) -> Iterator[Json]:
     if config_map := made.config_map():
         yield config_map
     if made.keys_secret:
-        yield made.keys_secret_manifest("private", "public")
+        yield made.keys_secret_manifest(made.keys_secret, "private", "public")
     yield made.service()
     if made.run.spec.serving:
         yield made.deployment()

@@ -33,7 +33,7 @@ from webhook.run.actions import (
     RestoreKeys,
     ScaleDeployment,
 )
-from webhook.run.observed import Observed, OwnedDeployment
+from webhook.run.observed import Observed, OwnedDeployment, Refusal
 from webhook.run.plan import plan
 
 QUOTA = refused(403, "Forbidden", "exceeded quota: small")
@@ -93,7 +93,7 @@ def test_what_pods_need_is_there_before_the_first_of_them() -> None:
     pod = CreatePod("worker", 0, 0)
     done = stage.do(pod, CreateKeys(), CreateConfigMap(), CreateService(), **MPI)
     assert stage.api.named("create") == [
-        plan(run(**MPI)).keys_secret,
+        done.ssh_secret,
         "mnist-rendezvous",
         "mnist",
         "mnist-worker-0",
@@ -149,6 +149,36 @@ def test_after_a_refusal_nothing_more_is_begun() -> None:
     done = stage.do(*workers(50))
     assert len(stage.api.calls) == len(done.refused) == 1
     assert stage.counted.all == {"QuotaExceeded": 1}
+
+
+def test_keys_that_others_made_are_not_used() -> None:
+    """Each attempt has a name that was never used, and only one that succeeds is told."""
+    stage = Stage()
+    stage.api.answers["create", "*"] = refused(409, "AlreadyExists")
+    for _ in range(3):
+        done = stage.do(CreateKeys(), CreateConfigMap(), **MPI)
+        assert done.ssh_secret is None
+        stage.now += 1000.0
+    taken = stage.api.named("create")
+    assert len(set(taken)) == len(taken) == 3
+    (refusal,) = stage.refusals.refusals_of(UID)
+    assert (refusal.name, refusal.reason) == ("mnist-ssh-", "NameTaken")
+    del stage.api.answers["create", "*"]
+    done = stage.do(CreateKeys(), **MPI)
+    assert done.ssh_secret not in (None, *taken)
+    assert stage.refusals.refusals_of(UID) == ()
+
+
+def test_refused_keys_are_one_refusal_however_often_they_are_tried() -> None:
+    """Their name is another one each time, and is in the API server's words."""
+    stage = Stage()
+    for _ in range(3):
+        stage.api.answers["create", "*"] = QUOTA
+        done = stage.do(CreateKeys(), **MPI)
+        assert done.refused == [Refusal("mnist-ssh-", "QuotaExceeded", "exceeded quota: small")]
+        assert stage.do(CreateKeys(), **MPI).left is not None
+        stage.now += 1000.0
+    assert len(stage.refusals.refusals_of(UID)) == 1
 
 
 @pytest.mark.parametrize("answer", [None, refused(409, "AlreadyExists"), QUOTA])

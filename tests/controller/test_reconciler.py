@@ -130,6 +130,27 @@ def test_a_new_run_has_its_pods_in_its_status_before_they_are_created() -> None:
     assert (worker["activeIndexes"], worker.get("creatingIndexes", "")) == ("0-2", "")
 
 
+def test_pods_mount_the_keys_that_the_status_names() -> None:
+    """Keys and their name first, then the plan of the pods, then pods."""
+    roles: Json = {"launcher": {}, "worker": {"count": 2}}
+    stage = Stage(framework="mpi", replicas=roles)
+    stage.look()
+    (secret,) = stage.api.named("create")
+    assert stage.status["sshSecret"] == secret
+    assert "creatingIndexes" not in stage.status["replicas"]["worker"]
+    stage.look()
+    assert stage.status["replicas"]["worker"]["creatingIndexes"] == "0-1"
+    stage.look()
+    pods = [body for body in stage.api.bodies if body["kind"] == "Pod"]
+    mounted = {
+        volume["secret"]["secretName"]
+        for pod in pods
+        for volume in pod["spec"]["volumes"]
+        if "secret" in volume
+    }
+    assert (len(pods), mounted) == (2, {secret})
+
+
 def test_a_second_reconcile_creates_nothing_before_the_watch_reports_the_pods() -> None:
     """What was created is known, and so is the status that was written."""
     stage = Stage()

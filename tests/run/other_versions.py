@@ -33,6 +33,7 @@ STATUS: Json = {
     "restarts": 2,
     "disruptions": 1,
     "address": "http://mnist",
+    "sshSecret": "mnist-ssh-0a1b2c3d",
     "duration": "1m",
     "replicas": {
         "worker": {

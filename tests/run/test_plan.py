@@ -127,7 +127,7 @@ def test_keys_are_kept_in_a_secret_of_the_run() -> None:
     made = planned(framework="mpi", replicas={"launcher": {}, "worker": {}})
     assert made.needs.keys
     assert made.keys_secret == f"r-ssh-{UID[:8]}"
-    secret = made.keys_secret_manifest("private", "public")
+    secret = made.keys_secret_manifest(made.keys_secret, "private", "public")
     assert secret["type"] == "kubernetes.io/ssh-auth"
     assert secret["metadata"]["name"] == made.keys_secret
     assert secret["metadata"]["ownerReferences"][0]["uid"] == UID

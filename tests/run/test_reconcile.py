@@ -260,18 +260,38 @@ def mpi(*phases: str, **launcher: Any) -> Observed:
         (mpi("Running", "Running", phase="Running"), False),
         (replace(mpi(), config_map=False), False),
     ],
-    ids=["none", "one missing", "one failed", "one starts", "all run", "nothing made yet"],
+    ids=["none", "one missing", "one failed", "one starts", "all run", "no ConfigMap yet"],
 )
 def test_ssh_keys_are_restored_while_a_replica_does_not_run(
     observed: Observed, restored: bool
 ) -> None:
     """No watch tells that their Secret was deleted, and a pod without it never starts."""
-    outcome = reconcile(gang(2, "mpi", "launcher"), MPI, observed, NOW)
+    run = gang(2, "mpi", "launcher")
+    status = run.status.model_copy(update={"ssh_secret": "many-ssh-0a1b2c3d"})
+    outcome = reconcile(run.model_copy(update={"status": status}), MPI, observed, NOW)
     assert (RestoreKeys() in outcome.actions) == restored
-    assert (CreateKeys() in outcome.actions) == (not observed.config_map)
+    assert CreateKeys() not in outcome.actions
     pods = [at for at, each in enumerate(outcome.actions) if isinstance(each, CreatePod)]
     if restored and pods:
         assert outcome.actions.index(RestoreKeys()) < pods[0]
+
+
+@pytest.mark.parametrize("config_map", [False, True], ids=["new", "with a ConfigMap"])
+def test_nothing_is_created_before_the_status_names_the_keys(config_map: bool) -> None:
+    """Pods mount that Secret, whoever else has made what looks like the run's objects."""
+    observed = replace(mpi(), config_map=config_map)
+    outcome = reconcile(gang(2, "mpi", "launcher"), MPI, observed, NOW)
+    assert outcome.actions == (CreateKeys(),)
+    assert outcome.status.ssh_secret is None
+
+
+def test_pods_that_an_earlier_version_made_keep_their_keys() -> None:
+    """The name was not in the status; the next pods have to enter those that live."""
+    run = gang(2, "mpi", "launcher")
+    outcome = reconcile(run, MPI, mpi("Running", "Running"), NOW)
+    assert outcome.status.ssh_secret == f"many-ssh-{UID[:8]}"
+    assert CreateKeys() not in outcome.actions
+    assert RestoreKeys() in outcome.actions
 
 
 def test_a_pod_that_does_not_start_has_its_keys_restored_again() -> None:

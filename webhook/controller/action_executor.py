@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -42,6 +43,8 @@ from webhook.run.actions import (
     ScaleDeployment,
     WriteWorkload,
 )
+from webhook.run.manifests import secret_name
+from webhook.run.observed import Refusal
 from webhook.run.queue_workload import pod_set_of, updated, workload_name
 from webhook.turns import Window
 
@@ -55,7 +58,7 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.run.actions import Action
     from webhook.run.model import Run
-    from webhook.run.observed import Observed, Refusal
+    from webhook.run.observed import Observed
     from webhook.run.plan import Plan
     from webhook.run.queue_state import PodUpdate
 
@@ -89,6 +92,7 @@ class Done:
     error: the first API server error; no action is started after it.
     acted: True if anything was created or deleted.
     cut: True if actions remain because runs of other namespaces wait.
+    ssh_secret: the Secret of SSH keys, if it was created, for the status.
     """
 
     made: set[str] = field(default_factory=set)
@@ -97,6 +101,7 @@ class Done:
     error: ClusterError | NotLeading | None = None
     acted: bool = False
     cut: bool = False
+    ssh_secret: str | None = None
 
     def wait(self, seconds: float) -> None:
         """Record that a creation is delayed for this many seconds."""
@@ -163,7 +168,11 @@ class ActionExecutor:
             case OpenService():
                 await self._objects.open_service(run, observed.service_uid)
             case RestoreKeys() if plan is not None:
-                await self._objects.create(SECRET, run, _keys(plan))
+                name = secret_name(run)
+                manifest = plan.keys_secret_manifest(name, *new_key_pair())
+                await self._objects.create(SECRET, run, manifest)
+            case CreateKeys() if plan is not None:
+                await self._create_keys(run, plan, done)
             case CreateWorkload() if self._refusals.pause(run.metadata.uid, "") > 0:
                 done.wait(self._refusals.pause(run.metadata.uid, ""))
             case CreateWorkload() | DeleteWorkload() | WriteWorkload():
@@ -173,6 +182,23 @@ class ActionExecutor:
             case _ if plan is not None:
                 for kind, manifest in _beside_pods(plan, action):
                     await self._create(kind, run, manifest, done)
+
+    async def _create_keys(self, run: Run, plan: Plan, done: Done) -> None:
+        """Create a Secret of a name that nobody could know, unless creations are delayed."""
+        prefix = f"{run.name}-ssh-"
+        if (pause := self._refusals.pause(run.metadata.uid, prefix)) > 0:
+            done.wait(pause)
+            return
+        name = f"{prefix}{token_hex(4)}"
+        manifest = plan.keys_secret_manifest(name, *new_key_pair())
+        refused = await self._objects.create(SECRET, run, manifest)
+        if refused:
+            # The next attempt has another name, and is not another refusal.
+            message = refused.message.replace(name, prefix)
+            refused = Refusal(prefix, refused.reason, message)
+        else:
+            done.ssh_secret = name
+        self._note(refused, prefix, done)
 
     async def _create(self, kind: Kind, run: Run, manifest: JsonObject, done: Done) -> None:
         """Create one object, unless creations are delayed or an earlier one was rejected."""
@@ -280,19 +306,12 @@ class ActionExecutor:
 def _beside_pods(plan: Plan, action: Action) -> Iterator[tuple[Kind, JsonObject]]:
     """Yield the objects to create for an action that is not about a pod."""
     match action:
-        case CreateKeys():
-            yield SECRET, _keys(plan)
         case CreateConfigMap() if (manifest := plan.config_map()) is not None:
             yield CONFIG_MAP, manifest
         case CreateService(closed):
             yield SERVICE, plan.service(closed=closed)
         case CreateDeployment():
             yield DEPLOYMENT, plan.deployment()
-
-
-def _keys(plan: Plan) -> JsonObject:
-    """Return the Secret of the run's SSH keys, with a new pair."""
-    return plan.keys_secret_manifest(*new_key_pair())
 
 
 class KeyPair(NamedTuple):

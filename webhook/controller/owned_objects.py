@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.api_paths import NODES, CollectionPath
-from webhook.controller.refusals import name_taken, refusal
+from webhook.controller.refusals import NAME_TAKEN, name_taken, refusal
 from webhook.controller.stored_run import store
 from webhook.errors import ClusterError
 from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.run import observation
 from webhook.run.backends.engines import created_objects
 from webhook.run.model import SERVING
+from webhook.run.observed import Refusal
 from webhook.run.queue_workload import API_VERSION as KUEUE
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.kube.writer import Writer
     from webhook.run.model import Run
-    from webhook.run.observed import NodeHealth, OwnedPod, Refusal
+    from webhook.run.observed import NodeHealth, OwnedPod
 
 # Up to this many pods are read one by one; more pods are read with one list of the namespace. The
 # list does not select by the run's label, because the label can be removed from a pod.
@@ -132,7 +133,10 @@ class Objects:
         }
 
     async def create(self, kind: Kind, run: Run, manifest: Mapping[str, Any]) -> Refusal | None:
-        """Create an object of the run; None if it exists now, even if created earlier."""
+        """Create an object of the run; None if it exists now, even if created earlier.
+
+        A Secret that exists is a refusal: nobody can tell who has made it.
+        """
         name: str = manifest["metadata"]["name"]
         made_for = CREATED[kind]
         if made_for and not made_for(RunShape(run.spec.serving, run.spec.framework)):
@@ -146,8 +150,8 @@ class Objects:
                     raise
                 return refused
             if kind is SECRET:
-                # Trust the name: the right to read one Secret would be a right to read all.
-                return None
+                # The right to read one Secret would be a right to read all.
+                return Refusal(name, NAME_TAKEN, f"Secret {name} exists already")
             found = await self._client.get(kind.path(run.namespace).path_of(name))
             if observation.owner_uid(found) != run.metadata.uid:
                 return name_taken(kind.name, found)

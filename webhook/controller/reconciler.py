@@ -182,6 +182,8 @@ class Reconciler:
             raise done.error
         news = self._note(stored.uid, outcome, done.made, done.refused)
         status = reading.report(outcome.status, stored.generation, self._now())
+        if done.ssh_secret:
+            status = status.model_copy(update={"ssh_secret": done.ssh_secret})
         outcome = replace(outcome, status=status)
         settled = [pod.uid for pod in gone] if outcome.counted else []
         try:

@@ -123,7 +123,7 @@ class RunCache:
     def __init__(self, plan: Callable[[Run], Plan]) -> None:
         self._make = plan
         self._runs: Recent[bytes, RunReading] = Recent(MOST, MOST_TEXT)
-        self._plans: Recent[tuple[str, int], Plan] = Recent(MOST, MOST_TEXT)
+        self._plans: Recent[tuple[str, int, str | None], Plan] = Recent(MOST, MOST_TEXT)
 
     def read(self, stored: StoredRun) -> RunReading:
         """Return the Run as far as this version understands it. Never raises."""
@@ -132,9 +132,11 @@ class RunCache:
 
     def plan(self, stored: StoredRun) -> Plan:
         """Return the run's plan. Raises InvalidRun if no pods can be created."""
-        key = (stored.uid, stored.generation)
+        reading = self.read(stored)
+        # The pods mount the Secret that the status names.
+        key = (stored.uid, stored.generation, reading.status.ssh_secret)
         return self._plans.get_or_make(
-            key, lambda: self._make(self.read(stored).valid_run()), len(stored.text)
+            key, lambda: self._make(reading.valid_run()), len(stored.text)
         )
 
 

@@ -12,15 +12,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CreateKeys:
-    """Create the run's Secret with a new pair of SSH keys, if it does not exist."""
+    """Create a Secret of a new name with a new pair of SSH keys, and write its name to the status.
+
+    The name is published once the Secret exists, so no other client can have made it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreKeys:
     """Create the Secret of SSH keys again in case it was deleted.
 
-    Nothing waits for it, and a refusal is ignored: with a full quota the API server rejects the
-    creation even if the Secret exists, and the controller may not read Secrets.
+    Nothing waits for it, and a refusal is ignored: the Secret usually exists, with a full quota the
+    API server rejects the creation even then, and the controller may not read Secrets.
     """
 
 

@@ -110,11 +110,10 @@ def config_map_name(run: Run) -> str:
 def secret_name(run: Run) -> str:
     """Return the name of the Secret of the run's SSH keys.
 
-    The name contains the start of the uid, so no other run has it, including an earlier run of the
-    same name. An existing Secret of this name is therefore the run's, and the controller needs no
-    right to read it.
+    It is in the status once the controller has made it. Before, it is the one that earlier versions
+    made, which the pods of Runs that they have begun mount.
     """
-    return f"{run.name}-ssh-{run.metadata.uid[:8]}"
+    return run.status.ssh_secret or f"{run.name}-ssh-{run.metadata.uid[:8]}"
 
 
 def mounts(
@@ -185,11 +184,11 @@ def config_map(run: Run, shared: SharedConfig) -> JsonObject:
     return make_object("v1", "ConfigMap", meta, {"data": dict(shared.files)})
 
 
-def keys_secret(run: Run, private: str, public: str) -> JsonObject:
+def keys_secret(run: Run, name: str, private: str, public: str) -> JsonObject:
     """Return the Secret with the SSH keys: a PEM private key and an authorized_keys line."""
     data = {PRIVATE: private, PUBLIC: public}
     encoded = {key: b64encode(text.encode()).decode() for key, text in data.items()}
-    meta = metadata(run, secret_name(run))
+    meta = metadata(run, name)
     return make_object("v1", "Secret", meta, {"type": "kubernetes.io/ssh-auth", "data": encoded})
 
 

@@ -258,9 +258,9 @@ class Plan:
         """The name of the Secret of SSH keys; None if the run needs none."""
         return manifests.secret_name(self.run) if self.needs.keys else None
 
-    def keys_secret_manifest(self, private: str, public: str) -> JsonObject:
+    def keys_secret_manifest(self, name: str, private: str, public: str) -> JsonObject:
         """Return the v1.Secret; `private` is PEM text, `public` an authorized_keys line."""
-        return manifests.keys_secret(self.run, private, public)
+        return manifests.keys_secret(self.run, name, private, public)
 
     def deployment(self) -> JsonObject:
         """Return the apps/v1.Deployment of a notebook, a tensorboard or a service."""

@@ -28,6 +28,7 @@ from webhook.run.actions import (
 )
 from webhook.run.facts import collect_facts
 from webhook.run.history import annotation_of, first_to_give_up
+from webhook.run.manifests import secret_name
 from webhook.run.model import LastFailure, RoleStatus
 from webhook.run.model.intervals import format_intervals, parse_intervals
 from webhook.run.progress import (
@@ -114,6 +115,7 @@ def reconcile(
     gate = queue.decide(run, observed.queue, pods_left=observed.active)
     if gate.look_again:
         return Outcome(run.status, after=queue.AGAIN, counted=False)
+    run = _with_mounted_keys(run, facts, needs)
     counted = count_down(run, facts, observed, now, terms, gate)
     end = find_verdict(run, facts, counted, now)
     if end:
@@ -173,6 +175,17 @@ def _repair_status(run: Run, now: datetime, delays: Delays) -> Run:
         ),
     }
     return run.model_copy(update={"status": status.model_copy(update=changed)})
+
+
+def _with_mounted_keys(run: Run, facts: Mapping[str, RoleFacts], needs: Needs) -> Run:
+    """Return the run with the Secret that its pods mount, if an earlier version made them.
+
+    Its name was not in the status. Pods that are created now need the keys of those that live.
+    """
+    if not needs.keys or run.status.ssh_secret or not any(one.alive for one in facts.values()):
+        return run
+    status = run.status.model_copy(update={"ssh_secret": secret_name(run)})
+    return run.model_copy(update={"status": status})
 
 
 def _nodes_to_read(observed: Observed, now: datetime, gone_after: float) -> frozenset[str]:
@@ -248,7 +261,10 @@ def _reconcile_active(
     now: datetime,
     terms: RestartTerms,
 ) -> Outcome:
-    steps = _next_steps(run.spec, facts, counted, needs, observed, now)
+    if needs.keys and not run.status.ssh_secret:
+        steps = _create_keys(facts)
+    else:
+        steps = _next_steps(run.spec, facts, counted, needs, observed, now)
     roles = {
         role: one.model_copy(update={"creating_indexes": format_intervals(steps.planned[role])})
         for role, one in counted.roles.items()
@@ -322,6 +338,12 @@ class Steps:
         self.after = seconds if self.after is None else min(self.after, seconds)
 
 
+def _create_keys(facts: Mapping[str, RoleFacts]) -> Steps:
+    """Create the SSH keys. No pod is planned before the status has the Secret that pods mount."""
+    planned = dict.fromkeys(facts, frozenset[int]())
+    return Steps([CreateKeys(), *_delete_stale_pods(facts)], planned)
+
+
 def _next_steps(
     spec: RunSpec,
     facts: Mapping[str, RoleFacts],
@@ -385,8 +407,6 @@ def _next_steps(
 def _prerequisites(spec: RunSpec, needs: Needs, observed: Observed) -> Iterator[Action]:
     """Yield the creation of objects that must exist before the first pod, in order."""
     if needs.config_map and not observed.config_map:
-        if needs.keys:
-            yield CreateKeys()
         yield CreateConfigMap()
     if not observed.service:
         replicas = sum(replica.count for replica in spec.roles.values())

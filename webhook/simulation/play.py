@@ -184,7 +184,9 @@ class Play:
             refusals=tuple(self._refusals.values()),
         )
         while True:
-            outcome = reconcile(self._run, self._placer.plan.needs, observed, self._time)
+            # Nothing is kept of Secrets here.
+            needs = self._placer.plan.needs._replace(keys=False)
+            outcome = reconcile(self._run, needs, observed, self._time)
             if not outcome.look_up and not outcome.look_up_nodes:
                 return outcome
             observed = replace(

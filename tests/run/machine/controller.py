@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeAlias
 
@@ -40,6 +40,7 @@ class Work:
     refusals: dict[str, Refusal]
     at: float
     gone: tuple[OwnedPod, ...] = ()
+    ssh_secret: str | None = None
 
 
 @dataclass
@@ -226,6 +227,8 @@ class Controller:
             # As with a slow start, what is refused is not tried for all the others at once.
             work.left = [each for each in work.left if not isinstance(each, CREATIONS)]
         else:
+            if isinstance(action, act.CreateKeys):
+                work.ssh_secret = f"{work.thing.name}-ssh"
             if isinstance(action, act.CreatePod):
                 self.refusals.pop(name, None)
 
@@ -237,6 +240,9 @@ class Controller:
         self._note(name, work)
         if outcome.after is not None:
             self._again(name, max(now, work.at + outcome.after))
+        if work.ssh_secret:
+            known = outcome.status.model_copy(update={"ssh_secret": work.ssh_secret})
+            outcome = replace(outcome, status=known)
         status: Json = json.loads(outcome.status.model_dump_json(by_alias=True, exclude_none=True))
         before = raw.run(thing).status
         settled = [pod.uid for pod in work.gone] if outcome.counted else []

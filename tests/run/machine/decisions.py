@@ -90,20 +90,21 @@ def _looked_up(run: Run, observed: Observed) -> None:
 
 
 def _order(needs: Needs, observed: Observed, outcome: act.Outcome) -> None:
-    """Keys, then the ConfigMap, then the Service, then pods."""
-    service, files, keys = observed.service, observed.config_map, observed.config_map
+    """Keys in the status, then the ConfigMap, then the Service, then pods."""
+    service, files = observed.service, observed.config_map
+    keys = bool(outcome.status.ssh_secret)
     for action in outcome.actions:
         match action:
             case act.CreateKeys():
-                keys = True
+                assert not keys, "there are keys"
             case act.CreateConfigMap():
-                assert keys or not needs.keys, "the ConfigMap comes before the keys"
                 files = True
             case act.CreateService():
                 service = True
             case act.CreatePod():
                 assert service, "a pod comes before the Service"
                 assert files or not needs.config_map, "a pod comes before the ConfigMap"
+                assert keys or not needs.keys, "a pod comes before the status names its keys"
             case act.CreateDeployment():
                 assert service, "the Deployment comes before its Service"
 

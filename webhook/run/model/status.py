@@ -306,6 +306,11 @@ class RunStatus(Reported):
     address: str | None = Field(
         default=None, description="The URL of a notebook, a tensorboard or a service."
     )
+    ssh_secret: str | None = Field(
+        default=None,
+        description="The Secret of the SSH keys, which the controller has made. Pods mount no "
+        "other.",
+    )
     replicas: Mapping[str, RoleStatus] = Field(
         default_factory=dict, description="The replicas by role."
     )
