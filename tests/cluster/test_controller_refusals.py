@@ -9,6 +9,7 @@ import pytest
 from tests.cluster.live_runs import CONTAINER, LiveRun, create_run
 from tests.cluster.spaces import Json, Space, metric
 from tests.objects import an_object
+from tests.wording import mentions
 from webhook.sandbox.fairlead import SandboxController
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
@@ -55,6 +56,25 @@ def test_a_quota_is_reported_and_waited_for(
     assert nothing_counted(live)
     warnings = [event for event in live.events() if event["reason"] == "QuotaExceeded"]
     assert len(warnings) == 1
+
+
+def test_a_run_that_is_too_large_says_so_and_has_no_pods(run_space: Space) -> None:
+    """The API server takes five times as much. Suspended or not, its text is not kept."""
+    large: Json = {"metadata": {"annotations": {"example.dev/x": "x" * 200_000}}}
+    live = create_run(
+        run_space,
+        "large",
+        framework="jax",
+        replicas={"worker": {"count": 4, "template": large}},
+        suspend=True,
+        template={"spec": {"containers": [{**CONTAINER, "args": ["x" * 200_000]}]}},
+    )
+    status = live.until_phase("Failed")
+    mentions(status["message"], "bytes of JSON", "262144", "ConfigMap")
+    assert live.condition("Failed")["reason"] == "TooLarge"
+    # Only its status was written.
+    assert live.run()["spec"]["replicas"]["worker"]["template"] == large
+    assert live.pods() == {}
 
 
 @pytest.mark.parametrize(

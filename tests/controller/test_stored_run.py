@@ -7,11 +7,14 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.controller.runs import raw_run, stored_run
+from tests.bench.stored_runs import HERE, measure
+from tests.controller.runs import TEMPLATE, raw_run, stored_run
 from webhook.controller.stored_run import MOST, MOST_TEXT, RunCache, store
 from webhook.errors import InvalidRun
 from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
+from webhook.run.reading import MOST_BYTES
+from webhook.run.run_documents import run_of
 
 
 def test_a_run_is_remembered_whole_but_for_managed_fields() -> None:
@@ -62,6 +65,55 @@ def test_a_run_that_is_nested_too_deep_is_invalid_and_says_so() -> None:
     assert stored.raw()["status"] == {"phase": "Pending"}
 
 
+@pytest.mark.parametrize("where", ["template", "labels", "finalizers", "annotations"])
+def test_of_a_run_that_is_too_large_no_text_is_kept(where: str) -> None:
+    """Wherever its author put it. Its status can still be written."""
+    many = {f"example.dev/{number}": "x" * 60 for number in range(5_000)}
+    raw = raw_run(status={"phase": "Pending"})
+    if where == "template":
+        raw["spec"]["template"] = {"metadata": {"annotations": many}, **TEMPLATE}
+    else:
+        raw["metadata"][where] = [*many] * 4 if where == "finalizers" else many
+    stored = store(raw)
+    assert len(stored.text) < 500
+    assert (stored.key, stored.version, stored.reason) == ("lab/mnist", "5", "TooLarge")
+    assert stored.raw()["status"] == {"phase": "Pending"}
+    with pytest.raises(InvalidRun, match="want at most 262144"):
+        RunCache(plan).plan(stored)
+
+
+def test_a_file_with_a_run_that_is_too_large_is_refused_before_it_is_written() -> None:
+    """Whatever plans it says so: previews, `run create` and the webhook's warning."""
+    raw = raw_run(
+        template={
+            "spec": {
+                "containers": [{**TEMPLATE["spec"]["containers"][0], "args": ["x" * MOST_BYTES]}]
+            }
+        }
+    )
+    with pytest.raises(InvalidRun, match="want at most 262144"):
+        plan(run_of(raw, "lab"))
+
+
+def test_runs_that_are_too_large_take_no_memory() -> None:
+    """One tenant may have hundreds of them."""
+    found = measure(HERE, 1_200_000, 60)
+    assert found.held - found.before < 30
+
+
+def test_the_memory_of_runs_is_returned_when_they_are_deleted() -> None:
+    """Else a tenant who made many once would take it for ever."""
+    found = measure(HERE, 250_000, 150)
+    assert found.held - found.before > 30
+    assert found.after - found.before < (found.held - found.before) / 2
+
+
+def test_a_large_status_makes_no_run_too_large() -> None:
+    """The controller writes it."""
+    raw = raw_run(status={"phase": "Running", "message": "x" * 300_000})
+    assert store(raw).problem == ""
+
+
 def test_a_run_as_deep_as_can_be_written_is_planned() -> None:
     """Nothing on the way to its pods gives up before the writer does."""
     template = {"spec": {"containers": [{"name": "main", "image": "i"}], "x": nested(240)}}
@@ -103,11 +155,13 @@ def test_the_oldest_is_forgotten() -> None:
 
 def test_large_runs_are_not_kept_together() -> None:
     """The caches are bounded by text, too: 64 Runs of a megabyte would take a gigabyte."""
-    large = stored_run(template={"spec": {"x": "y" * MOST_TEXT}})
+    template = {"spec": {"x": "y" * (MOST_BYTES - 1000)}}
     readings = RunCache(plan)
     first = readings.read(stored_run(name="small"))
-    kept = readings.read(large)
-    assert readings.read(large) is kept
+    for number in range(1 + MOST_TEXT // MOST_BYTES):
+        large = stored_run(name=f"large-{number}", template=template)
+        kept = readings.read(large)
+        assert readings.read(large) is kept
     assert readings.read(stored_run(name="small")) is not first
 
 

@@ -303,7 +303,8 @@ class Reconciler:
         """Write to the status that no pods can be created, unless the run has finished."""
         if before.ended:
             return
-        status = invalid_status(before, stored.generation, error.problems, self._now())
+        generation, reason = stored.generation, stored.reason
+        status = invalid_status(before, generation, reason, error.problems, self._now())
         if await self._write(stored, before, Outcome(status)):
-            announcement = Announcement("Warning", "InvalidRun", status.message)
+            announcement = Announcement("Warning", reason, status.message)
             self._announcer.announce(stored, (announcement,))

@@ -12,7 +12,7 @@ from webhook.recent import Recent
 from webhook.run.backends.engines import engine_key
 from webhook.run.model.status import PHASES
 from webhook.run.queue import ADMITTED
-from webhook.run.reading import RunReading, is_understood, read_run
+from webhook.run.reading import MOST_BYTES, RunReading, is_understood, read_run, size_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 _TOO_DEEP: Final = "spec: objects and lists are nested more than some 250 deep; want fewer levels"
 # In metrics, each phase that another version wrote.
 OTHER_PHASE: Final = "Other"
+# The reasons of a Run that can have no pods.
+INVALID: Final = "InvalidRun"
+TOO_LARGE: Final = "TooLarge"
+# The metadata of a Run that is too large, as its status needs it.
+_IDENTITY: Final = frozenset(
+    {
+        *("name", "namespace", "uid", "generation", "resourceVersion"),
+        *("creationTimestamp", "deletionTimestamp"),
+    }
+)
 # Fields that objects in a list response lack.
 _TYPE: Final = {"apiVersion": names.API_VERSION, "kind": names.RUN_KIND}
 # Limit on cached runs, those whose replicas change at the same time. The plan of any other run is
@@ -49,6 +59,7 @@ class StoredRun:
     queued: it is, or was, in a queue of Kueue.
     understood: its status says nothing else.
     problem: why no pods can be created, if it is known already; `text` then lacks the spec.
+    reason: that of the condition which says so.
     """
 
     namespace: str
@@ -60,6 +71,7 @@ class StoredRun:
     deleted: bool
     text: bytes
     problem: str = ""
+    reason: str = INVALID
     engine: str = ""
     queued: bool = False
     understood: bool = True
@@ -79,9 +91,18 @@ def store(raw: dict[str, Any]) -> StoredRun:
     """Convert a raw Run from a response, a list or a watch."""
     metadata = {key: value for key, value in raw["metadata"].items() if key != "managedFields"}
     whole = {**_TYPE, **raw, "metadata": metadata}
-    problem = ""
+    problem = reason = ""
     try:
         text = orjson.dumps(whole)
+        if len(text) > MOST_BYTES and (problem := size_problem(whole)):
+            reason = TOO_LARGE
+            text = orjson.dumps(
+                {
+                    **_TYPE,
+                    "metadata": {key: each for key, each in metadata.items() if key in _IDENTITY},
+                    "status": whole.get("status"),
+                }
+            )
     except orjson.JSONEncodeError:
         # The API server accepts ten thousand levels. The status is written without the spec; the
         # stored object keeps its spec.
@@ -100,6 +121,7 @@ def store(raw: dict[str, Any]) -> StoredRun:
         deleted=bool(metadata.get("deletionTimestamp")),
         text=text,
         problem=problem,
+        reason=reason or INVALID,
         engine=engine,
         queued=not engine
         and (

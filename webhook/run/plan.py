@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+import orjson
 
 from webhook import names
 from webhook.errors import InvalidRun
@@ -15,6 +18,7 @@ from webhook.run import manifests
 from webhook.run.environment import bottom, upon
 from webhook.run.observed import Needs
 from webhook.run.pod_template_cache import make_template_cache, with_log_as_message
+from webhook.run.reading import size_problem
 from webhook.run.template import controller_annotations, merged, template_problems
 from webhook.strict import quoted
 
@@ -80,7 +84,7 @@ def drafts(run: Run) -> tuple[list[Draft], list[str]]:
     """
     found: list[Draft] = []
     serving = run.spec.serving
-    problems = [*_environment_problems(run)]
+    problems = [*_size_problems(run), *_environment_problems(run)]
     wrong = [*template_problems(run.spec.template, _TEMPLATE, serving=serving)]
     problems += wrong
     without: dict[str, list[JsonObject]] = {}
@@ -121,6 +125,14 @@ def drafts(run: Run) -> tuple[list[Draft], list[str]]:
     if without:
         problems.append(_no_main(run.spec.main_container, without))
     return found, problems
+
+
+def _size_problems(run: Run) -> Iterator[str]:
+    whole = run.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    # A template that is nested too deeply has that problem.
+    with suppress(orjson.JSONEncodeError):
+        if problem := size_problem(whole):
+            yield problem
 
 
 def _json(resources: Resources | None) -> JsonObject | None:

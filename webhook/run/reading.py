@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
 from pydantic import ValidationError
 
 from webhook import lenient
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+# Bytes of the JSON text of a Run, without its status and managedFields. The controller keeps it,
+# as long as the Run is there, and an object of the API server may have six times as many.
+MOST_BYTES: Final = 256 * 1024
 _MOST_NAMED: Final = 3
 _LONGEST: Final = 1000
 _NO_FIELD: Final = "this version knows no such field"
@@ -105,6 +109,21 @@ class RunReading:
             return status
         conditions = update_conditions(status.conditions, (update,), generation, to_second(now))
         return status.model_copy(update={"conditions": conditions})
+
+
+def size_problem(raw: Mapping[str, Any]) -> str:
+    """Return why the Run is too large to have pods; empty if it is not.
+
+    Raises orjson.JSONEncodeError if it is nested too deeply.
+    """
+    metadata = {key: each for key, each in raw["metadata"].items() if key != "managedFields"}
+    size = len(orjson.dumps({**raw, "metadata": metadata, "status": None}))
+    if size <= MOST_BYTES:
+        return ""
+    return (
+        f"spec: has {size} bytes of JSON with the metadata; want at most {MOST_BYTES}, with data "
+        "in a ConfigMap, a volume or the image"
+    )
 
 
 def read_run(raw: Mapping[str, Any]) -> RunReading:

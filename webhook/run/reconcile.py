@@ -130,11 +130,11 @@ def reconcile(
 
 
 def invalid_status(
-    before: RunStatus, generation: int, problems: tuple[str, ...], now: datetime
+    before: RunStatus, generation: int, reason: str, problems: tuple[str, ...], now: datetime
 ) -> RunStatus:
     """Return the status of a Run without valid pods. It has failed, as its spec is immutable."""
     text = "; ".join(problems)
-    end = Verdict("Failed", "InvalidRun", cut(text, 4000))
+    end = Verdict("Failed", reason, cut(text, 4000))
     return ended_status(before, generation, end, now)
 
 
