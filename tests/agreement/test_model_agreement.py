@@ -31,6 +31,8 @@ STRICT = "?dryRun=All&fieldValidation=Strict"
 
 # What the API server takes and the model refuses, by path and message, with the reason.
 EXCEPTIONS = {
+    # Definitions keep what they do not know (decision 100); /validate refuses it.
+    "a field of no version": r".*: there is no such field.*",
     "a null is dropped before it is judged": r".*: is null; .*",
     "a pattern cannot count the part of a key before the slash": (
         r".* is not an? (label key|annotation key|resource name): .* before the slash .*"
@@ -187,6 +189,7 @@ def _beyond(key: str) -> Json:
     "whole",
     [
         a_policy(description=None),
+        a_policy(overrides={"nodeSelector": {"a": "b"}, "later": {}}),
         a_policy(defaults={"nodeSelector": {"a": None, "b": "c"}}),
         a_policy(overrides=_beyond(f"{'x' * 254}/a")),
         a_policy(overrides={"affinity": required_affinity({"matchExpressions": [_LARGE]})}),
