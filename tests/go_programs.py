@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -41,6 +42,9 @@ PROMETHEUS: Final = Program(
     "github.com/prometheus/prometheus/cmd/prometheus",
     200,
     tags="remove_all_sd",
+)
+PROMTOOL: Final = dataclasses.replace(
+    PROMETHEUS, name="promtool", package="github.com/prometheus/prometheus/cmd/promtool"
 )
 _CURE: Final = "Run the same command again to continue the build where it stopped."
 

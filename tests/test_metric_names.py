@@ -57,6 +57,7 @@ def controllers() -> CollectorRegistry:
         "known": known,
         "queue_depth": lambda: 0.0,
         "queue_age": lambda: 0.0,
+        "failing_age": lambda: 0.0,
         "announcer": SimpleNamespace(dropped=0),
     }
     controller = cast("Any", SimpleNamespace(**parts))

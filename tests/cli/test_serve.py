@@ -125,12 +125,15 @@ def test_a_policy_that_is_edited_takes_effect_and_a_bad_edit_does_not(tmp_path: 
         assert pool_in(ask(connection, review())[1]) == "b"
         conditions = server.wait_ready()
         assert "nodeSelektor" in conditions["policies"]["reason"]
-        assert 'fairlead_policy_reload_total{outcome="refused"} 1.0' in server.metrics()
+        metrics = server.metrics()
+        assert 'fairlead_policy_reload_total{outcome="refused"} 1.0' in metrics
+        assert 'fairlead_refused{what="policies"} 1.0' in metrics
 
         rewrite(file, pool_policy("d"))
         server.line("policies loaded", 3)
         assert pool_in(ask(connection, review())[1]) == "d"
         assert "nodeSelektor" not in server.readiness()[1]["policies"]["reason"]
+        assert 'fairlead_refused{what="policies"} 0.0' in server.metrics()
 
 
 @pytest.mark.parametrize("first", ["nothing there", "an error"])
@@ -219,6 +222,7 @@ def test_a_certificate_is_waited_for_and_followed(tmp_path: Path) -> None:
         server.line("certificate refused, there are none to serve")
         status, conditions = server.readiness()
         assert (status, conditions["certificate"]["ready"]) == (503, False)
+        assert 'fairlead_refused{what="certificate"} 1.0' in server.metrics()
         for count in (1, 2):
             pair = issue_server(signer, "t", Names(addresses=("127.0.0.1",)), datetime.now(UTC))
             # As a Secret's update does it: both are not there at the same instant.
@@ -232,7 +236,9 @@ def test_a_certificate_is_waited_for_and_followed(tmp_path: Path) -> None:
             seen.append(certificate["serialNumber"])
             assert ask(connection, review())[0].status == 200
         server.wait_ready()
-        assert "fairlead_certificate_expiry_timestamp_seconds 1" in server.metrics()
+        metrics = server.metrics()
+        assert "fairlead_certificate_expiry_timestamp_seconds 1" in metrics
+        assert 'fairlead_refused{what="certificate"} 0.0' in metrics
     assert len(set(seen)) == 2
 
 
@@ -443,6 +449,7 @@ def test_the_example_of_the_guide_admits_only_its_caller(tmp_path: Path) -> None
         assert statuses == {"api-server": 200, "another": 403}
         with pytest.raises((OSError, http.client.HTTPException)):
             ask(server.connect(), review())
+        assert 'fairlead_refused{what="client authorities"} 0.0' in server.metrics()
 
 
 def failed(folder: Path, *options: str, cluster: tuple[str, ...] | None = None) -> str:

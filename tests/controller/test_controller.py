@@ -60,6 +60,7 @@ async def test_who_leads_makes_the_pods_of_every_run() -> None:
     assert stage.value("leader") == 0
     assert stage.controller.queue_depth() == 0
     assert stage.controller.queue_age() == 0.0
+    assert stage.controller.failing_age() == 0.0
 
 
 async def test_a_bug_that_meets_one_run_does_not_take_the_others_with_it(

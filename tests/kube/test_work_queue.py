@@ -73,6 +73,24 @@ async def test_a_key_that_fails_is_tried_ever_later_up_to_five_minutes() -> None
     assert pauses[-1] >= 150.0
 
 
+async def test_the_age_of_the_longest_failure_lasts_until_a_success() -> None:
+    """However long its pauses are, and whatever becomes of other keys."""
+    work = queue()
+    assert work.failing_age() == 0.0
+    work.retry("a")
+    await asyncio.sleep(100)
+    work.retry("a")
+    work.retry("b")
+    work.forget("c")
+    assert work.failing_age() == 100.0
+    work.forget("a")
+    assert work.failing_age() == 0.0
+    await asyncio.sleep(7)
+    assert work.failing_age() == 7.0
+    work.forget("b")
+    assert work.failing_age() == 0.0
+
+
 async def test_the_age_of_the_oldest_key_is_exposed() -> None:
     work = queue()
     assert work.oldest_age() == 0.0

@@ -151,7 +151,7 @@ def start_prometheus(plane: ControlPlane, program: Path, targets: Mapping[str, s
     configuration = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": ["alerts.yaml"],
-        "scrape_configs": [{"job_name": "fairlead", "static_configs": scraped}],
+        "scrape_configs": [{"job_name": "fairlead-metrics", "static_configs": scraped}],
     }
     (folder / "prometheus.yaml").write_text(json.dumps(configuration))
     (folder / "alerts.yaml").write_text(json.dumps(one(OBJECTS, "PrometheusRule")["spec"]))

@@ -85,7 +85,9 @@ def test_what_cannot_be_served_is_refused_and_the_one_before_serves_on(
     assert condition.ready
     assert says in condition.reason
     assert "Secret ns/tls refused" in condition.reason
+    assert kept.certificate.refused()
     kept.offered(good)
+    assert not kept.certificate.refused()
     assert "refused" not in kept.certificate.condition().reason
     kept.offered(leaf(AUTHORITY))
     assert kept.tls.served != before
@@ -100,13 +102,16 @@ def test_what_cannot_be_served_at_first_is_not_ready() -> None:
 
 def test_a_deleted_secret_leaves_its_certificate_serving() -> None:
     """It will be healed: until then nobody is refused, and the reason says what is wrong."""
-    kept = Kept()
-    kept.offered(leaf(AUTHORITY), b"bundle")
+    kept, kept_before = Kept(), leaf(AUTHORITY)
+    kept.offered(kept_before, b"bundle")
     kept.certificate.offered(None)
     condition = kept.certificate.condition()
     assert condition.ready
     mentions(condition.reason, "ns/tls does not exist")
     assert kept.certificate.bundle == b""
+    assert kept.certificate.refused()
+    kept.offered(kept_before)
+    assert not kept.certificate.refused()
 
 
 def test_the_same_pair_with_another_bundle_is_not_a_new_certificate() -> None:

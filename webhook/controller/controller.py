@@ -199,6 +199,10 @@ class Controller:
         """Return the seconds for which the first run in the queue has waited."""
         return self._queue.oldest_age() if self._queue else 0.0
 
+    def failing_age(self) -> float:
+        """Return the seconds for which a run has failed again and again; 0.0 if none does."""
+        return self._queue.failing_age() if self._queue else 0.0
+
     async def run(self) -> None:
         """Watch the kinds of engines that Runs use, and write Events, until cancelled."""
         async with asyncio.TaskGroup() as group:

@@ -248,6 +248,12 @@ def watch_parts(
                 controller.queue_age,
             ),
             (
+                metric_names.RECONCILE_FAILING,
+                "Seconds for which reconciles of a run have failed again and again, the longest of "
+                "all runs; 0 if none does.",
+                controller.failing_age,
+            ),
+            (
                 metric_names.API_THROTTLED,
                 "Answers of 429 from the API server.",
                 lambda: writer.throttled,

@@ -129,7 +129,8 @@ class WorkQueue:
         self._clock = clock
         self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
         self.agenda = Agenda()
-        self._backoffs: dict[str, Backoff] = {}
+        # By key that failed: the time of its first failure since its last success.
+        self._failing: dict[str, tuple[float, Backoff]] = {}
         # Wakes all waiting workers, of which there are few: each looks for a key.
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -139,6 +140,11 @@ class WorkQueue:
     def oldest_age(self) -> float:
         """Return the seconds for which the oldest ready key has waited; 0.0 if none is ready."""
         since = self.agenda.since
+        return 0.0 if since is None else self._clock() - since
+
+    def failing_age(self) -> float:
+        """Return the longest time since a key's first failure without a success after it."""
+        since = min((since for since, _ in list(self._failing.values())), default=None)
         return 0.0 if since is None else self._clock() - since
 
     def add(self, key: str) -> None:
@@ -157,15 +163,16 @@ class WorkQueue:
 
     def retry(self, key: str) -> float:
         """Enqueue `key`, which failed, after its next backoff; return the seconds."""
-        if key not in self._backoffs:
-            self._backoffs[key] = Backoff(self._random, RECONCILE_DELAYS)
-        seconds = self._backoffs[key].next()
+        if key not in self._failing:
+            self._failing[key] = self._clock(), Backoff(self._random, RECONCILE_DELAYS)
+        _, backoff = self._failing[key]
+        seconds = backoff.next()
         self.add_after(key, seconds)
         return seconds
 
     def forget(self, key: str) -> None:
         """Reset the backoff of `key`, which succeeded or was deleted."""
-        self._backoffs.pop(key, None)
+        self._failing.pop(key, None)
 
     async def get(self) -> str | None:
         """Wait for the next key, which is in progress until `done`. None after `shut_down`.

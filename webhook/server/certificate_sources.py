@@ -76,6 +76,10 @@ class CertificateFromSecret:
         self.bundle = kept.bundle if kept else b""
         self._reloader.poll()
 
+    def refused(self) -> bool:
+        """Return whether the Secret's newest content was rejected."""
+        return self._reloader.refused()
+
     def _read(self) -> dict[str, bytes]:
         if self._kept is None:
             raise UnreadableInput([self._absent()])

@@ -76,6 +76,10 @@ class Reloader(Generic[T]):
         """Return the result for the newest files, and the value in force."""
         return self._state
 
+    def refused(self) -> bool:
+        """Return whether the newest files were rejected."""
+        return self._state.outcome == "refused"
+
     def condition(self) -> Condition:
         """Return whether there is a value, and why newer files were rejected."""
         state = self._state
@@ -150,7 +154,7 @@ class Reloader(Generic[T]):
             _logger.info("%s loaded", self.what, extra={"digest": result.digest})
             self.on_loaded(result.value, self._state)
         elif result is not None and result.error != before.error:
-            since = before.since if before.outcome == "refused" else self.clock()
+            since = before.since if self.refused() else self.clock()
             self._state = ReloadState(
                 "refused", since, before.digest, before.loaded_at, result.error
             )

@@ -20,7 +20,7 @@ from webhook.api_paths import CONFIGURATIONS
 from webhook.errors import ServingError
 from webhook.kube.named_object import NamedObject
 from webhook.kube.secrets import data_of, secrets
-from webhook.metric_names import CERTIFICATE_RELOADS
+from webhook.metric_names import CERTIFICATE_RELOADS, REFUSED
 from webhook.server.certificate_sources import (
     CertificateFromSecret,
     authorities_of_file,
@@ -109,6 +109,7 @@ def serve_certificate(
     reloader = certificate_of_files(
         settings.cert, settings.key, tls, on_served=served, on_refused=refused
     )
+    parts.metrics.read_gauge(REFUSED, reloader.refused, "certificate")
     reloader.poll()
 
     def condition() -> Condition:
@@ -137,6 +138,7 @@ def _from_secret(
         on_served=lambda served: parts.metrics.certificate_served(served.not_after),
         on_refused=partial(parts.metrics.count, CERTIFICATE_RELOADS, "refused"),
     )
+    parts.metrics.read_gauge(REFUSED, kept.refused, "certificate")
     secret = NamedObject(parts.home.watches, secrets(namespace), name, read)
     secret.subscribe(kept.offered)
     secret.subscribe(lambda _kept: changed())
@@ -152,6 +154,7 @@ def trust_clients(parts: Parts, settings: ServeSettings, tls: ServerTls) -> None
     """Trust the client authorities in a file; without one, clients need no certificate."""
     if settings.client_ca is not None:
         reloader = authorities_of_file(settings.client_ca, tls)
+        parts.metrics.read_gauge(REFUSED, reloader.refused, "client authorities")
         reloader.poll()
         parts.add("clients", reloader.condition, lambda: reloader.run(settings.poll_interval))
 

@@ -14,7 +14,7 @@ from webhook.cluster_objects.watched_objects import ClusterClasses
 from webhook.errors import ClusterError, InvalidDocuments, ServingError, UnreadableInput
 from webhook.judgement.set_judgement import Objects, Served, load_served
 from webhook.judgement.write_judge import Judge
-from webhook.metric_names import POLICY_RELOADS
+from webhook.metric_names import POLICY_RELOADS, REFUSED
 from webhook.policy import policy_documents
 from webhook.server.folder import Folder
 from webhook.server.readiness import Condition
@@ -136,7 +136,7 @@ def _reloader(
         if not policies:
             _logger.warning("no policies in %s: pods are stamped and left as they are", where)
 
-    return Reloader(
+    reloader = Reloader(
         "policies",
         read,
         compile_all,
@@ -145,6 +145,8 @@ def _reloader(
         on_loaded=loaded,
         on_refused=lambda _state: metrics.count(POLICY_RELOADS, "refused"),
     )
+    metrics.read_gauge(REFUSED, reloader.refused, "policies")
+    return reloader
 
 
 # Seconds without a change that end a burst, and the maximum length of one. `kubectl apply` writes

@@ -70,6 +70,12 @@ _METRICS: Final = {
         ("outcome",),
         _LOADS,
     ),
+    metric_names.REFUSED: _Description(
+        Gauge,
+        "1 while the newest policies, certificate or client authorities are refused: the previous "
+        "ones stay, if there are any.",
+        ("what",),
+    ),
     metric_names.ADMISSION_REQUESTS: _Description(
         Counter, "Admission requests answered, by result and HTTP status code.", ("result", "code")
     ),
@@ -173,9 +179,9 @@ class Metrics(Exposition):
         """Count in the counter's series with these values of its labels."""
         self._of(name, *labels).inc(by)
 
-    def read_gauge(self, name: str, value: Callable[[], float]) -> None:
+    def read_gauge(self, name: str, value: Callable[[], float], *labels: str) -> None:
         """Read a gauge from `value` at each scrape, on another thread."""
-        self._of(name).set_function(value)
+        self._of(name, *labels).set_function(value)
 
     def decided(self, result: str, policies: Collection[str]) -> None:
         """Count one decision for each policy that applied."""

@@ -129,8 +129,11 @@ async def test_a_bug_takes_nothing_with_it(caplog: pytest.LogCaptureFixture) -> 
     keeper = begun.keeper()
     assert (await keeper.take_step()).seconds > 0
     assert "this is a bug" in keeper.reason
+    begun.seconds += 5
+    assert begun.count("failing_seconds") == 5
     failing(begun.memory, "create", AUTHORITY, None)
     await until_waiting(keeper)
+    assert begun.count("failing_seconds") == 0
     assert "this is a bug" in caplog.text
 
 
@@ -162,10 +165,16 @@ async def test_who_undoes_a_write_again_and_again_is_not_fought() -> None:
         await keeper.take_step()
         wipe()
         pauses.append((await keeper.take_step()).seconds)
+        # The writes between succeed, and the certificates are not kept all the same.
+        assert begun.count("failing_seconds") == sum(pauses[:-1]) + 1.0
     assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
     begun.seconds += 60
     await until_waiting(keeper)
     assert "written" not in keeper.reason
+    assert begun.count("failing_seconds")
+    begun.seconds += FORGOTTEN
+    await until_waiting(keeper)
+    assert begun.count("failing_seconds") == 0
 
 
 async def test_a_requested_change_is_not_a_conflict() -> None:

@@ -10,6 +10,8 @@ from certs.rotation import phase
 from webhook import metric_names
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prometheus_client import CollectorRegistry
 
     from certs.pair import Pair
@@ -56,11 +58,21 @@ class CertificateMetrics:
             ["reason"],
             registry=registry,
         )
+        self._failing = Gauge(
+            metric_names.CERTIFICATE_FAILING,
+            "Seconds for which certificates could not be kept, or another client has reverted the "
+            "writes; 0 while nothing is wrong, and if another process leads.",
+            registry=registry,
+        )
         # A counter that appears with its first event hides that event from rate().
         for kept in OBJECTS:
             self._writes.labels(kept)
         for reason in ERRORS:
             self._errors.labels(reason)
+
+    def read_failing(self, age: Callable[[], float]) -> None:
+        """Read the seconds of failure from `age` at each scrape, on another thread."""
+        self._failing.set_function(age)
 
     def saw(self, observed: Observed) -> None:
         """Update the metrics from the observed state."""

@@ -141,6 +141,12 @@ class Quarrel:
             return 0.0
         return max(0.0, last + REWRITE_DELAYS.after(count - FREE + 1) - now)
 
+    def lasts(self, now: float) -> bool:
+        """Return whether a write was repeated so often that it waits, until long after the last."""
+        return any(
+            count > FREE and now - last < FORGOTTEN for count, last in self._written.values()
+        )
+
     def wrote(self, cause: Hashable, now: float) -> None:
         """Record one write."""
         self._written = {
@@ -208,6 +214,7 @@ class Keeper:
     _settled: bool = field(default=False, init=False)
     _says: str = field(default=FOLLOWS, init=False)
     _trouble: str = field(default="", init=False)
+    _failing_since: float | None = field(default=None, init=False)
     _waits_for: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
@@ -215,6 +222,21 @@ class Keeper:
         self._conflicts = Backoff(self.random, CONFLICT_DELAYS)
         self._quarrel = Quarrel()
         self._changed = asyncio.Event()
+        self.metrics.read_failing(self.failing_age)
+
+    def failing_age(self) -> float:
+        """Return the seconds since the first failure after which nothing was as it should be.
+
+        A write that another client reverts again and again is a failure until it stays for
+        FORGOTTEN seconds, though each write succeeds.
+        """
+        since = self._failing_since
+        return 0.0 if since is None else self.steady_clock() - since
+
+    def _note_trouble(self, trouble: str) -> None:
+        self._trouble = trouble
+        if self._failing_since is None:
+            self._failing_since = self.steady_clock()
 
     @property
     def ready(self) -> bool:
@@ -238,7 +260,7 @@ class Keeper:
                 await self._keep()
         finally:
             self._leading = False
-            self._says, self._trouble = FOLLOWS, ""
+            self._says, self._trouble, self._failing_since = FOLLOWS, "", None
             self.metrics.unknown()
 
     async def _keep(self) -> NoReturn:
@@ -267,11 +289,11 @@ class Keeper:
             return self._failed(error)
         except NotLeading as error:
             # The new leader continues.
-            self._trouble = str(error)
+            self._note_trouble(str(error))
             return Pause(self._backoff.next())
         except Exception:
             # A bug here must not stop the controller of Runs.
-            self._trouble = "this is a bug, see the log"
+            self._note_trouble("this is a bug, see the log")
             _logger.exception("certificates cannot be reconciled: this is a bug")
             return Pause(self._backoff.next())
         self._backoff.reset()
@@ -301,6 +323,8 @@ class Keeper:
             self._waits_for = due.why
             self._says += f", until {due.until.isoformat(timespec='seconds')}"
             self._trouble = ""
+            if not self._quarrel.lasts(self.steady_clock()):
+                self._failing_since = None
             self._settled = True
             seconds = (due.until - now).total_seconds()
             return Pause(min(max(seconds, 0.0), LONGEST_REST), wakes=True)
@@ -316,7 +340,7 @@ class Keeper:
         return Pause(0.0)
 
     def _undone(self, kept: str, why: str, times: int, pause: float) -> Pause:
-        self._trouble = (
+        self._note_trouble(
             f"{kept} was written {times} times ({why}), and another client reverts it each time: "
             f"its managedFields name the client; next try in {pause:.0f} s"
         )
@@ -334,7 +358,7 @@ class Keeper:
         if words != self._trouble:
             # A different error means that the previous one was resolved.
             self._backoff.reset()
-        self._trouble = words
+        self._note_trouble(words)
         pause = max(self._backoff.next(), min(error.retry_after or 0.0, LONGEST_REST))
         _logger.warning("certificates: %s; again in %.1f s", self._trouble, pause)
         return Pause(pause)

@@ -97,6 +97,9 @@ class PolicyReporter:
         """Whether pods are sent to the webhook; None if that is not known."""
         return self._interception.condition if self._interception else None
 
+    def __post_init__(self) -> None:
+        self._count_none()
+
     @property
     def reason(self) -> str:
         """The state of the status writer, for a readiness detail."""
@@ -112,7 +115,14 @@ class PolicyReporter:
         finally:
             self._tenure = None
             # The next leader has the numbers from now on.
-            self.counts.clear()
+            self._count_none()
+
+    def _count_none(self) -> None:
+        self.counts.clear()
+        for kind in CALLED.values():
+            for condition in CONDITIONS:
+                # A missing series does not say that nothing is False.
+                self.counts.labels(kind, condition, "False")
 
 
 class _Tenure:
