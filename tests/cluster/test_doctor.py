@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from tests.wording import line_with, mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.installation.doctor.diagnose import CHECKS
+from webhook.installation.manifests import render
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import Settings
 from webhook.sandbox.fairlead import start_controller
@@ -208,6 +210,106 @@ def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     said = site.run("doctor", "--check", "unplaced pods", "--kubeconfig", str(kubeconfig)).stdout
     mentions(said.splitlines()[0], "unknown unplaced pods: could not read")
     assert not any("there is no" in each for each in found)
+
+
+@pytest.fixture
+def cron_job(well: Site) -> Iterator[Json]:
+    """The CronJob of the component `doctor`, whose objects are all there."""
+    component = render((), ("doctor",))
+    for each in component.values():
+        assert well.apply(each) == ""
+    (found,) = (each for key, each in component.items() if key.kind.name == "CronJob")
+    yield found
+    for key in reversed(component):
+        well.plane.api.delete(str(key.path))
+
+
+def test_the_cron_job_reads_all_that_doctor_reads_and_creates_nothing(
+    well: Site, cron_job: Json, tmp_path: Path
+) -> None:
+    """Its arguments, with its ServiceAccount's token: what an administrator's doctor finds."""
+    pod_spec = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    name = pod_spec["serviceAccountName"]
+    command, *options = pod_spec["containers"][0]["args"]
+    token = account(well.kubectl.within(NAMESPACE), name, tmp_path / "kubeconfig")
+    own = ("--kubeconfig", str(token))
+
+    def seen() -> tuple[Json, Json]:
+        by_admin, by_it = (
+            json.loads(well.run(command, *options, "-o", "json", *whose).stdout)
+            for whose in ((), own)
+        )
+        # What an admin may do besides, and the CronJob may not.
+        rest = [each for each in by_it["findings"] if "may not" not in each["what"]]
+        assert {each["check"] for each in by_it["findings"] if each not in rest} <= {"permissions"}
+        return by_admin, {**by_it, "findings": rest}
+
+    by_admin, by_it = seen()
+    assert by_it["unknown"] == by_admin["unknown"]
+    # Which replica does not answer first is chance; a right that is missing has another cure.
+    cures, wanted = ([(u["what"], u["cure"]) for u in each["unread"]] for each in (by_it, by_admin))
+    assert cures == wanted
+    assert by_it["findings"] == by_admin["findings"]
+    assert well.run(command, *options, *ALL_BUT_WATCHES, *own).exit_code == 0
+    its = well.kubectl.within("default")
+    for body in (pod("real"), cron_job_class()):
+        stdin = json.dumps(body)
+        tried = ("create", "-f", "-", "--validate=false", f"--kubeconfig={token}")
+        assert its.run(*tried, "--dry-run=server", stdin=stdin).returncode == 0
+        mentions(its.run(*tried, stdin=stdin).stderr, "by dry run only")
+    well.change("clusterroles", "fairlead-webhook", {"op": "remove", "path": "/rules/0"})
+    failed = well.run(command, *options, *own)
+    (rule,) = cron_job["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
+    assert [failed.exit_code] == rule["onExitCodes"]["values"]
+
+
+def cron_job_class() -> Json:
+    """A class that nobody has."""
+    spec = {"nodes": [{"labels": {"example.com/pool": "real"}}]}
+    return an_object(names.API_VERSION, names.CLASS_KIND, "real", spec)
+
+
+def test_a_doctor_that_finds_errors_is_a_failed_job_with_an_event(
+    well: Site, cron_job: Json
+) -> None:
+    """At once, and not after three pods."""
+    spec = cron_job["spec"]["jobTemplate"]["spec"]
+    # On no node, so that kwok does not end it well.
+    spec["template"]["spec"]["nodeSelector"] = {"example.com/pool": "none"}
+    about = {"name": "looks", "namespace": NAMESPACE}
+    assert well.apply(an_object("batch/v1", "Job", about, spec)) == ""
+    where = path("pods", namespace=NAMESPACE)
+
+    def its() -> list[Json]:
+        listed: Json = well.plane.api.get(f"{where}?labelSelector=job-name=looks")
+        return list(listed["items"])
+
+    (made,) = eventually("its pod is there", its)
+    ended = {"exitCode": 1, "reason": "Error", "finishedAt": "2026-01-01T00:00:00Z"}
+    container = {
+        **{"name": "doctor", "image": "fairlead", "imageID": "", "ready": False},
+        **{"restartCount": 0, "state": {"terminated": ended}},
+    }
+    status = {"phase": "Failed", "containerStatuses": [container]}
+    well.plane.api.call(
+        "PATCH",
+        f"{where}/{made['metadata']['name']}/status",
+        {"status": status},
+        content_type="application/merge-patch+json",
+    )
+
+    def failed() -> str:
+        job: Json = well.plane.api.get(path("jobs", "looks", namespace=NAMESPACE))
+        conditions = job["status"].get("conditions") or ()
+        return next((each["reason"] for each in conditions if each["type"] == "Failed"), "")
+
+    assert eventually("the Job has failed", failed) == "PodFailurePolicy"
+    events = partial(
+        well.kubectl.within(NAMESPACE), "get", "events", "-o", "jsonpath={.items[*].message}"
+    )
+    eventually("an Event has the exit code", lambda: "exit code 1" in events())
+    assert len(its()) == 1
+    well.kubectl.within(NAMESPACE)("delete", "job", "looks")
 
 
 # A class without the taint of its nodes, and a PriorityClass that does not exist.

@@ -52,6 +52,7 @@ COMPONENTS: Sequence[tuple[Sequence[str], Mapping[str, Any]]] = [
     (["nodes"], {"nodes": True}),
     (["policy-reports"], {"policyReports": True}),
     (["ui"], {"pages": True}),
+    (["doctor"], {"doctor": True}),
     (["guard-node-names"], {"guards": {"nodeNames": True}}),
     (["guard-tolerations"], {"guards": {"tolerations": True}}),
     (["guard-stamp-warn"], {"guards": {"stamp": "warn"}}),

@@ -31,6 +31,7 @@ COMPONENTS: Final = {
     "nodes": "nodes",
     "policy-reports": "policy-reports",
     "ui": "ui",
+    "doctor": "doctor",
     "guard-stamp-warn": "guard-stamp-warn",
     "guard-stamp-deny": "guard-stamp-deny",
     "guard-node-names": "guard-node-names",

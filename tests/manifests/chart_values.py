@@ -127,6 +127,12 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
             False,
         ),
         Value(
+            "doctor",
+            "Run `fairlead doctor` every 15 minutes in a CronJob; a Job fails if it finds errors.",
+            _FLAG,
+            False,
+        ),
+        Value(
             "monitoring",
             "ServiceMonitor, alerts and dashboard; needs the Prometheus operator.",
             _FLAG,

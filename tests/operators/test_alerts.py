@@ -111,9 +111,7 @@ class Play:
 
 def silent(component: str) -> Series:
     """No replica of the component is found any more."""
-    return {
-        name: hour(values[0], None) for name, values in healthy().items() if component in name
-    }
+    return {name: hour(values[0], None) for name, values in healthy().items() if component in name}
 
 
 PLAYS: Final[Mapping[str, Play]] = {
@@ -129,9 +127,7 @@ PLAYS: Final[Mapping[str, Play]] = {
         also=frozenset({"FairleadWebhookReplicaNotReady"}),
     ),
     "FairleadWebhookReplicaNotReady": Play({series("fairlead_ready", W1): hour(1, 0)}, within=11),
-    "FairleadCertificateExpires": Play(
-        {series(EXPIRY, W1): hour(60 * DAY, 4 * DAY)}, within=11
-    ),
+    "FairleadCertificateExpires": Play({series(EXPIRY, W1): hour(60 * DAY, 4 * DAY)}, within=11),
     # Each of them is refused once: a counter moves once.
     "FairleadCertificateRefused": Play(
         {series("fairlead_refused", W1, what="certificate"): hour(0, 1)}, within=2
@@ -154,7 +150,11 @@ PLAYS: Final[Mapping[str, Play]] = {
     ),
     # One in ten minutes: it is a bug each time.
     "FairleadWebhookFails": Play(
-        {series("fairlead_engine_errors_total", W1): [value and value // 10 for value in growing(1)]},
+        {
+            series("fairlead_engine_errors_total", W1): [
+                0.0 if value is None else value // 10 for value in growing(1)
+            ]
+        },
         within=11,
         until=16,
     ),

@@ -249,8 +249,7 @@ def watch_parts(
             ),
             (
                 metric_names.RECONCILE_FAILING,
-                "Seconds for which reconciles of a run have failed again and again, the longest of "
-                "all runs; 0 if none does.",
+                "Seconds for which a run's reconciles have failed, the longest of all; 0 if none do.",
                 controller.failing_age,
             ),
             (

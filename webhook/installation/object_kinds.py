@@ -74,6 +74,7 @@ KINDS: Final = (
     Kind(_OWN, names.POLICY_KIND, names.PLACEMENT_POLICIES, namespaced=False),
     Kind(_OWN, names.EXCEPTION_KIND, names.PLACEMENT_EXCEPTIONS, namespaced=False),
     Kind("apps/v1", DEPLOYMENT, "deployments"),
+    Kind("batch/v1", "CronJob", "cronjobs"),
     Kind(_MONITORING, "ServiceMonitor", "servicemonitors"),
     Kind(_MONITORING, "PodMonitor", "podmonitors"),
     Kind(_MONITORING, "PrometheusRule", "prometheusrules"),

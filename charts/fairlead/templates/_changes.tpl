@@ -18,6 +18,8 @@
 {{- $_ := set .object.metadata "annotations" (merge (dict "helm.sh/resource-policy" "keep") (default dict .object.metadata.annotations)) }}
 {{- else if eq $kind "Deployment" }}
 {{- include "fairlead.deployment" . }}
+{{- else if eq $kind "CronJob" }}
+{{- include "fairlead.image" (dict "pod" .object.spec.jobTemplate.spec.template.spec "root" .root) }}
 {{- else if and (eq $kind "ValidatingWebhookConfiguration") $values.policyFiles }}
 {{- $kept := list }}
 {{- range .object.webhooks }}{{ if ne .name "policies.fairlead.dev" }}{{ $kept = append $kept . }}{{ end }}{{ end }}
@@ -49,18 +51,25 @@
 {{- end }}
 {{- end }}
 
+{{- /* The image of a pod, and the Secrets to pull it. */ -}}
+{{- define "fairlead.image" -}}
+{{- $values := .root.Values }}
+{{- $container := first .pod.containers }}
+{{- if $values.image.digest }}
+{{- $_ := set $container "image" (printf "%s@%s" $values.image.repository $values.image.digest) }}
+{{- else }}
+{{- $_ := set $container "image" (printf "%s:%s" $values.image.repository (default .root.Chart.AppVersion $values.image.tag)) }}
+{{- end }}
+{{- with $values.image.pullSecrets }}{{ $_ := set $.pod "imagePullSecrets" . }}{{ end }}
+{{- end }}
+
 {{- define "fairlead.deployment" -}}
 {{- $values := .root.Values }}
 {{- $program := trimPrefix "fairlead-" .object.metadata.name }}
 {{- $own := get $values $program }}
 {{- $pod := .object.spec.template.spec }}
 {{- $container := first $pod.containers }}
-{{- if $values.image.digest }}
-{{- $_ := set $container "image" (printf "%s@%s" $values.image.repository $values.image.digest) }}
-{{- else }}
-{{- $_ := set $container "image" (printf "%s:%s" $values.image.repository (default .root.Chart.AppVersion $values.image.tag)) }}
-{{- end }}
-{{- with $values.image.pullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end }}
+{{- include "fairlead.image" (dict "pod" $pod "root" .root) }}
 {{- if $own }}
 {{- $_ := set .object.spec "replicas" ($own.replicas | int) }}
 {{- $_ := set $container "resources" $own.resources }}
