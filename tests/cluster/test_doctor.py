@@ -287,8 +287,12 @@ def test_a_doctor_that_finds_errors_is_a_failed_job_with_an_event(
     (made,) = eventually("its pod is there", its)
     ended = {"exitCode": 1, "reason": "Error", "finishedAt": "2026-01-01T00:00:00Z"}
     container = {
-        **{"name": "doctor", "image": "fairlead", "imageID": "", "ready": False},
-        **{"restartCount": 0, "state": {"terminated": ended}},
+        "name": "doctor",
+        "image": "fairlead",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "state": {"terminated": ended},
     }
     status = {"phase": "Failed", "containerStatuses": [container]}
     well.plane.api.call(

@@ -25,7 +25,7 @@ FIRST = "pods-0.fairlead.dev"
 class Cluster:
     """All that is read, by the last part of its path; and the Events that are written."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: float) -> None:
         annotations = record_annotations(["pods-0", "namespaces"], ["policies"], [])
         metadata = {"uid": "u", "creationTimestamp": "2026-01-02T00:00:00Z"}
         self.objects: dict[str, Json] = {
@@ -38,7 +38,9 @@ class Cluster:
         self.events: list[Json] = []
         self.registry = CollectorRegistry()
         client = cast("Client", self)
-        self.interception = Interception(client, client, self.registry, namespace="x", period=0.01)
+        self.interception = Interception(
+            client, client, self.registry, namespace="x", period=0.01, **options
+        )
 
     def _check(self, path: str) -> None:
         for part, error in self.fails.items():
@@ -138,6 +140,28 @@ def test_who_does_not_lead_reports_nothing() -> None:
     assert cluster.gauge(FIRST) is None
     assert cluster.unplaced() is None
     assert cluster.interception.condition is None
+
+
+def test_what_was_not_looked_at_for_long_is_not_reported() -> None:
+    """A right that was taken away leaves the leader its Lease, and nothing that it knows."""
+    cluster = Cluster(long_period=0.2)
+
+    async def lead() -> tuple[float | None, ...]:
+        leading = asyncio.create_task(cluster.interception.lead())
+        await asyncio.sleep(0.05)
+        before = cluster.gauge(FIRST)
+        cluster.fails = {"/deployments": refused(403, "Forbidden")}
+        await asyncio.sleep(0.5)
+        meanwhile = (cluster.gauge(FIRST), cluster.unplaced())
+        cluster.fails = {}
+        await asyncio.sleep(0.1)
+        after = (cluster.gauge(FIRST), cluster.unplaced())
+        leading.cancel()
+        with suppress(asyncio.CancelledError):
+            await leading
+        return (before, *meanwhile, *after)
+
+    assert asyncio.run(lead()) == (1, None, None, 1, 0)
 
 
 def test_a_bug_is_logged_and_reported_as_unknown(caplog: pytest.LogCaptureFixture) -> None:

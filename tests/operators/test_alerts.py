@@ -37,7 +37,7 @@ def hour(good: float | None, bad: float | None) -> Values:
 
 def growing(per_minute: float, first: float | None = 0.0) -> Values:
     """A counter of what happens in the hour; `first` is its value before, None without a series."""
-    counted = [per_minute * minute for minute in range(1, END - BEGIN + 1)]
+    counted = [(first or 0) + per_minute * each for each in range(1, END - BEGIN + 1)]
     return [first] * BEGIN + counted + [counted[-1]] * (LAST - END + 1)
 
 
@@ -47,10 +47,10 @@ def seconds() -> Values:
     return [0.0] * BEGIN + lasting + [0.0] * (LAST - END + 1)
 
 
-def series(name: str, pod: str, **labels: str) -> str:
+def series(name: str, pod: str, /, **labels: str) -> str:
     """A series of a pod as Prometheus stores it, with the labels that the ServiceMonitor gives."""
     target = {"component": pod.split("-")[0], "pod": pod, "namespace": "fairlead-system"}
-    given = {**target, "job": "fairlead-metrics", **labels}
+    given = {**target, "job": "fairlead-metrics", "instance": pod, **labels}
     return f"{name}{{{','.join(f'{key}={json.dumps(value)}' for key, value in given.items())}}}"
 
 
@@ -59,6 +59,10 @@ WATCHED: Final = {"resource": "placementpolicies.fairlead.dev"}
 OUTDATED: Final = {"definition": "runs.fairlead.dev"}
 FALSE: Final = {"kind": "policy", "condition": "Accepted", "status": "False"}
 EXPIRY: Final = "fairlead_certificate_expiry_timestamp_seconds"
+IN_FORCE: Final = {"entry": "pods-0.fairlead.dev", "reason": ""}
+REJECTIONS: Final = "apiserver_admission_webhook_rejection_count"
+FAIL_OPEN: Final = "apiserver_admission_webhook_fail_open_count"
+NOT_CALLED: Final = {"name": "pods-0.fairlead.dev", "error_type": "calling_webhook_error"}
 OVERLOADED: Final = {"result": "overloaded", "code": "503"}
 
 
@@ -91,7 +95,14 @@ def healthy() -> Series:
         for kind, condition in (("exception", "InForce"), ("class", "Satisfiable")):
             of = {"kind": kind, "condition": condition, "status": "False"}
             found[series("fairlead_policies", pod, **of)] = 3
+    # Of the leader only.
     found[series(EXPIRY, C0, certificate="authority")] = 300 * DAY
+    found[series("fairlead_intercepting", C0, **IN_FORCE)] = 1
+    found[series("fairlead_unplaced_pods", C0)] = 0
+    # Of an earlier day.
+    found[series("up", "apiserver-0")] = 1
+    found[series(FAIL_OPEN, "apiserver-0", name="pods-0.fairlead.dev")] = 3
+    found[series(REJECTIONS, "apiserver-0", **NOT_CALLED)] = 2
     return {name: hour(value, value) for name, value in found.items()}
 
 
@@ -164,7 +175,14 @@ PLAYS: Final[Mapping[str, Play]] = {
     "FairleadWatchFails": Play(
         {series("fairlead_watch_failing_seconds", C1, **WATCHED): seconds()}, within=13
     ),
-    "FairleadControllerWithoutLeader": Play({series("fairlead_leader", C0): hour(1, 0)}, within=3),
+    "FairleadControllerWithoutLeader": Play(
+        {
+            series("fairlead_leader", C0): hour(1, 0),
+            series("fairlead_intercepting", C0, **IN_FORCE): hour(1, None),
+            series("fairlead_unplaced_pods", C0): hour(0, None),
+        },
+        within=3,
+    ),
     "FairleadAuthorityExpires": Play(
         # Ahead of the hour: it has to last for one before it is an alert.
         {series(EXPIRY, C0, certificate="authority"): [50.0 * DAY] * END + [300.0 * DAY] * 71},
@@ -190,6 +208,27 @@ PLAYS: Final[Mapping[str, Play]] = {
     ),
     "FairleadReconcilesFail": Play(
         {series("fairlead_reconcile_failing_seconds", C0): seconds()}, within=18
+    ),
+    "FairleadNotIntercepting": Play(
+        {
+            series("fairlead_intercepting", C0, **IN_FORCE): hour(1, None),
+            series("fairlead_intercepting", C0, **{**IN_FORCE, "reason": "Absent"}): hour(None, 0),
+        },
+        within=2,
+    ),
+    # The entries are known, and the pods are not.
+    "FairleadInterceptionUnknown": Play(
+        {series("fairlead_unplaced_pods", C0): hour(0, None)}, within=6
+    ),
+    "FairleadPodsUnplaced": Play({series("fairlead_unplaced_pods", C0): hour(0, 4)}, within=6),
+    # The first call that fails makes the series.
+    "FairleadFailsOpen": Play(
+        {series(FAIL_OPEN, "apiserver-0", name="namespaces.fairlead.dev"): growing(1, None)},
+        within=1,
+        until=12,
+    ),
+    "FairleadCallsFail": Play(
+        {series(REJECTIONS, "apiserver-0", **NOT_CALLED): growing(1, 2)}, within=2, until=12
     ),
 }
 
@@ -281,4 +320,11 @@ def test_without_scraping_nothing_is_said_to_be_fine(
         *(firing(minute, {silence}, silence) for minute in range(middle + 3, LAST)),
         firing(LAST - 1, {silence}),
     ]
+    assert play(promtool, tmp_path, played, expected) == ""
+
+
+def test_what_was_there_before_a_gap_is_no_news_after_it(promtool: Path, tmp_path: Path) -> None:
+    """Prometheus was away for an hour: counters that it finds again have not moved."""
+    played = {name: hour(values[0], None) for name, values in healthy().items()}
+    expected = [firing(minute, ()) for minute in range(END + 1, LAST)]
     assert play(promtool, tmp_path, played, expected) == ""

@@ -249,7 +249,7 @@ def watch_parts(
             ),
             (
                 metric_names.RECONCILE_FAILING,
-                "Seconds for which a run's reconciles have failed, the longest of all; 0 if none do.",
+                "Seconds for which reconciles of a run have failed, the longest of all; 0 if none.",
                 controller.failing_age,
             ),
             (

@@ -141,7 +141,13 @@ class Interception:
         self._table = SHIPPED
         self._leaf: x509.Certificate | None = None
         self._due = 0.0
+        self._looked = float("-inf")
         self._trouble = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether the last look is recent, so that its result may be reported as a metric."""
+        return time.monotonic() - self._looked < self._long_period
 
     @property
     def condition(self) -> ConditionUpdate | None:
@@ -175,6 +181,7 @@ class Interception:
             self._leaf = await self._present_leaf(live)
         states = self._judge(live, record)
         before, self.states = self.states, states
+        self._looked = time.monotonic()
         if states != before:
             self.changed()
             await self._announce(before, live.deployment)
@@ -374,7 +381,7 @@ class _AtScrape(Collector):
             "NotTrusted, NotBound, NotRead. Only from the leader.",
             labels=["entry", "reason"],
         )
-        for each in self._of.states:
+        for each in self._of.states if self._of.known else ():
             family.add_metric([each.entry, each.reason], float(not each.reason))
         yield family
         family = GaugeMetricFamily(
@@ -383,6 +390,6 @@ class _AtScrape(Collector):
             "from the leader.",
             labels=(),
         )
-        if self._of.unplaced is not None:
+        if self._of.known and self._of.unplaced is not None:
             family.add_metric((), self._of.unplaced)
         yield family
