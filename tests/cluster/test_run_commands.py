@@ -16,6 +16,7 @@ from tests.cluster.live_runs import CONTAINER, LiveRun, create_run
 from tests.cluster.policy_plane import cluster_kubectl, control_plane, run_api  # noqa: F401
 from tests.cluster.spaces import Space
 from tests.eventually import eventually
+from tests.objects import an_object
 from tests.ui.served_pages import PROGRAM
 from tests.wording import mentions
 from webhook import names
@@ -271,3 +272,24 @@ def test_names_are_completed(run_space: Space) -> None:
     )
     assert "plain,mnist" in done.output
     assert "other" not in done.output
+
+
+def test_statuses_are_as_of_the_last_look_of_a_controller(run_space: Space) -> None:
+    """Nobody renews the Lease: what is shown may be over. Without a Lease nothing is known."""
+    create_run(run_space, "kept").until_phase("Running")
+    commands = (("run", "list"), ("run", "status", "kept"), ("policies",))
+    for command in commands:
+        assert "no controller has looked" not in run_space.ask(*command).output
+    run_space.kubectl.run("create", "namespace", names.NAMESPACE)
+    about = {"name": names.CONTROLLER, "namespace": names.NAMESPACE}
+    spec = {"holderIdentity": "gone", "renewTime": "2026-01-01T00:00:00.000000Z"}
+    lease = an_object(
+        "coordination.k8s.io/v1", "Lease", about, {**spec, "leaseDurationSeconds": 15}
+    )
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases"
+    run_space.plane.api.create(path, lease)
+    try:
+        for command in commands:
+            mentions(run_space.ask(*command).output, "as of 2026-01-01T00:00:00: no controller")
+    finally:
+        run_space.plane.api.delete(f"{path}/{names.CONTROLLER}")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names, suspension
+from webhook.cluster_objects.heartbeat import holder
 from webhook.errors import ClusterError, InstallationError
 from webhook.installation.apply import Result, apply, result_of
 from webhook.installation.manifests import INTERCEPTION, LEASE
-from webhook.kube.lease import parse_lease as read_lease
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _OURS: Final = f".{names.GROUP}"
 _QUERY: Final = {"fieldManager": suspension.FIELD_MANAGER}
-STALE: Final = timedelta(minutes=1)
 # Other clients write to it now and then, such as the controller.
 _TRIES: Final = 5
 
@@ -162,19 +161,6 @@ async def leader(client: Client, now: datetime) -> str:
         return holder(await client.get(LEASE.path), now)
     except ClusterError:
         return ""
-
-
-def holder(lease: Json, now: datetime) -> str:
-    """Return the holder of a Lease; "" if it was not renewed for a minute. (Machines' clocks
-    differ.)
-    """
-    found = read_lease(lease)
-    renewed = (lease.get("spec") or {}).get("renewTime") or ""
-    try:
-        fresh = now - datetime.fromisoformat(renewed) < STALE
-    except (ValueError, TypeError):
-        fresh = False
-    return found.holder if fresh else ""
 
 
 async def _change(client: Client, patch_of: Callable[[Json], Json | None]) -> tuple[Json, Json]:

@@ -12,6 +12,7 @@ import click
 from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.output import output_option, print_json, print_notes, print_yaml
 from webhook.cli.run.cluster import several_options
+from webhook.cluster_objects.heartbeat import silence
 from webhook.run_client.find_runs import find_runs
 from webhook.run_client.rows import NOT_COUNTED, Row, reference, row_of
 from webhook.shortening import harmless
@@ -63,6 +64,8 @@ def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) 
 
     async def show(client: Client) -> None:
         runs = await find_runs(client, targets)
+        if runs and output in ("text", "wide"):
+            print_notes(filter(None, [await silence(client, datetime.now(UTC))]))
         if not runs and output in ("text", "wide") and not watch:
             where = f" in namespace {targets.namespace}" if targets.namespace else ""
             print_notes([f"there are no Runs{where}"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook.cli.exit_codes import INTERRUPTED
-from webhook.cli.output import output_option, print_result
+from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.run.cluster import RunName, target_options
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def command(
         raise click.UsageError("--watch prints text; for programs there is kubectl get run -w")
     from datetime import UTC, datetime
 
+    from webhook.cluster_objects.heartbeat import silence
     from webhook.run_client import status_text, timeline
     from webhook.run_client.report import fetch
 
@@ -76,6 +77,8 @@ def command(
 
     async def show(client: Client) -> None:
         report = await fetch(client, within, name)
+        if not report.ended:
+            print_notes(filter(None, [await silence(client, datetime.now(UTC))]))
 
         def lines() -> list[str]:
             now = datetime.now(UTC)

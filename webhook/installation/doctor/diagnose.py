@@ -12,6 +12,7 @@ from certs.kept import BUNDLE, CERTIFICATE
 from webhook import names
 from webhook.api_paths import NAMESPACES, VERSION, CollectionPath
 from webhook.api_paths import NODES as NODES_PATH
+from webhook.cluster_objects.heartbeat import holder
 from webhook.cluster_objects.namespaces import read_namespace
 from webhook.cluster_objects.policy_objects import read_objects
 from webhook.cluster_objects.unplaced_pods import find_unplaced
@@ -54,7 +55,6 @@ from webhook.installation.object_kinds import CRD
 from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import probe, probe_policy
-from webhook.installation.webhook_configuration import holder
 from webhook.interception import expected_entries, read_record
 from webhook.judgement.entry_states import as_meant
 from webhook.kube.secrets import data_of, secrets

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.api_paths import CollectionPath
+from webhook.cluster_objects.heartbeat import silence
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import InvalidDocuments, InvalidPod, PassOver
 from webhook.evaluation.one_pod import Unjudged, one_pod
@@ -69,6 +71,8 @@ async def gather(
         wrong = [str(each) for each in error.findings if getattr(each, "severity", "") == "error"]
     answers = await ask_replicas(client) if served else ReplicaCounts(None, None)
     notes = [answers.note] if answers.note else []
+    if not paths and (silent := await silence(client, datetime.now(UTC))):
+        notes.append(silent)
     if not paths and policies is not None and answers.served is None:
         # If replicas answer, the result names the set of each.
         own = policies.hash[:HASH_LENGTH]
