@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.controller.runs import refused
 from webhook import metric_names, names, validating
-from webhook.controller.interception import Interception
+from webhook.controller.interception import LONG_PERIOD, Interception
 from webhook.errors import ClusterError
 from webhook.interception import record_annotations, webhooks
 from webhook.kube.client import Client
@@ -25,7 +25,7 @@ FIRST = "pods-0.fairlead.dev"
 class Cluster:
     """All that is read, by the last part of its path; and the Events that are written."""
 
-    def __init__(self, **options: float) -> None:
+    def __init__(self, long_period: float = LONG_PERIOD) -> None:
         annotations = record_annotations(["pods-0", "namespaces"], ["policies"], [])
         metadata = {"uid": "u", "creationTimestamp": "2026-01-02T00:00:00Z"}
         self.objects: dict[str, Json] = {
@@ -39,7 +39,7 @@ class Cluster:
         self.registry = CollectorRegistry()
         client = cast("Client", self)
         self.interception = Interception(
-            client, client, self.registry, namespace="x", period=0.01, **options
+            client, client, self.registry, namespace="x", period=0.01, long_period=long_period
         )
 
     def _check(self, path: str) -> None:

@@ -103,6 +103,7 @@ def serve_certificate(
     if not (settings.cert and settings.key):
         pair = self_signed(settings.extra_names, settings.ca_out)
         served(tls.swap(pair.certificate, pair.private_key))
+        parts.metrics.read_gauge(REFUSED, lambda: False, "certificate")
         parts.add("certificate", tls.condition)
         return None
     refused = partial(parts.metrics.count, CERTIFICATE_RELOADS, "refused")
