@@ -49,6 +49,8 @@ def test_a_cluster_in_trouble_is_not_taken_for_a_missing_right(tmp_path: Path) -
     async def answer(request: Request, to: Answer) -> None:
         if request.path == "/api/v1/pods":
             await to.status(500, "InternalError", "etcd is gone")
+        elif "/customresourcedefinitions/" in request.path:
+            await to.status(403, "Forbidden", "no right")
         else:
             await to.json({"metadata": {"resourceVersion": "1"}, "items": []})
 
