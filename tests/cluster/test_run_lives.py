@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
+import time
 from typing import Any
 
 import pytest
@@ -113,6 +116,36 @@ def test_a_pod_that_is_evicted_through_the_api_is_a_disruption(live: LiveRun) ->
     assert (live.role("worker")["failed"], live.role("worker")["disruptions"]) == (0, 1)
     assert status["disruptions"] == 1
     assert status["lastFailure"]["disruption"] is True
+
+
+def test_what_restarts_together_waits_for_the_programs_before_it(run_space: Space) -> None:
+    """A peer takes its time to end: there is no new rank 0 beside it."""
+    live = create_run(
+        run_space, "slow", framework="jax", replicas={"worker": {"count": 2}}, restartScope="Run"
+    )
+    before = live.until_running("worker-0", "worker-1")
+    live.until_whole(2)
+
+    def waits() -> bool:
+        created = live.condition("Created")
+        return created["reason"] == "Terminating" and "slow-worker-1" in created["message"]
+
+    # It plays the kubelets, which end programs.
+    kwok = run_space.plane.pids["kwok"]
+    os.kill(kwok, signal.SIGSTOP)
+    try:
+        live.ends("worker-0", 1)
+        live.until("it waits for the pod", waits)
+        # Longer than the backoff.
+        time.sleep(3)
+        assert waits()
+        assert set(live.pods()) == {"worker-1"}
+        assert live.pods()["worker-1"]["status"]["phase"] == "Running"
+    finally:
+        os.kill(kwok, signal.SIGCONT)
+    live.until_whole(2)
+    uids = {pod["metadata"]["uid"] for each in (before, live.pods()) for pod in each.values()}
+    assert len(uids) == 4
 
 
 def test_a_finished_worker_never_runs_again(run_space: Space) -> None:

@@ -89,6 +89,48 @@ def test_restart_scope_run_restarts_every_role() -> None:
 
 
 @pytest.mark.parametrize("scope", ["Role", "Run"])
+def test_what_restarts_together_waits_for_the_programs_of_the_attempt_before(
+    scope: str, wording: Wording
+) -> None:
+    """A new rank 0 beside old peers would answer at the address of the old one."""
+    scene = Scene(**workers(3), restartScope=scope).runs_on(
+        worker_0="node-a", worker_1="node-b", worker_2="node-c"
+    )
+    # Programs that take their whole grace period.
+    scene.off |= {"node-b", "node-c"}
+    scene.exits("worker-0", 1).later(60)
+    assert scene.pods == ["worker-1", "worker-2"]
+    hindrance = scene.condition("Created")
+    assert hindrance is not None
+    assert hindrance.reason == "Terminating"
+    mentions(scene.status.message, "mnist-worker-1", "node-b", "1 more")
+    wording(scene.status.message)
+    assert scene.vanishes("worker-1").pods == ["worker-2"]
+    # A pod that has ended, and that a finalizer keeps, blocks its own name only.
+    scene.exits("worker-2", 143)
+    assert attempts(scene) == {"worker-0": 1, "worker-1": 1, "worker-2": 0}
+    assert attempts(scene.vanishes("worker-2")) == {f"worker-{each}": 1 for each in range(3)}
+
+
+def test_restart_scope_role_waits_for_no_other_role() -> None:
+    """Of each role the replicas restart together."""
+    scene = Scene(**led("pytorch", 2), restartScope="Role").runs()
+    scene.off.add("node-a")
+    scene.exits("worker-0", 1).vanishes("master-0")
+    assert attempts(scene.later(60)) == {"master-0": 1, "worker-0": 0, "worker-1": 0}
+    assert scene.role("worker").attempt == 1
+
+
+def test_a_pod_on_a_lost_node_is_waited_for_by_its_own_replica_only() -> None:
+    """Nobody can say when its program ends."""
+    scene = Scene(**workers(2), restartScope="Run").runs_on(worker_0="node-a", worker_1="node-b")
+    scene.off.add("node-b")
+    scene.node("node-b", ready="Unknown", since=to_second(scene.now))
+    scene.exits("worker-0", 1).later(60)
+    assert attempts(scene) == {"worker-0": 1, "worker-1": 0}
+
+
+@pytest.mark.parametrize("scope", ["Role", "Run"])
 def test_what_goes_down_together_is_one_restart(scope: str) -> None:
     """Programs fail when a peer is taken from them: the disruption is the cause."""
     scene = Scene(**workers(3), restartScope=scope, backoffLimit=0).runs()

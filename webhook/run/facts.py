@@ -121,6 +121,12 @@ class RoleFacts:
         """Indexes that have not finished."""
         return (index for index in range(self.spec.count) if index not in self.succeeded)
 
+    @property
+    def has_earlier_programs(self) -> bool:
+        """Whether programs of an earlier attempt may still run, apart from those on lost nodes,
+        whose end nobody can report."""
+        return any(not pod.ended and index not in self.lost for index, pod in self.stale.items())
+
 
 def collect_facts(run: Run, observed: Observed) -> dict[str, RoleFacts]:
     """Collect the facts about each role of the run."""

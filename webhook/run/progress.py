@@ -275,7 +275,7 @@ def _ignored_illness(observed: Observed) -> str:
 
 
 def terminating(facts: Mapping[str, RoleFacts]) -> Hindrance | None:
-    """Return the pods that still block a name that is needed again."""
+    """Return the pods that still block a name that is needed again, or what restarts with them."""
     pods = [
         pod
         for one in facts.values()
@@ -286,8 +286,8 @@ def terminating(facts: Mapping[str, RoleFacts]) -> Hindrance | None:
         return None
     first = min(pods, key=lambda pod: pod.name)
     where = f" on node {first.node}" if first.node else ""
-    more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
-    return Hindrance("Terminating", f"waiting until {first.name}{where}{more} is gone")
+    more = f" and {len(pods) - 1} more are" if len(pods) > 1 else " is"
+    return Hindrance("Terminating", f"waiting until {first.name}{where}{more} gone")
 
 
 def _group_reasons(words: Counter[str], desired: int) -> str:

@@ -57,13 +57,14 @@ from webhook.shortening import cut
 from webhook.times import elapsed, to_microsecond, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
 
     from webhook.backoff import Delays
     from webhook.run.actions import Action
     from webhook.run.facts import DownReplica, RoleFacts
     from webhook.run.model import Run, RunSpec, RunStatus
+    from webhook.run.model.status import Recovering
     from webhook.run.observed import Needs, Observed, OwnedPod
     from webhook.run.queue import Gate
     from webhook.run.restarts import Counted
@@ -364,15 +365,10 @@ def _next_steps(
     steps.actions += _delete_stale_pods(facts, ended=not permanent)
     created, more = 0, False
     avoid = tuple(sorted(each.name for each in observed.ill_nodes))[:MOST_AVOIDED]
+    blocked = _roles_that_wait(spec, facts)
     for role, one in facts.items():
         entries = entries_by_index(one.before.recovering)
-        for index, pod in one.ended.items():
-            left = remaining_wait(entries.get(index), now)
-            if left > 0:
-                steps.waiting += 1
-                steps.wait(left)
-            else:
-                steps.actions += _deletion(one, index, pod)
+        _delete_ended_pods(steps, one, entries, now)
         after = counted.roles[role]
         held = _awaited_roles(spec, role, facts)
         steps.planned[role] = frozenset() if held else _plan(one, after)
@@ -387,6 +383,8 @@ def _next_steps(
             if left > 0:
                 steps.waiting += 1
                 steps.wait(left)
+            elif role in blocked:
+                continue
             elif index not in one.uncreated:
                 # The status plans it now.
                 more = True
@@ -402,6 +400,19 @@ def _next_steps(
     if not (created or more) or observed.refusals:
         steps.actions += _open_service(observed)
     return steps
+
+
+def _delete_ended_pods(
+    steps: Steps, facts: RoleFacts, entries: Mapping[int, Recovering], now: datetime
+) -> None:
+    """Delete the pods that went down once their replicas may start again."""
+    for index, pod in facts.ended.items():
+        left = remaining_wait(entries.get(index), now)
+        if left > 0:
+            steps.waiting += 1
+            steps.wait(left)
+        else:
+            steps.actions += _deletion(facts, index, pod)
 
 
 def _prerequisites(spec: RunSpec, needs: Needs, observed: Observed) -> Iterator[Action]:
@@ -469,6 +480,17 @@ def _plan(facts: RoleFacts, after: RoleStatus) -> frozenset[int]:
     """Return the replicas that have no pod that counts, by the next status, and need one."""
     there = parse_intervals(after.succeeded_indexes) | parse_intervals(after.active_indexes)
     return frozenset(range(facts.spec.count)) - there
+
+
+def _roles_that_wait(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> Collection[str]:
+    """Return the roles that wait for programs of earlier attempts in their restart unit.
+
+    A new rank 0 has the address of the old one, whose peers would find it.
+    """
+    old = {role for role, one in facts.items() if one.has_earlier_programs}
+    if spec.restart_scope == "Run" and old:
+        return facts.keys()
+    return old if spec.restart_scope == "Role" else ()
 
 
 def _awaited_roles(spec: RunSpec, role: str, facts: Mapping[str, RoleFacts]) -> tuple[str, ...]:

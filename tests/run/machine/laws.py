@@ -42,6 +42,7 @@ class Laws:
             case act.CreatePod(role, index, attempt, history, _, restarts):
                 self._creation(thing, role, index)
                 self._number(thing, role, index, attempt, restarts)
+                self._one_attempt(thing, role, attempt)
                 self._alike(thing, role, history)
             case act.DeletePod(name, uid):
                 pod = self.server.pods.get(name)
@@ -120,6 +121,20 @@ class Laws:
         for fate in self.of(thing.uid).fates(role, index):
             number = attempt + restarts
             assert fate.pod.number < number, f"{fate.pod.name}: {number} after {fate.pod.number}"
+
+    def _one_attempt(self, thing: RunThing, role: str, attempt: int) -> None:
+        """No program of an earlier attempt runs beside it, but for those on nodes that are lost."""
+        scope, ledger = thing.spec.get("restartScope", "Replica"), self.server.ledger
+        if scope == "Replica" or not self.alone:
+            return
+        for pod in ledger.living():
+            unit = pod.run_uid == thing.uid and (scope == "Run" or pod.role == role)
+            earlier = pod.attempt < (attempt if pod.role == role else self._attempt(thing, pod))
+            if unit and earlier and pod.name in self.server.pods and pod.node not in ledger.away:
+                raise AssertionError(f"{role} has attempt {attempt}, and {pod.name} runs: {pod}")
+
+    def _attempt(self, thing: RunThing, pod: Pod) -> int:
+        return int(self.of(thing.uid).attempts.get(pod.role, 0))
 
     def _alike(self, thing: RunThing, role: str, history: str) -> None:
         """What restarts together is created with one history, but for what waited for a node.

@@ -14,7 +14,8 @@ backoff, deadline and TTL forgotten; a launcher that waits for nobody; a run tha
 end or its deletion; each of those that go down together charged; pods before the Service; pods of
 earlier attempts left, or their success taken; suspension not written before its deletions;
 cleanPodPolicy ignored; success by some of the workers; a number that is not raised for a pod that
-nobody saw, or for one that had no node; a deleted pod that is counted twice.
+nobody saw, or for one that had no node; a deleted pod that is counted twice; a new attempt beside
+programs of an earlier one.
 """
 
 from __future__ import annotations
