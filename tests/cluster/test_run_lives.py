@@ -75,6 +75,29 @@ def test_a_deleted_run_takes_everything_with_it(run_space: Space) -> None:
     live.until_gone()
 
 
+def test_a_run_that_a_finalizer_keeps_says_what_is_left_of_it(run_space: Space) -> None:
+    """Nothing is created or charged any more, and its status stays true until it is gone."""
+    live = create_run(run_space, "kept", framework="jax", replicas={"worker": {"count": 2}})
+    live.until_running("worker-0", "worker-1")
+    live.until_whole(2)
+    run_space.patch(names.RUNS, "kept", {"metadata": {"finalizers": ["example.com/archive"]}})
+    # The pods stay: the Run has no owner's cascade before it is gone.
+    run_space.delete(names.RUNS, "kept")
+
+    def message() -> str:
+        return str(live.status["message"])
+
+    live.until("both are there", lambda: message() == "is being deleted; 2 of 2 pods are there")
+    run_space.delete("pods", "kept-worker-1")
+    live.until("one is there", lambda: message() == "is being deleted; 1 of 2 pods are there")
+    status = live.status
+    assert (status["phase"], status["replicasReady"]) == ("Starting", "1/2")
+    assert (live.role("worker")["disruptions"], status["restarts"]) == (0, 0)
+    assert set(live.pods()) == {"worker-0"}
+    run_space.patch(names.RUNS, "kept", {"metadata": {"finalizers": None}})
+    live.until_gone()
+
+
 @pytest.fixture
 def live(run_space: Space) -> LiveRun:
     """A master and two workers of PyTorch, all of them running."""

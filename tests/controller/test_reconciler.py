@@ -171,15 +171,23 @@ def test_a_status_that_has_not_changed_is_not_written() -> None:
     assert len(stage.api.named("replace")) == written
 
 
-@pytest.mark.parametrize("there", [False, True])
-def test_a_run_that_is_gone_or_going_is_left_alone(there: bool) -> None:
+def test_a_run_that_is_gone_is_left_alone() -> None:
     """What it owns goes with it."""
     stage = Stage()
-    stage.raw["metadata"]["deletionTimestamp"] = "2026-11-21T20:00:00Z"
-    kept = stage.known.runs.keep(stage.raw) if there else None
-    stage.known.runs.put("lab/mnist", kept)
+    stage.known.runs.put("lab/mnist", None)
     assert stage.look() is None
     assert stage.api.calls == []
+
+
+@pytest.mark.parametrize("spec", [{}, {"kind": 7}])
+def test_of_a_run_that_is_being_deleted_only_the_status_is_written(spec: dict[str, Any]) -> None:
+    """What it owns goes with it. One that has no valid pods has nothing left to say."""
+    stage = Stage()
+    stage.raw["metadata"]["deletionTimestamp"] = "2026-11-21T20:00:00Z"
+    stage.raw["spec"] |= spec
+    stage.known.runs.put("lab/mnist", stage.known.runs.keep(stage.raw))
+    assert stage.look() is None
+    assert stage.api.calls == ([] if spec else [("replace", "mnist")])
 
 
 def test_events_come_only_after_the_status_was_written() -> None:

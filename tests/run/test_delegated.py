@@ -554,11 +554,12 @@ def test_counted_pods_that_are_gone_are_remembered_up_to_a_limit() -> None:
 
 
 def test_a_run_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
-    """Its object goes with it."""
+    """Its object goes with it, and its status says so."""
     engine = Engine().runs()
     metadata = engine.run.metadata.model_copy(update={"deletion_timestamp": "2026-11-24T09:00:00Z"})
     engine.run = engine.run.model_copy(update={"metadata": metadata})
     assert engine.look().did == [CreateEngineObject()]
+    assert engine.status.message.startswith("is being deleted; ")
 
 
 def test_the_object_has_what_the_engine_acts_on_and_not_what_fairlead_acts_on() -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from webhook.controller.action_executor import Done
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.run.actions import (
     Announcement,
@@ -34,7 +35,7 @@ from webhook.times import elapsed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from webhook.controller.action_executor import ActionExecutor, Done
+    from webhook.controller.action_executor import ActionExecutor
     from webhook.controller.announcer import Announcer
     from webhook.controller.delegation import Delegation
     from webhook.controller.observed_state import ObservedState
@@ -122,17 +123,18 @@ class Reconciler:
         if another process may be the leader.
         """
         stored = self._known.runs.get(key)
-        if stored is None or stored.deleted:
-            # The garbage collector deletes what the Run owns.
+        if stored is None:
             return None
         reading = self._run_cache.read(stored)
         if held := reading.hold():
-            return await self._hold(stored, held)
+            return None if stored.deleted else await self._hold(stored, held)
         try:
             if reading.valid_run().spec.delegated:
                 return await self._reconcile_delegated(stored, reading)
             return await self._reconcile(stored, reading)
         except InvalidRun as error:
+            if stored.deleted:
+                return None
             if reading.status.begun and not reading.status.ended:
                 return await self._hold(stored, hold_invalid(error.problems))
             await self._give_up(stored, reading.status, error)
@@ -140,6 +142,10 @@ class Reconciler:
 
     async def _reconcile(self, stored: StoredRun, reading: RunReading) -> float | None:
         run = reading.valid_run()
+        if stored.deleted:
+            observed = self._known.observed(run.namespace, run.metadata.uid, (), set())
+            outcome = reconcile(run, Needs(), observed, self._now(), self._terms)
+            return await self._conclude(stored, reading, outcome, Done())
         plan = None if run.status.ended else self._run_cache.plan(stored)
         queue = await self._queues.observe(stored, plan)
         observed, outcome = await self._decide(run, plan.needs if plan else Needs(), queue)

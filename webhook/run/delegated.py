@@ -21,6 +21,7 @@ from webhook.run.actions import (
 from webhook.run.backends.engine_pods import assign_replicas
 from webhook.run.backends.engines import FAILED
 from webhook.run.delegated_counts import Counts, count_replicas
+from webhook.run.deletion import reconcile_deleted
 from webhook.run.engine_report import (
     BACKEND_SUSPENDED,
     FIRST_LOOK,
@@ -74,8 +75,7 @@ def reconcile_delegated(
     pods live, and calls the function again.
     """
     if run.metadata.deletion_timestamp:
-        # The garbage collector deletes the object, and its pods with it.
-        return Outcome(run.status)
+        return reconcile_deleted(run, assign_replicas(run.spec.roles, engine, observed.pods), now)
     if run.status.ended:
         return _reconcile_ended(run, engine, observed, now)
     found = observed.object

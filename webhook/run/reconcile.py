@@ -26,6 +26,7 @@ from webhook.run.actions import (
     Outcome,
     RestoreKeys,
 )
+from webhook.run.deletion import reconcile_deleted
 from webhook.run.facts import collect_facts
 from webhook.run.history import annotation_of, first_to_give_up
 from webhook.run.manifests import secret_name
@@ -98,8 +99,7 @@ def reconcile(
     those pods and nodes and calls the function again.
     """
     if run.metadata.deletion_timestamp:
-        # The garbage collector deletes the owned objects.
-        return Outcome(run.status)
+        return reconcile_deleted(run, observed.pods.values(), now)
     if run.status.ended:
         return _reconcile_ended(run, observed, now)
     run = _repair_status(run, now, terms.restarts)

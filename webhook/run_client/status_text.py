@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook import times
+from webhook.run.deletion import BEING_DELETED
 from webhook.run.effective_settings import setting_rows
 from webhook.run.model.intervals import format_intervals
 from webhook.shortening import harmless, shortened
@@ -80,8 +81,8 @@ def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterato
 
 def message_of(report: Report) -> str:
     """Return why the run is in its phase, or that nobody reconciles it."""
-    if report.deleted:
-        return "is being deleted"
+    if report.deleted and not report.status.message.startswith(BEING_DELETED):
+        return BEING_DELETED
     if not report.status.observed_generation:
         return (
             "no controller has reconciled it yet. Is `fairlead controller` running? This shows the "

@@ -10,6 +10,7 @@ from tests.run.machine.books import Books, evicted, indexes, role_of
 from tests.run.machine.server import Server
 from tests.run.machine.things import Pod, RunThing, Thing, seconds
 from webhook.run import actions as act
+from webhook.run.deletion import BEING_DELETED
 from webhook.run.model import Run
 from webhook.run.observed import Needs, Observed
 
@@ -60,6 +61,9 @@ class Laws:
                 self.without_quota.discard(thing.uid)
 
     def written(self, old: RunThing, new: RunThing) -> None:
+        if new.status.get("message", "").startswith(BEING_DELETED):
+            statuses.check_deletion(old.status, new.status)
+            return
         books = self.of(new.uid)
         statuses.check(books, raw.run(new).spec, old.status, new.status, self.server.now)
         if evicted(old.status, new.status):

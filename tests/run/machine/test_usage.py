@@ -16,6 +16,7 @@ from tests.run.machine.specs import training
 from tests.run.machine.stage import Stage
 from tests.run.machine.things import Json, Pod, RunThing, moment
 from tests.run.machine.walks import random_walk
+from webhook.run.deletion import BEING_DELETED
 from webhook.run.reconcile import reconcile
 
 # What would make the controller learn of things later than they happen.
@@ -44,7 +45,7 @@ class Recorder:
     def written(self, old: RunThing, new: RunThing) -> None:
         """Take note of a write, after the laws have."""
         self._law(old, new)
-        if new.name != "one":
+        if new.name != "one" or new.status["message"].startswith(BEING_DELETED):
             return
         over = new.status["phase"] in OVER
         useful = new.status["phase"] in ("Suspended", "Succeeded")

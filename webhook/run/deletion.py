@@ -1,0 +1,71 @@
+"""The status of a Run that is being deleted, while a finalizer or its pods keep it.
+
+As Kubernetes' own controllers do, nothing is created, deleted or charged: the garbage collector
+deletes what the Run owns, or leaves it if that was asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.crd.conditions import ConditionUpdate
+from webhook.run.actions import Outcome
+from webhook.run.model import RoleStatus
+from webhook.run.model.status import READY
+from webhook.run.progress import update_conditions, without_pod_conditions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from webhook.run.model import Run
+    from webhook.run.model.status import Phase
+    from webhook.run.observed import OwnedPod
+
+BEING_DELETED: Final = "is being deleted"
+
+
+def reconcile_deleted(run: Run, pods: Iterable[OwnedPod], now: datetime) -> Outcome:
+    """Return the status with the replicas that are still there; `pods` are all of the run."""
+    before = run.status
+    left = [pod for pod in pods if not pod.ended]
+    roles = {
+        role: (before.replicas.get(role) or RoleStatus()).model_copy(
+            update={
+                "desired": spec.count,
+                "active": len(of_role),
+                "ready": sum(pod.ready and not pod.deleted_at for pod in of_role),
+            }
+        )
+        for role, spec in run.spec.roles.items()
+        # The pods of a Deployment have no role.
+        for of_role in [[pod for pod in left if pod.role == role or run.spec.serving]]
+    }
+    desired = sum(one.desired for one in roles.values())
+    active, ready = (sum(getattr(one, of) for one in roles.values()) for of in ("active", "ready"))
+    message = f"{BEING_DELETED}; {active} of {desired} pods are there"
+    updates = () if ready == desired else (ConditionUpdate(READY, "False", "Deleting", message),)
+    generation = run.metadata.generation
+    status = before.model_copy(
+        update={
+            "observed_generation": generation,
+            "replicas": {**before.replicas, **roles},
+            "replicas_ready": f"{ready}/{desired}",
+            "phase": before.phase
+            if before.ended or before.phase == "Suspended"
+            else _phase(left, roles),
+            "message": message,
+            "conditions": update_conditions(
+                without_pod_conditions(before.conditions), updates, generation, now
+            ),
+        }
+    )
+    return Outcome(status, counted=False)
+
+
+def _phase(left: Iterable[OwnedPod], roles: Mapping[str, RoleStatus]) -> Phase:
+    pods = list(left)
+    running = sum(pod.phase == "Running" for pod in pods)
+    if running and running >= sum(one.desired - one.succeeded for one in roles.values()):
+        return "Running"
+    return "Starting" if any(pod.node for pod in pods) else "Pending"
