@@ -128,3 +128,19 @@ def test_new_pods_avoid_nodes_that_are_ill_for_long_enough(
     scene.exits("worker-1", 143).later(30)
     *_, created = (each for each in scene.did if isinstance(each, CreatePod))
     assert (created.index, created.avoid) == (1, avoided)
+
+
+def test_a_suspended_run_says_whose_program_may_still_run(wording: Wording) -> None:
+    """Until the pod is gone, in its message and its condition."""
+    scene = Scene(**workers(2)).runs_on(worker_0="spot-0", worker_1="spot-1")
+    scene.off.add("spot-0")
+    scene.node("spot-0", ready="Unknown", since=to_second(scene.now))
+    scene.spec(suspend=True)
+    assert scene.pods == ["worker-0"]
+    condition = scene.condition("Suspended")
+    assert condition is not None
+    assert condition.message == scene.status.message
+    mentions(scene.status.message, "mnist-worker-0", "spot-0", "not ready")
+    wording(scene.status.message)
+    scene.vanishes("worker-0")
+    assert "mnist-worker-0" not in scene.status.message

@@ -284,10 +284,26 @@ def terminating(facts: Mapping[str, RoleFacts]) -> Hindrance | None:
     ]
     if not pods:
         return None
+    return Hindrance("Terminating", f"waiting until {_name_first(pods)} gone")
+
+
+def pods_left(facts: Mapping[str, RoleFacts]) -> str:
+    """Return which programs of a suspended run may still run, and why; empty if none."""
+    if lost := [each for one in facts.values() for each in one.lost.values()]:
+        pod, node, _ = min(lost, key=lambda each: each.pod.name)
+        more = f", and those of {len(lost) - 1} more" if len(lost) > 1 else ""
+        why = f"its node {node.name} {describe_trouble(node)}"
+        return f"the program of {pod.name} may still run{more}: {why}"
+    pods = [pod for one in facts.values() for pod in one.there.values() if not pod.ended]
+    return f"waiting until {_name_first(pods)} gone" if pods else ""
+
+
+def _name_first(pods: Sequence[OwnedPod]) -> str:
+    """Return the subject and the verb of a sentence about pods."""
     first = min(pods, key=lambda pod: pod.name)
     where = f" on node {first.node}" if first.node else ""
     more = f" and {len(pods) - 1} more are" if len(pods) > 1 else " is"
-    return Hindrance("Terminating", f"waiting until {first.name}{where}{more} gone")
+    return f"{first.name}{where}{more}"
 
 
 def _group_reasons(words: Counter[str], desired: int) -> str:
@@ -345,14 +361,20 @@ def ended_status(status: RunStatus, generation: int, end: Verdict, now: datetime
 
 
 def suspended_status(
-    status: RunStatus, generation: int, now: datetime, reason: str = "", text: str = ""
+    status: RunStatus,
+    generation: int,
+    now: datetime,
+    reason: str = "",
+    text: str = "",
+    left: str = "",
 ) -> RunStatus:
     """Return the status of a suspended run. Its start time is reset when it is resumed.
 
-    reason, text: what suspends it, if not its owner.
+    reason, text: what suspends it, if not its owner. left: which programs still run.
     """
     reason = reason or "Suspended"
     text = text or "the run is suspended: set suspend to false to resume it"
+    text += f"; {left}" if left else ""
     updates = (
         ConditionUpdate(SUSPENDED, "True", reason, text),
         ConditionUpdate(READY, "False", reason, text),

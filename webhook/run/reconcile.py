@@ -38,6 +38,7 @@ from webhook.run.progress import (
     describe_progress,
     ended_status,
     make_announcements,
+    pods_left,
     refused_creations,
     suspended_status,
 )
@@ -244,7 +245,8 @@ def _reconcile_suspended(
     totals = update_totals(run, roles, counted, now)
     refused = None if run.spec.suspend else refused_creations(observed.refusals)
     reason, text = refused or (gate.reason, gate.message)
-    status = suspended_status(totals, run.metadata.generation, now, reason, text)
+    left = pods_left(facts)
+    status = suspended_status(totals, run.metadata.generation, now, reason, text, left)
     return Outcome(
         status,
         (*_delete_stale_pods(facts), *_open_service(observed)),
