@@ -63,7 +63,8 @@ def settle_usage(
     """Return the status `after` with the time of the pods on which the run counts no more.
 
     What a disruption or a failure ended is repeated: all of it, although a program that writes
-    checkpoints repeats less.
+    checkpoints repeats less. So is what finished replicas did that run again, of the pods that are
+    still there.
     """
     over = after.completion_time is not None
     wasted = after.phase not in ("Suspended", "Succeeded")
@@ -78,6 +79,10 @@ def settle_usage(
         for pod in filter(counts_then, (*left, *one.gone.values())):
             repeated = wasted and pod.index not in finished
             rows += usage_of(pod, observed, now, repeated=repeated)
+        if wasted:
+            rows += _run_again(
+                one, parse_intervals(one.before.succeeded_indexes) - finished, observed, now
+            )
     unseen = sum(not each.pod.uid for one in facts.values() for each in one.down)
     if not rows and not unseen:
         return after
@@ -90,6 +95,15 @@ def settle_usage(
             "repeated": format_span(total) if total else None,
         }
     )
+
+
+def _run_again(
+    facts: RoleFacts, indexes: Iterable[int], observed: Observed, now: datetime
+) -> Iterator[Usage]:
+    """Yield as repeated what the pods of finished replicas did, whose time is in the status."""
+    for pod in filter(None, map(facts.there.get, sorted(indexes))):
+        for row in usage_of(pod, observed, now, repeated=True) if pod.phase == "Succeeded" else ():
+            yield row.model_copy(update={"seconds": 0, "waiting_seconds": 0})
 
 
 def live_usage(

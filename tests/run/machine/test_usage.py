@@ -51,6 +51,8 @@ class Recorder:
         useful = new.status["phase"] in ("Suspended", "Succeeded")
         for fate in self.stage.server.ledger.fates.values():
             pod = fate.pod
+            if pod.run_uid == new.uid and not useful and fate.gone_at is None:
+                self._run_again(pod, old.status, new.status)
             if pod.run_uid != new.uid or not counts(pod, old.status):
                 continue
             if pod.uid in self.added:
@@ -76,6 +78,16 @@ class Recorder:
             self.sums[*key, "seconds"] += on_node * count
             self.sums[*key, "waitingSeconds"] += waited * count
             self.sums[*key, "repeatedSeconds"] += on_node * count * repeated
+
+    def _run_again(self, pod: Pod, old: Json, new: Json) -> None:
+        """The work of a finished replica is repeated if the replica runs again."""
+        before, after = (
+            indexes(role_of(each, pod.role).get("succeededIndexes", "")) for each in (old, new)
+        )
+        if pod.phase == "Succeeded" and pod.index in before - after:
+            done = whole(pod.ended or 0) - whole(pod.bound or 0)
+            for resource, count in (("replicas", 1), ("example.com/gpu", pod.index % 3)):
+                self.sums[CLASSES.get(pod.node, ""), resource, "repeatedSeconds"] += done * count
 
     def _silent(self, pod: Pod) -> float | None:
         """Since when nobody hears of the pod's node."""
