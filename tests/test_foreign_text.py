@@ -33,7 +33,7 @@ from webhook.foreign_text import (
 from webhook.placement.capacity import Mode
 from webhook.placement.fallback import Fallback
 from webhook.placement.node_affinity import avoided_nodes
-from webhook.placement.stamp_text import read_stamp, read_waits
+from webhook.placement.stamp_text import read_given_up, read_stamp, read_waits
 
 KEY = names.PLACEMENT
 ANYTHING = st.recursive(
@@ -131,6 +131,7 @@ def test_no_value_ends_a_reader_of_annotations(value: Any) -> None:
     metadata = {"annotations": {names.PLACEMENT: text, names.HISTORY: text}}
     read_stamp(metadata)
     read_waits(metadata)
+    read_given_up(metadata)
     history_of({"metadata": metadata})
 
 
@@ -147,6 +148,7 @@ def test_every_history_that_is_read_can_be_counted_with() -> None:
 # What parses JSON or times in other places, each with whose text that is.
 OTHERS: Final = {
     "webhook/admission/review.py": "a request's body, with bounds of its own",
+    "webhook/cluster_objects/heartbeat.py": "times that the API server checks",
     "webhook/cli/demo/show.py": "what the demo's own programs print",
     "webhook/questions/live/pod_search.py": "what it wrote itself",
     "webhook/questions/objects.py": "files that the user names",

@@ -9,7 +9,7 @@ import pytest
 
 from webhook import names
 from webhook.cluster_objects import unplaced_pods
-from webhook.placement.stamp_text import Stamp, read_stamp, read_waits
+from webhook.placement.stamp_text import Stamp, read_given_up, read_stamp, read_waits
 
 
 def metadata(stamp: object) -> dict[str, Any]:
@@ -86,3 +86,9 @@ def test_only_a_wait_within_the_bounds_of_policies_counts(fallback: object, wait
 
 def test_a_stamp_with_any_number_of_classes_costs_a_run_few_events() -> None:
     assert len(read_waits(metadata({"fallback": {f"c{at}": 5 for at in range(5000)}}))) == 32
+
+
+def test_a_class_that_was_given_up_has_the_time_until_when() -> None:
+    """An author's text in its place is left out."""
+    fallback = {"a": "2026-11-28T12:00:00Z", "b": 600, "c": None, "d": "soon", "No Class": "2026"}
+    assert read_given_up(metadata({"fallback": fallback})) == (("a", "2026-11-28T12:00:00Z"),)

@@ -48,7 +48,7 @@ class Scene:
 
     Failures are charged at once unless an incident_window is given. live: nodes as a live read has
     them, where that differs from what was heard. off: nodes without a kubelet, whose pods hang when
-    they are deleted.
+    they are deleted. given_up: what the webhook writes of classes that new pods do not require.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Scene:
         self.terms = RestartTerms(restart_delays, incident_window)
         self.live: dict[str, NodeHealth] = {}
         self.off: set[str] = set()
+        self.given_up: tuple[tuple[str, str], ...] = ()
         self.observed = Observed()
         self.uncreated: set[str] = set()
         self.now = BEGIN
@@ -215,6 +216,7 @@ class Scene:
                 self.uncreated.remove(name)
                 uid = f"uid-{len(self.did)}-{name}"
                 pod = OwnedPod(name, uid, UID, role, index, attempt, "Pending")
+                pod = replace(pod, given_up=self.given_up)
                 self.observed = replace(self.observed, pods={**self.observed.pods, name: pod})
             case DeletePod(name, uid) | ForceDeletePod(name, uid):
                 pod = self.observed.pods[name]

@@ -173,6 +173,26 @@ def test_pods_that_wait_for_long_enough_are_created_again(scope: str, wording: W
     wording(f"{waits}\n{told}")
 
 
+@pytest.mark.parametrize("waited", [False, True])
+def test_new_pods_without_a_class_whose_nodes_were_lost_are_an_event(
+    waited: bool, wording: Wording
+) -> None:
+    """Once; where they waited for the class, the Event of the wait has said it."""
+    scene = Scene(**workers(2), restartScope="Replica")
+    requires(scene, waits=MINUTE).runs_on(worker_0="spot-0")
+    scene.given_up = (("spot", "2026-11-21T21:15:00Z"),)
+    if waited:
+        unscheduled(scene, "worker-1").later(MINUTE)
+    else:
+        scene.runs_on(worker_1="spot-1")
+        scene.fails("worker-1", disruption=("DeletionByPodGC", "", TARGET))
+    scene.later(30).runs_on(worker_1="other").later(30)
+    told = [each.message for each in scene.told if each.reason == "GaveUpClass"]
+    assert len(told) == 1
+    assert ("waited" in told[0]) == waited
+    wording(told[0])
+
+
 def test_the_first_that_waits_decides_for_all_that_restart_with_it() -> None:
     """The others without a node are created again with it; alone, each waits for itself."""
     for scope, again in (("Role", 2), ("Replica", 1)):

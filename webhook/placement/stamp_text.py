@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from webhook import names
 from webhook.dns_names import is_subdomain
 from webhook.errors import UnreadableText
-from webhook.foreign_text import annotation, parse_count, parse_object
+from webhook.foreign_text import annotation, parse_count, parse_moment, parse_object
 from webhook.placement.fallback import LONGEST
 from webhook.shortening import harmless
+from webhook.times import to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 # Classes of a stamp with a fallback. Each that a pod loses is an event in its Run's status.
 _MOST_CLASSES: Final = 32
@@ -63,20 +65,30 @@ def read_waits(metadata: object) -> tuple[tuple[str, int | None], ...]:
 
     Each with the seconds that it waits for a node before that; None if it does not.
     """
+    return tuple((name, seconds) for name, seconds in _fallback(metadata) if _is_wait(seconds))
+
+
+def read_given_up(metadata: object) -> tuple[tuple[str, str], ...]:
+    """Return the classes that a pod does not require, by its stamp, each with until when."""
+    found = []
+    for name, until in _fallback(metadata):
+        with suppress(UnreadableText):
+            found.append((name, to_second(parse_moment(until))))
+    return tuple(found)
+
+
+def _fallback(metadata: object) -> Iterator[tuple[str, object]]:
     # Most stamps have none, and the controller reads thousands of pods.
     if '"fallback"' not in annotation(metadata, names.PLACEMENT):
-        return ()
+        return
     stamp = read_stamp(metadata)
     classes = stamp.whole.get("fallback") if stamp else None
-    entries = sorted(classes.items())[:_MOST_CLASSES] if isinstance(classes, dict) else ()
-    return tuple(
-        (sys.intern(name), seconds)
-        for name, seconds in entries
-        if is_subdomain(name) and _is_wait(seconds)
-    )
+    for name, value in sorted(classes.items())[:_MOST_CLASSES] if isinstance(classes, dict) else ():
+        if is_subdomain(name):
+            yield sys.intern(name), value
 
 
-def _is_wait(seconds: object) -> bool:
+def _is_wait(seconds: object) -> TypeGuard[int | None]:
     if seconds is None:
         return True
     try:

@@ -165,6 +165,16 @@ def annotation_of(history: Sequence[ReplicaHistory], index: int) -> str:
     return ""
 
 
+def waited_for(history: Sequence[ReplicaHistory], index: int) -> set[str]:
+    """Return the classes of a replica whose latest event is a wait."""
+    waits: dict[str, bool] = {}
+    for entry in history:
+        if index in parse_intervals(entry.indexes):
+            for each in sorted(entry.events, key=lambda event: event.time):
+                waits[each.capacity_class] = each.waited_seconds is not None
+    return {name for name, waited in waits.items() if waited}
+
+
 def first_to_give_up(facts: Mapping[str, RoleFacts]) -> tuple[datetime, str] | None:
     """Return when the first pods are created again because they waited, and for which class."""
     found = ((end, capacity) for one in facts.values() for _, capacity, end in _waiting(one))

@@ -14,7 +14,7 @@ from webhook.dns_names import is_subdomain
 from webhook.foreign_text import annotation
 from webhook.placement.node_affinity import avoided_nodes
 from webhook.placement.pod_requests import requests
-from webhook.placement.stamp_text import read_waits
+from webhook.placement.stamp_text import read_given_up, read_waits
 from webhook.run.observed import EngineEvent, EngineObject, Exit, OwnedDeployment, OwnedPod
 
 if TYPE_CHECKING:
@@ -236,6 +236,7 @@ def _read_pod(
         bound_since=_since(scheduled) if _is_true(scheduled) else "",
         accelerators=_accelerators(raw.get("spec") or {}),
         fallback=read_waits(metadata),
+        given_up=read_given_up(metadata),
         avoid=frozenset(filter(is_subdomain, avoided_nodes(metadata.get("annotations") or {}))),
         waiting=containers.waiting(),
         exit=containers.exit() if phase in ("Succeeded", "Failed") else None,

@@ -81,6 +81,8 @@ class OwnedPod:
     fallback: tuple[tuple[str, int | None], ...] = ()
     """The classes that it requires until policies give them up, each with the seconds for which it
     may wait for a node; None if waiting is no reason. As the webhook wrote them."""
+    given_up: tuple[tuple[str, str], ...] = ()
+    """The classes that it does not require, as policies gave them up, each with until when."""
     avoid: frozenset[str] = frozenset()
     """The nodes on which it may not run, as they were ill at its creation."""
     gates: int = 0

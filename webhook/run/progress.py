@@ -13,8 +13,9 @@ from webhook.crd import conditions as crd_conditions
 from webhook.crd.conditions import ConditionUpdate
 from webhook.run import incidents
 from webhook.run.actions import Announcement
-from webhook.run.history import first_to_give_up
+from webhook.run.history import first_to_give_up, waited_for
 from webhook.run.incidents import describe_trouble
+from webhook.run.model.intervals import parse_intervals
 from webhook.run.model.status import READY, UNDERSTOOD
 from webhook.run.restarts import entries_by_index
 from webhook.shortening import cut
@@ -418,8 +419,27 @@ def make_announcements(
     )
 
 
-def announce_given_up(moved: Sequence[OwnedPod]) -> Iterator[Announcement]:
-    """Yield an Event for the pods that waited for a class for as long as its policy allows."""
+def announce_given_up(
+    moved: Sequence[OwnedPod], facts: Mapping[str, RoleFacts]
+) -> Iterator[Announcement]:
+    """Yield an Event for the pods that waited for a class for as long as its policy allows, and
+    one for new pods without a class whose nodes were lost as often as that."""
+    lost: dict[str, str] = {}
+    created: list[str] = []
+    for one in facts.values():
+        known = parse_intervals(one.before.active_indexes)
+        for index, pod in one.alive.items():
+            given_up = {} if index in known else dict(pod.given_up)
+            for name in given_up.keys() & waited_for(one.before.history, index):
+                del given_up[name]
+            if given_up:
+                lost |= given_up
+                created.append(pod.name)
+    if created:
+        of = ", ".join(f"{name} until {until}" for name, until in sorted(lost.items()))
+        more = f" and {len(created) - 1} more" if len(created) > 1 else ""
+        what = f"{created[0]}{more}: created without requiring class {of}, as its nodes were lost"
+        yield Announcement("Normal", "GaveUpClass", what)
     if moved:
         waits = {each: most for pod in moved for each, most in pod.fallback if most is not None}
         of = ", ".join(f"{name} for {format_span(most)}" for name, most in sorted(waits.items()))

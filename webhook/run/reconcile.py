@@ -299,7 +299,7 @@ def _reconcile_active(
         tuple(steps.actions),
         announcements=(
             *make_announcements(run, status, counted.down, progress.hindrance),
-            *announce_given_up(counted.moved),
+            *announce_given_up(counted.moved, facts),
         ),
         after=seconds_until_due(run, steps.after, counted, now),
         planned=_newly_planned(run, steps, roles),
