@@ -234,6 +234,7 @@ POLICY: Json = {
     "ROLLOUT": "",
     "PODS DECIDED": "1200",
     "ACCEPTED": "True",
+    "IN FORCE": "",
 }
 RUN = {"PHASE": "Restarting", "FRAMEWORK": "tensorflow", "REPLICAS": "9/11", "RESTARTS": "3"}
 MORE_OF_POLICY = {"REASON": "Serving", "DESCRIPTION": "Workers may run on spot.", "REJECTED": "7"}

@@ -250,17 +250,20 @@ def test_a_pod_that_another_controller_released_is_as_it_would_be(
     assert [each["tolerationSeconds"] for each in lost["would"]] == [30]
 
 
+@pytest.mark.parametrize(("spared", "result"), [(False, "placed"), (True, "left-alone")])
 def test_agents_that_only_their_namespace_marks_are_as_they_would_be(
-    new_space: Callable[..., Space], policy_folder: Path
+    new_space: Callable[..., Space], policy_folder: Path, spared: bool, result: str
 ) -> None:
-    """They are left alone, and stay so."""
-    space = new_space("agents", test="given", **{names.PLACE: names.PLACE_ALL})
+    """Requirements hold for them, unless their namespace spares them, and stay so."""
+    labels = {names.DAEMON_SETS: names.DAEMON_SETS_KEEP} if spared else {}
+    name = f"agents-{result}"
+    space = new_space(name, test="given", **{names.PLACE: names.PLACE_ALL}, **labels)
     spec = every_field()
     agents = made_of(spec, {"app": "app", "team": "a"})
     space.create(workload("DaemonSet", "agents", agents))
     for each in wait_for_bound(space):
         found = explained(space, policy_folder, "pod", each["metadata"]["name"])
-        assert (found["today"]["result"], differences(found)) == ("left-alone", [])
+        assert (found["today"]["result"], differences(found)) == (result, [])
 
 
 @pytest.mark.parametrize("fields", SPECS)

@@ -78,26 +78,6 @@ def test_what_a_schema_can_say_it_says(
     assert message in " ".join(what for _, what in found)
 
 
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        ({"matches": {}}, "spec.matches"),
-        ({"overrides": {"nodeName": "n"}}, "spec.overrides.nodeName"),
-        ({"overrides": {"patchStrategy": "IsNull"}}, "spec.overrides.patchStrategy"),
-        ({"defaults": {"capacity": [{"class": "a", "mode": "Allow", "wight": 3}]}}, "wight"),
-    ],
-)
-def test_a_field_that_is_not_there_is_refused(
-    policy_api: ControlPlane, spec: Json, field: str
-) -> None:
-    """kubectl asks for that, unless it is told otherwise."""
-    whole = a_policy(**spec)
-
-    status, answer = policy_api.api.call("POST", f"{path_of(whole['kind'])}{STRICT}", whole)
-    assert status == 400
-    assert f'unknown field "{field}"' in answer["message"] or field in answer["message"]
-
-
 def full(value: Any) -> Any:
     """A placement with as many items in each list of objects, and keys, as there may be."""
     if isinstance(value, list) and isinstance(value[0], dict):
