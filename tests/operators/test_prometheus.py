@@ -126,7 +126,8 @@ def prometheus(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterato
     program = obtain_program(PROMETHEUS)
     install_definitions(control_plane.api, [*custom_resource_definitions().values()])
     lease = ("--lease-namespace", "default")
-    options = (*SOON, *lease, "--certificates", "--certificate-settle", "0")
+    looks = ("--webhook-configuration", names.WEBHOOK_CONFIGURATION)
+    options = (*SOON, *lease, *looks, "--certificates", "--certificate-settle", "0")
     create_record(control_plane)
     with serving_objects(control_plane) as running:
         controller = start_controller(control_plane, options=options)
