@@ -260,6 +260,17 @@ def read_record(deployment: Mapping[str, Any] | None) -> Record:
     )
 
 
+def placed_whole(
+    namespaces: Mapping[str, Mapping[str, str]],
+) -> dict[str, Mapping[str, str]]:
+    """Return the namespaces that are placed as a whole, with their labels, of these."""
+    return {
+        name: labels
+        for name, labels in namespaces.items()
+        if labels.get(names.PLACE) == names.PLACE_ALL
+    }
+
+
 def expected_entries(
     record: Record, live: Collection[str] = (), table: SourceTable = SHIPPED
 ) -> list[dict[str, Any]]:

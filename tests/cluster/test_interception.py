@@ -237,6 +237,21 @@ def test_a_narrowed_entry_says_by_what(well: Watched) -> None:
     mentions(text, "kubernetes.azure.com/managedby", "AKS' admissions enforcer")
 
 
+def test_pods_of_a_namespace_that_is_left_out_by_name_are_not_missed(well: Watched) -> None:
+    """An admin means it: neither doctor nor the metric counts them."""
+    site = well
+    site.kubectl("delete", "validatingadmissionpolicybinding", "-l", GUARD_BINDINGS)
+    left_out = {"key": names.NAMESPACE_NAME, "operator": "NotIn", "values": ["default"]}
+    for at in range(3):
+        where = f"/webhooks/{at}/namespaceSelector/matchExpressions/-"
+        site.change(MUTATING, "fairlead", {"op": "add", "path": where, "value": left_out})
+    eventually("it is a note", lambda: "NotIn default" in site.in_force()[1])
+    site.create_pod("left-out", run="r")
+    code, text = site.doctor("unplaced pods")
+    assert code == 0, text
+    assert metric(site.controller.health_port, metric_names.UNPLACED_PODS) == 0
+
+
 def test_one_namespace_for_a_trial_is_recorded_or_else_missed(well: Watched) -> None:
     """The record has which namespaces are meant."""
     site = well

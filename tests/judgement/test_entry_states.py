@@ -114,7 +114,7 @@ def test_any_more_expression_narrows_its_entry_alone(sources: list[str], data: A
     wanted = {} if meant else {entries[at]["name"]: entry_states.NARROWED}
     assert reasons(record, live) == wanted
     expected = expected_entries(record)
-    counted = as_meant(expected, live, WHOLE)
+    counted = as_meant(record, live, SHIPPED, WHOLE)
     differs = [each["name"] for each, own in zip(counted, expected, strict=True) if each != own]
     assert differs == ([entries[at]["name"]] if meant else [])
 

@@ -31,6 +31,7 @@ from webhook.interception import (
     MUTATING,
     VALIDATING,
     expected_entries,
+    placed_whole,
     read_ca_bundle,
     read_record,
 )
@@ -249,7 +250,7 @@ class Interception:
             {**_bundles(live.mutating), **_bundles(live.validating)},
             partial(verifies, leaf=self._leaf) if self._leaf else None,
         )
-        whole = _whole(live.namespaces)
+        whole = placed_whole(_labels(live.namespaces))
         expected = expected_entries(record, _names(live.mutating), self._table)
         recorded = [*(each["name"] for each in expected), *record.of_kind(MUTATING)]
         found: list[EntryState] = []
@@ -274,12 +275,8 @@ class Interception:
         self.unplaced = None
         if isinstance(live.namespaces, str) or isinstance(live.mutating, str):
             return
-        labels = {
-            each["metadata"]["name"]: each["metadata"].get("labels") or {}
-            for each in live.namespaces
-        }
-        expected = expected_entries(record, _names(live.mutating), self._table)
-        entries = as_meant(expected, live.mutating, _whole(live.namespaces))
+        labels = _labels(live.namespaces)
+        entries = as_meant(record, live.mutating, self._table, placed_whole(labels))
         pods = await find_unplaced(self._client, entries, labels, everywhere=True)
         self.unplaced = sum(each.created >= record.since for each in pods)
 
@@ -352,14 +349,13 @@ def _bundles(configuration: Json | str | None) -> dict[str, bytes]:
     }
 
 
-def _whole(namespaces: Sequence[Json] | str) -> dict[str, Mapping[str, str]]:
-    """Return the namespaces that are placed as a whole, with their labels."""
-    found = (
-        {}
-        if isinstance(namespaces, str)
-        else {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in namespaces}
-    )
-    return {name: each for name, each in found.items() if each.get(names.PLACE) == names.PLACE_ALL}
+def _labels(namespaces: Sequence[Json] | str) -> dict[str, Mapping[str, str]]:
+    """Return the labels of namespaces by name; none if they are not known."""
+    known = () if isinstance(namespaces, str) else namespaces
+    return {
+        namespace["metadata"]["name"]: namespace["metadata"].get("labels") or {}
+        for namespace in known
+    }
 
 
 class _AtScrape(Collector):

@@ -228,26 +228,27 @@ def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
 
 
 def as_meant(
-    expected: Sequence[Json],
+    record: Record,
     configuration: Json | None,
+    table: SourceTable,
     whole: Mapping[str, Mapping[str, str]],
 ) -> list[Json]:
     """Return the expected entries, without the namespaces that the live ones leave out on purpose.
 
-    Their selectors say which pods have to have a stamp.
+    Their selectors say which pods have to have a stamp, whether or not they are in force.
     """
     live = _by_name(configuration)
     selector = "namespaceSelector"
-    found: list[Json] = []
-    for each in expected:
+    meant: list[Json] = []
+    for entry in expected_entries(record, live, table):
         more = []
-        for expression in expressions((live.get(each["name"]) or {}).get(selector) or {}):
+        for expression in expressions((live.get(entry["name"]) or {}).get(selector) or {}):
             alone = {selector: {"matchExpressions": [expression]}}
-            if any(one.meant for one in narrowings(alone, each, whole)):
+            if any(narrowing.meant for narrowing in narrowings(alone, entry, whole)):
                 more.append(expression)
-        own = expressions(each[selector])
-        found.append({**each, selector: {"matchExpressions": [*own, *more]}})
-    return found
+        own = expressions(entry[selector])
+        meant.append({**entry, selector: {"matchExpressions": [*own, *more]}})
+    return meant
 
 
 def validating_entries(

@@ -15,7 +15,7 @@ from webhook.installation.manifests import DEFAULT
 from webhook.installation.object_kinds import GUARD_BINDING
 from webhook.installation.policy_files import FROM_CLUSTER, has_argument
 from webhook.installation.stored_options import read_options
-from webhook.interception import read_record
+from webhook.interception import placed_whole, read_record
 from webhook.judgement.set_judgement import Objects, load_objects
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import table_of
@@ -199,8 +199,7 @@ class ClusterState:
     @property
     def whole(self) -> Mapping[str, Mapping[str, str]]:
         """The namespaces that are placed as a whole, with their labels."""
-        found = self.namespaces.items()
-        return {name: each for name, each in found if each.get(names.PLACE) == names.PLACE_ALL}
+        return placed_whole(self.namespaces)
 
     @property
     def in_cluster(self) -> bool:

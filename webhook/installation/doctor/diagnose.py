@@ -55,7 +55,7 @@ from webhook.installation.object_kinds import CRD
 from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import probe, probe_policy
-from webhook.interception import expected_entries, read_record
+from webhook.interception import placed_whole, read_record
 from webhook.judgement.entry_states import as_meant
 from webhook.kube.secrets import data_of, secrets
 from webhook.placement.nodes import parse_node as read_node
@@ -123,10 +123,10 @@ class Reader:
                 self._unread[what] = missing._replace(why=why)
         from_cluster = takes_policies_from_cluster(deployments, judging)
         known = await self._namespaces(namespaces)
+        whole = placed_whole(known)
         daemon_sets = [
             each
-            for name, labels in known.items()
-            if labels.get(names.PLACE) == names.PLACE_ALL
+            for name in whole
             for each in await self._list(
                 ReadKind.DAEMON_SETS, CollectionPath("apps/v1", "daemonsets", name)
             )
@@ -136,12 +136,10 @@ class Reader:
             if from_cluster
             else await self._files()
         )
-        unplaced = find_unplaced(
-            self._client,
-            _stamping(deployments, configuration, known, policies, from_cluster=from_cluster),
-            known,
-            everywhere=not namespaces,
-        )
+        table = SHIPPED if policies is None else sources_of(policies, from_cluster=from_cluster)
+        record = read_record(deployments.get(names.CONTROLLER))
+        stamping = as_meant(record, configuration, table, whole)
+        unplaced = find_unplaced(self._client, stamping, known, everywhere=not namespaces)
         expected = _expected(deployments)
         judges = takes_policies_from_cluster({}, judging)
         pods = await self._list(ReadKind.PODS, CollectionPath("v1", "pods", names.NAMESPACE))
@@ -311,21 +309,6 @@ class Reader:
             path = CollectionPath("authorization.k8s.io/v1", kind)
             answer = await self._tried(what, self._client.create(path, body))
         return answer is not None and not answer["status"].get("allowed")
-
-
-def _stamping(
-    deployments: Mapping[str, Json],
-    configuration: Json | None,
-    namespaces: Mapping[str, Mapping[str, str]],
-    policies: Mapping[str, bytes] | None,
-    *,
-    from_cluster: bool,
-) -> Sequence[Mapping[str, Any]]:
-    """Return the entries whose pods have to have a stamp, whether or not they are in force."""
-    table = SHIPPED if policies is None else sources_of(policies, from_cluster=from_cluster)
-    live = [each["name"] for each in (configuration or {}).get("webhooks") or ()]
-    expected = expected_entries(read_record(deployments.get(names.CONTROLLER)), live, table)
-    return as_meant(expected, configuration, namespaces)
 
 
 def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:
