@@ -118,6 +118,27 @@ async def test_what_cannot_be_read_says_the_cure(tmp_path: Path, code: int, says
         assert not watched.synced
 
 
+async def test_policies_of_which_fields_are_dropped_are_trouble_of_the_cluster(
+    tmp_path: Path,
+) -> None:
+    """Commands and pages have a case for that. Each definition is read once."""
+    read: list[str] = []
+
+    async def answer(request: Request, to: Answer) -> None:
+        name = request.path.rpartition("/customresourcedefinitions/")[2]
+        if name == request.path:
+            await to.json(page())
+            return
+        read.append(name)
+        await to.json({"metadata": {"name": name, "uid": name}, "spec": {}})
+
+    async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+        with pytest.raises(ClusterError, match="the API server drops") as caught:
+            await read_policies(client)
+    assert caught.value.status is None
+    assert sorted(read) == sorted({*read})
+
+
 async def test_garbage_objects_are_findings_at_their_places(tmp_path: Path) -> None:
     """No object can end the reading of the others."""
 

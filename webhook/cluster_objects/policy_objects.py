@@ -19,7 +19,7 @@ from webhook.cluster_objects.served_definitions import (
     ServedDefinitions,
     reports,
 )
-from webhook.errors import ClusterError, PassOver, UnreadableInput
+from webhook.errors import ClusterError, PassOver
 from webhook.kube.cache import Cache, Change, key_of
 from webhook.policy.crd.definitions import custom_resource_definitions
 
@@ -219,14 +219,13 @@ def _dropped(served: Mapping[str, ServedDefinition]) -> str:
 async def read_whole_objects(client: Client) -> dict[str, bytes]:
     """As `read_objects`, for an answer about them: refused while the API server drops fields.
 
-    Raises ClusterError, and UnreadableInput then. Without the right to read definitions it is not
-    known.
+    Raises ClusterError, also then. Without the right to read definitions it is not known.
     """
     objects = await read_objects(client)
     definitions = ServedDefinitions(client, lambda: custom_resource_definitions().values())
     with PassOver(HTTPStatus.FORBIDDEN):
         if text := _dropped(await definitions.read()):
-            raise UnreadableInput([text])
+            raise ClusterError(text)
     return objects
 
 

@@ -70,8 +70,7 @@ class ServedDefinitions:
         path, known = DEFINITIONS.path_of(name), self._known.get(name)
         try:
             # A definition has 200 KB; without its content, 2.
-            head = await self._client.get(path, accept=METADATA)
-            if known and known.identity == _identity(head):
+            if known and known.identity == _identity(await self._client.get(path, accept=METADATA)):
                 return known
             whole = await self._client.get(path)
         except ClusterError as error:
