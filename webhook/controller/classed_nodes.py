@@ -114,10 +114,11 @@ class _Bad:
 class _Count:
     """The nodes of a class: how many are silent, and how many silent or ill."""
 
-    __slots__ = ("ill", "of", "silent")
+    __slots__ = ("_conditions", "ill", "of", "silent")
 
     def __init__(self, of: NodeClass) -> None:
         self.of = of
+        self._conditions = {condition for condition, _ in of.unhealthy}
         self.silent, self.ill = _Bad(), _Bad()
 
     def add(self, judged: _Judged, by: int) -> None:
@@ -125,8 +126,7 @@ class _Count:
         watched = judged.watched
         silent, ill = watched.ready == "Unknown", self in judged.ill_by
         self.silent.add(watched.created, None if silent else watched.since, by)
-        rules = {kind for kind, _ in self.of.unhealthy}
-        well = [since for kind, _, since in watched.conditions if kind in rules]
+        well = [since for kind, _, since in watched.conditions if kind in self._conditions]
         since = None if silent or ill else max(watched.since, *well, "")
         self.ill.add(watched.created, since, by)
 

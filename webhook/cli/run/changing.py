@@ -146,26 +146,24 @@ async def _delete(client: Client, path: ObjectPath, _run: Mapping[str, Any]) -> 
 async def _delete_and_wait(client: Client, path: ObjectPath, run: Mapping[str, Any]) -> None:
     """Return when the Run and its pods are gone. Raises UnreadableInput if that takes long."""
     await _delete(client, path, run)
-    uid, namespace = run["metadata"]["uid"], run["metadata"]["namespace"]
     end = time.monotonic() + PATIENCE
     while left := await _left(client, path, run):
         if time.monotonic() > end:
-            name, pods = run["metadata"]["name"], f"{names.RUN_UID}={uid}"
-            what = "pods are" if left == "pods" else "finalizers are"
-            look = f"kubectl get pods -n {namespace} -l {pods}"
-            if left != "pods":
-                look = f"kubectl get run {name} -n {namespace} -o jsonpath={{.metadata.finalizers}}"
-            raise UnreadableInput([f"run {name} is deleted, and its {what} not gone yet: {look}"])
+            raise UnreadableInput([f"run {run['metadata']['name']} is deleted, and its {left}"])
         await asyncio.sleep(PERIOD)
 
 
 async def _left(client: Client, path: ObjectPath, run: Mapping[str, Any]) -> str:
-    """Return what is left of the Run: itself, its pods, or nothing (an empty text)."""
+    """Return what of the Run is not gone, with the command that shows it; empty if nothing is."""
+    name, namespace, uid = (run["metadata"][key] for key in ("name", "namespace", "uid"))
     found = await client.find(path)
-    if found and found["metadata"]["uid"] == run["metadata"]["uid"]:
-        return "run"
-    pods = await list_pods(client, run["metadata"]["namespace"], run, lambda _: True)
-    return "pods" if pods else ""
+    if found and found["metadata"]["uid"] == uid:
+        look = f"kubectl get run {name} -n {namespace} -o jsonpath={{.metadata.finalizers}}"
+        return f"finalizers are not gone yet: {look}"
+    if await list_pods(client, namespace, run, lambda _: True):
+        look = f"kubectl get pods -n {namespace} -l {names.RUN_UID}={uid}"
+        return f"pods are not gone yet: {look}"
+    return ""
 
 
 delete = _command(
