@@ -15,7 +15,7 @@ from tests.cluster.live_runs import CONTAINER, LiveRun, create_run
 from tests.cluster.spaces import Json, Space
 from tests.objects import an_object
 from webhook import names
-from webhook.run.reconcile import LARGE
+from webhook.run.steps import LARGE
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 

@@ -24,8 +24,9 @@ from webhook.run.actions import (
 )
 from webhook.run.model import Run
 from webhook.run.observed import Needs, Observed, OwnedPod, Refusal
-from webhook.run.reconcile import AT_ONCE, KEYS_PAUSE, LARGE, clean_pods, reconcile
+from webhook.run.reconcile import clean_pods, reconcile
 from webhook.run.restarts import STABLE
+from webhook.run.steps import AT_ONCE, KEYS_PAUSE, LARGE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUOTA = (Refusal("many-worker-7", "QuotaExceeded", "exceeded quota"),)

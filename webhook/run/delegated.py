@@ -18,6 +18,7 @@ from webhook.run.actions import (
     Outcome,
     SuspendEngineObject,
 )
+from webhook.run.announcements import make_announcements
 from webhook.run.backends.engine_pods import assign_replicas
 from webhook.run.backends.engines import FAILED
 from webhook.run.delegated_counts import Counts, count_replicas
@@ -42,11 +43,11 @@ from webhook.run.progress import (
     active_status,
     describe_progress,
     ended_status,
-    make_announcements,
     suspended_status,
     update_conditions,
 )
-from webhook.run.reconcile import Steps, seconds_until_due, update_totals
+from webhook.run.reconcile import seconds_until_due, update_totals
+from webhook.run.steps import Steps
 from webhook.run.verdict import Verdict, deadline
 from webhook.times import elapsed, to_second
 

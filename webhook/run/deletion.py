@@ -30,16 +30,12 @@ def reconcile_deleted(run: Run, pods: Iterable[OwnedPod], now: datetime) -> Outc
     before = run.status
     left = [pod for pod in pods if not pod.ended]
     roles = {
-        role: (before.replicas.get(role) or RoleStatus()).model_copy(
-            update={
-                "desired": spec.count,
-                "active": len(of_role),
-                "ready": sum(pod.ready and not pod.deleted_at for pod in of_role),
-            }
+        role: recount(
+            (before.replicas.get(role) or RoleStatus()).model_copy(update={"desired": spec.count}),
+            # The pods of a Deployment have no role.
+            [pod for pod in left if pod.role == role or run.spec.serving],
         )
         for role, spec in run.spec.roles.items()
-        # The pods of a Deployment have no role.
-        for of_role in [[pod for pod in left if pod.role == role or run.spec.serving]]
     }
     desired = sum(one.desired for one in roles.values())
     active, ready = (sum(getattr(one, of) for one in roles.values()) for of in ("active", "ready"))
@@ -61,6 +57,13 @@ def reconcile_deleted(run: Run, pods: Iterable[OwnedPod], now: datetime) -> Outc
         }
     )
     return Outcome(status, counted=False)
+
+
+def recount(before: RoleStatus, pods: Iterable[OwnedPod]) -> RoleStatus:
+    """Return the status of a role with the counts of those of its pods that have not ended."""
+    left = [pod for pod in pods if not pod.ended]
+    ready = sum(pod.ready and not pod.deleted_at for pod in left)
+    return before.model_copy(update={"active": len(left), "ready": ready})
 
 
 def _phase(left: Iterable[OwnedPod], roles: Mapping[str, RoleStatus]) -> Phase:

@@ -12,26 +12,24 @@ from webhook import names
 from webhook.crd import conditions as crd_conditions
 from webhook.crd.conditions import ConditionUpdate
 from webhook.run import incidents
-from webhook.run.actions import Announcement
-from webhook.run.history import first_to_give_up, waited_for
+from webhook.run.history import first_to_give_up
 from webhook.run.incidents import describe_trouble
-from webhook.run.model.intervals import parse_intervals
 from webhook.run.model.status import READY, UNDERSTOOD
 from webhook.run.restarts import entries_by_index
 from webhook.shortening import cut
 from webhook.times import elapsed, format_span, parse_time, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from webhook.crd.conditions import Condition
-    from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
+    from webhook.run.facts import PodOnLostNode, RoleFacts
     from webhook.run.model import Run, RunStatus
     from webhook.run.model.status import Phase
     from webhook.run.observed import NodeTrouble, Observed, OwnedPod, Refusal
-    from webhook.run.reconcile import Steps
     from webhook.run.restarts import Counted
+    from webhook.run.steps import Steps
     from webhook.run.verdict import Verdict
 
 CREATED: Final = "Created"
@@ -402,92 +400,3 @@ def update_conditions(
 def without_pod_conditions(before: Iterable[Condition]) -> tuple[Condition, ...]:
     """Return the conditions that still apply when no pods will be created."""
     return tuple(condition for condition in before if condition.type not in _UNDER_WAY)
-
-
-def make_announcements(
-    run: Run,
-    status: RunStatus,
-    down: Sequence[DownReplica] = (),
-    hindrance: Hindrance | None = None,
-) -> tuple[Announcement, ...]:
-    """Return the Events for the change from the run's status to `status`."""
-    return (
-        *_announce_start(run, status),
-        *_announce_leaving(run, status),
-        *_announce_change(run, status, down),
-        *_announce_hindrance(run, status, hindrance),
-    )
-
-
-def announce_given_up(
-    moved: Sequence[OwnedPod], facts: Mapping[str, RoleFacts]
-) -> Iterator[Announcement]:
-    """Yield an Event for the pods that waited for a class for as long as its policy allows, and
-    one for new pods without a class whose nodes were lost as often as that."""
-    lost: dict[str, str] = {}
-    created: list[str] = []
-    for one in facts.values():
-        known = parse_intervals(one.before.active_indexes)
-        for index, pod in one.alive.items():
-            given_up = {} if index in known else dict(pod.given_up)
-            for name in given_up.keys() & waited_for(one.before.history, index):
-                del given_up[name]
-            if given_up:
-                lost |= given_up
-                created.append(pod.name)
-    if created:
-        of = ", ".join(f"{name} until {until}" for name, until in sorted(lost.items()))
-        more = f" and {len(created) - 1} more" if len(created) > 1 else ""
-        what = f"{created[0]}{more}: created without requiring class {of}, as its nodes were lost"
-        yield Announcement("Normal", "GaveUpClass", what)
-    if moved:
-        waits = {each: most for pod in moved for each, most in pod.fallback if most is not None}
-        of = ", ".join(f"{name} for {format_span(most)}" for name, most in sorted(waits.items()))
-        pods = moved[0].name + (f" and {len(moved) - 1} more" if len(moved) > 1 else "")
-        what = f"{pods} waited for a node of class {of}: created again without requiring it"
-        yield Announcement("Normal", "GaveUpClass", what)
-
-
-def _announce_start(run: Run, status: RunStatus) -> Iterator[Announcement]:
-    before = run.status
-    if before.start_time is None and status.start_time is not None:
-        roles = ", ".join(f"{spec.count} {role}" for role, spec in run.spec.roles.items())
-        resumed = before.phase == "Suspended"
-        yield Announcement("Normal", "Resumed" if resumed else "Begun", f"replicas: {roles}")
-
-
-def _announce_leaving(run: Run, status: RunStatus) -> Iterator[Announcement]:
-    """Yield an Event when nodes of the run are announced to be taken away."""
-    before, after = (
-        {each.type: each for each in one.conditions}.get(DISRUPTING) for one in (run.status, status)
-    )
-    if after and after.status == "True" and not (before and before.status == "True"):
-        yield Announcement("Warning", after.reason, after.message)
-
-
-def _announce_change(
-    run: Run, status: RunStatus, down: Sequence[DownReplica]
-) -> Iterator[Announcement]:
-    """Yield Events for a change of phase, or for more failed replicas in the same phase."""
-    phase, message = status.phase, status.message
-    if down and phase not in ("Failed", "Succeeded"):
-        more = f"; and {len(down) - 1} more" if len(down) > 1 else ""
-        yield Announcement("Warning", "ReplicaDown", f"{down[0].description}{more}")
-    if phase == run.status.phase or phase == "Pending":
-        return
-    if phase == "Failed":
-        yield Announcement("Warning", phase, message)
-    elif not (down and phase == "Restarting"):
-        # The Event ReplicaDown has reported the restart already.
-        yield Announcement("Normal", phase, message)
-
-
-def _announce_hindrance(
-    run: Run, status: RunStatus, hindrance: Hindrance | None
-) -> Iterator[Announcement]:
-    """Yield one Event per hindrance, until another reason replaces it."""
-    if hindrance is None or hindrance.reason == "Terminating":
-        return
-    known = {condition.reason for condition in run.status.conditions}
-    if hindrance.reason not in known and status.phase not in ("Failed", "Succeeded"):
-        yield Announcement("Warning", hindrance.reason, hindrance.message)

@@ -7,37 +7,27 @@ is recorded before it has any effect.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook.frameworks.table import ROLES
-from webhook.placement.node_affinity import MOST_AVOIDED
 from webhook.run import incidents, queue, serving
 from webhook.run.actions import (
-    CreateConfigMap,
-    CreateKeys,
-    CreatePod,
-    CreateService,
     DeleteDeployment,
     DeletePod,
     DeleteRun,
-    ForceDeletePod,
-    OpenService,
     Outcome,
-    RestoreKeys,
 )
-from webhook.run.deletion import reconcile_deleted
+from webhook.run.announcements import announce_given_up, make_announcements
+from webhook.run.deletion import reconcile_deleted, recount
 from webhook.run.facts import collect_facts
-from webhook.run.history import annotation_of, first_to_give_up
+from webhook.run.history import first_to_give_up
 from webhook.run.manifests import secret_name
 from webhook.run.model import LastFailure, RoleStatus
 from webhook.run.model.intervals import format_intervals, parse_intervals
 from webhook.run.progress import (
     active_status,
-    announce_given_up,
     describe_progress,
     ended_status,
-    make_announcements,
     pods_left,
     refused_creations,
     suspended_status,
@@ -46,43 +36,33 @@ from webhook.run.restarts import (
     STABLE,
     RestartTerms,
     count_down,
-    entries_by_index,
     fill_in_wait,
     pod_number,
-    remaining_wait,
     role_at_end,
     suspended_role,
 )
+from webhook.run.steps import create_keys, delete_stale_pods, next_steps, open_service
 from webhook.run.usage import settle_usage
 from webhook.run.verdict import Verdict, find_verdict
 from webhook.shortening import cut
 from webhook.times import elapsed, to_microsecond, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from webhook.backoff import Delays
     from webhook.run.actions import Action
     from webhook.run.facts import DownReplica, RoleFacts
     from webhook.run.model import Run, RunSpec, RunStatus
-    from webhook.run.model.status import Recovering
     from webhook.run.observed import Needs, Observed, OwnedPod
     from webhook.run.queue import Gate
     from webhook.run.restarts import Counted
+    from webhook.run.steps import Steps
 
 DEFAULT_TERMS: Final = RestartTerms()
 # Maximum nodes to read live per reconcile; further nodes keep their previous state.
 MOST_READ: Final = 50
-# Pods to create per reconcile. Then the status is written, and changes of the run take effect.
-AT_ONCE: Final = 500
-# The Service of a run with more replicas is closed while its pods are created. The controllers of
-# Endpoints and EndpointSlices process all pods of a Service for each new pod, even though none has
-# an address yet: the work would be quadratic in the number of replicas.
-LARGE: Final = 250
-# Seconds between two attempts to restore the SSH keys of pods that do not start. A kubelet retries
-# the mount of a missing Secret at least every two minutes.
-KEYS_PAUSE: Final = 60.0
 # Seconds until a run looks again at a node that is not given up because too many are silent.
 AGAIN: Final = 60.0
 
@@ -249,7 +229,7 @@ def _reconcile_suspended(
     status = suspended_status(totals, run.metadata.generation, now, reason, text, left)
     return Outcome(
         status,
-        (*_delete_stale_pods(facts), *_open_service(observed)),
+        (*delete_stale_pods(facts), *open_service(observed)),
         announcements=make_announcements(run, status, counted.down),
         after=incidents.seconds_until_decided(counted.incidents, now, terms.incident_window),
     )
@@ -265,9 +245,9 @@ def _reconcile_active(
     terms: RestartTerms,
 ) -> Outcome:
     if needs.keys and not run.status.ssh_secret:
-        steps = _create_keys(facts)
+        steps = create_keys(facts)
     else:
-        steps = _next_steps(run.spec, facts, counted, needs, observed, now)
+        steps = next_steps(run.spec, facts, counted, needs, observed, now)
     roles = {
         role: one.model_copy(update={"creating_indexes": format_intervals(steps.planned[role])})
         for role, one in counted.roles.items()
@@ -309,7 +289,7 @@ def _reconcile_active(
 def _newly_planned(run: Run, steps: Steps, roles: Mapping[str, RoleStatus]) -> frozenset[str]:
     """Return the names of the pods that the status plans, without those that it had planned.
 
-    If a role begins again, those of earlier pods are planned anew.
+    If a role begins again, those of earlier pods are planned again.
     """
     found = set()
     for role, planned in steps.planned.items():
@@ -318,193 +298,6 @@ def _newly_planned(run: Run, steps: Steps, roles: Mapping[str, RoleStatus]) -> f
         new = planned - parse_intervals(before.creating_indexes) if same else planned
         found |= {run.pod_name(role, index) for index in new}
     return frozenset(found)
-
-
-@dataclass(slots=True)
-class Steps:
-    """The actions, and what delays them.
-
-    planned: role -> the replicas whose pods may be created after the next status is stored.
-    held: role -> the roles whose replicas it waits for.
-    waiting: the number of replicas in backoff.
-    after: seconds until the first of them may start; 0 if there is more to create at once.
-    """
-
-    actions: list[Action] = field(default_factory=list)
-    planned: dict[str, frozenset[int]] = field(default_factory=dict)
-    held: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    waiting: int = 0
-    after: float | None = None
-
-    def wait(self, seconds: float) -> None:
-        """Request the next reconcile within this many seconds."""
-        self.after = seconds if self.after is None else min(self.after, seconds)
-
-
-def _create_keys(facts: Mapping[str, RoleFacts]) -> Steps:
-    """Create the SSH keys. No pod is planned before the status has the Secret that pods mount."""
-    planned = dict.fromkeys(facts, frozenset[int]())
-    return Steps([CreateKeys(), *_delete_stale_pods(facts)], planned)
-
-
-def _next_steps(
-    spec: RunSpec,
-    facts: Mapping[str, RoleFacts],
-    counted: Counted,
-    needs: Needs,
-    observed: Observed,
-    now: datetime,
-) -> Steps:
-    steps = Steps(list(_prerequisites(spec, needs, observed)))
-    steps.actions += _restore_keys(facts, needs, observed)
-    # A pod that has a node but does not run waits for its kubelet, which mounts the Secret first.
-    if needs.keys and any(
-        pod.node and pod.phase == "Pending" for one in facts.values() for pod in one.alive.values()
-    ):
-        steps.wait(KEYS_PAUSE)
-    # A failure that may end the run keeps its pod, and so its log, until it is decided.
-    permanent = any(each.permanent and each.cause == "Unknown" for each in counted.incidents)
-    steps.actions += _delete_stale_pods(facts, ended=not permanent)
-    created, more = 0, False
-    avoid = tuple(sorted(each.name for each in observed.ill_nodes))[:MOST_AVOIDED]
-    blocked = _roles_that_wait(spec, facts)
-    for role, one in facts.items():
-        entries = entries_by_index(one.before.recovering)
-        _delete_ended_pods(steps, one, entries, now)
-        after = counted.roles[role]
-        held = _awaited_roles(spec, role, facts)
-        steps.planned[role] = frozenset() if held else _plan(one, after)
-        if (pod_number(after), after.history) != (pod_number(one.before), one.before.history):
-            # Pods are created only after the API server has stored what they are created with.
-            continue
-        if held:
-            steps.held[role] = held
-            continue
-        for index in _missing_indexes(one):
-            left = remaining_wait(entries.get(index), now)
-            if left > 0:
-                steps.waiting += 1
-                steps.wait(left)
-            elif role in blocked:
-                continue
-            elif index not in one.uncreated:
-                # The status plans it now.
-                more = True
-            elif created == AT_ONCE:
-                steps.wait(0.0)
-                break
-            else:
-                history = annotation_of(one.before.history, index)
-                attempt = one.before.attempt
-                restarts = pod_number(one.before) - attempt
-                steps.actions.append(CreatePod(role, index, attempt, history, avoid, restarts))
-                created += 1
-    if not (created or more) or observed.refusals:
-        steps.actions += _open_service(observed)
-    return steps
-
-
-def _delete_ended_pods(
-    steps: Steps, facts: RoleFacts, entries: Mapping[int, Recovering], now: datetime
-) -> None:
-    """Delete the pods that went down once their replicas may start again."""
-    for index, pod in facts.ended.items():
-        left = remaining_wait(entries.get(index), now)
-        if left > 0:
-            steps.waiting += 1
-            steps.wait(left)
-        else:
-            steps.actions += _deletion(facts, index, pod)
-
-
-def _prerequisites(spec: RunSpec, needs: Needs, observed: Observed) -> Iterator[Action]:
-    """Yield the creation of objects that must exist before the first pod, in order."""
-    if needs.config_map and not observed.config_map:
-        yield CreateConfigMap()
-    if not observed.service:
-        replicas = sum(replica.count for replica in spec.roles.values())
-        yield CreateService(closed=replicas > LARGE)
-
-
-def _open_service(observed: Observed) -> Iterator[OpenService]:
-    """Open a closed Service once no more pods can be created in this reconcile."""
-    if observed.service and observed.service_closed:
-        yield OpenService()
-
-
-def _restore_keys(
-    facts: Mapping[str, RoleFacts], needs: Needs, observed: Observed
-) -> Iterator[RestoreKeys]:
-    """Restore the Secret of SSH keys, unless every replica runs and so has it mounted.
-
-    No watch reports a deletion of the Secret. It is restored as soon as a replica is down, before
-    the replacement starts: running pods receive new keys within about a minute.
-    """
-    if needs.keys and observed.config_map and not all(map(_all_running, facts.values())):
-        yield RestoreKeys()
-
-
-def _delete_stale_pods(
-    facts: Mapping[str, RoleFacts], *, ended: bool = True
-) -> Iterator[DeletePod | ForceDeletePod]:
-    """Delete the pods of earlier attempts; ended pods only if `ended`."""
-    for one in facts.values():
-        for index, pod in one.stale.items():
-            if ended or not pod.ended:
-                yield from _deletion(one, index, pod)
-
-
-def _deletion(facts: RoleFacts, index: int, pod: OwnedPod) -> Iterator[DeletePod | ForceDeletePod]:
-    """Delete a pod, unless it is already terminating.
-
-    An ended pod is normally removed at once. One that is half deleted would stay, with its name.
-    """
-    lost = facts.lost.get(index)
-    if lost and lost.node.off:
-        yield ForceDeletePod(pod.name, pod.uid)
-    elif not pod.deleted_at or pod.half_deleted:
-        yield DeletePod(pod.name, pod.uid)
-
-
-def _missing_indexes(facts: RoleFacts) -> Iterator[int]:
-    """Yield indexes that have no pod and have not finished.
-
-    Indexes that just went down, and those to look up, are left out: their failures must be
-    recorded first.
-    """
-    down = {each.index for each in facts.down}
-    for index in facts.unfinished:
-        if not (index in facts.there or index in facts.missing or index in down):
-            yield index
-
-
-def _plan(facts: RoleFacts, after: RoleStatus) -> frozenset[int]:
-    """Return the replicas that have no pod that counts, by the next status, and need one."""
-    there = parse_intervals(after.succeeded_indexes) | parse_intervals(after.active_indexes)
-    return frozenset(range(facts.spec.count)) - there
-
-
-def _roles_that_wait(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> Collection[str]:
-    """Return the roles that wait for programs of earlier attempts in their restart unit.
-
-    A new rank 0 has the address of the old one, whose peers would find it.
-    """
-    old = {role for role, one in facts.items() if one.has_earlier_programs}
-    if spec.restart_scope == "Run" and old:
-        return facts.keys()
-    return old if spec.restart_scope == "Role" else ()
-
-
-def _awaited_roles(spec: RunSpec, role: str, facts: Mapping[str, RoleFacts]) -> tuple[str, ...]:
-    """Return the roles that this one waits for, because not all of their replicas run."""
-    first = ROLES[spec.framework].after.get(role, ())
-    return tuple(other for other in first if other in facts and not _all_running(facts[other]))
-
-
-def _all_running(facts: RoleFacts) -> bool:
-    return all(
-        index in facts.alive and facts.alive[index].phase == "Running" for index in facts.unfinished
-    )
 
 
 def update_totals(
@@ -557,7 +350,12 @@ def seconds_until_due(
 
 def _reconcile_ended(run: Run, observed: Observed, now: datetime) -> Outcome:
     """Clean up the pods of an ended run, and delete the Run after ttlSecondsAfterFinished."""
-    roles = {role: recount(role, before, observed) for role, before in run.status.replicas.items()}
+    roles = {
+        role: before
+        if observed.deployment is not None
+        else recount(before, [pod for pod in observed.pods.values() if pod.role == role])
+        for role, before in run.status.replicas.items()
+    }
     ready = sum(role.ready for role in roles.values())
     desired = sum(role.desired for role in roles.values())
     status = run.status.model_copy(
@@ -593,11 +391,3 @@ def clean_pods(spec: RunSpec, pods: Mapping[str, OwnedPod]) -> Iterator[DeletePo
             continue
         if not pod.ended or spec.clean_pod_policy == "All":
             yield DeletePod(name, pod.uid)
-
-
-def recount(role: str, before: RoleStatus, observed: Observed) -> RoleStatus:
-    if observed.deployment is not None:
-        return before
-    pods = [pod for pod in observed.pods.values() if pod.role == role and not pod.ended]
-    ready = sum(pod.ready for pod in pods if not pod.deleted_at)
-    return before.model_copy(update={"active": len(pods), "ready": ready})

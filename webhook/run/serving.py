@@ -8,13 +8,13 @@ from webhook import names
 from webhook.crd.conditions import ConditionUpdate
 from webhook.run import progress
 from webhook.run.actions import CreateDeployment, CreateService, Outcome, ScaleDeployment
+from webhook.run.announcements import make_announcements
 from webhook.run.facts import PodOnLostNode
 from webhook.run.model import DEFAULT_ROLE, RoleStatus
 from webhook.run.model.status import READY
 from webhook.run.progress import (
     active_status,
     ended_status,
-    make_announcements,
     suspended_status,
 )
 from webhook.run.verdict import Verdict, deadline

@@ -52,7 +52,7 @@ def test_no_random_walk_breaks_a_law(
     """The walks are numbered and all different; one that fails is cut down to what matters."""
     for seed in range(walks):
         # Every other run is large: its Service is closed while its pods are created.
-        monkeypatch.setattr("webhook.run.reconcile.LARGE", seed % 2 * 250)
+        monkeypatch.setattr("webhook.run.steps.LARGE", seed % 2 * 250)
         broken = broken_by(random_walk(seed, spec_of, controllers), reconcile)
         assert not broken, f"walk {seed}: {broken}"
 
