@@ -54,12 +54,15 @@ _POD: Final = an_object(
 
 
 class Kubelet:
-    """Runs the program of each of Fairlead's pods at that pod's address."""
+    """Runs the program of each of Fairlead's pods at that pod's address, until the pod is gone.
+
+    kwok gives the address of a pod that is gone to another one.
+    """
 
     def __init__(self, installed: Installed) -> None:
         self._installed = installed
         self._over = threading.Event()
-        self._started: dict[str, Process] = {}
+        self._started: dict[str, tuple[str, Process]] = {}
         self._thread = threading.Thread(target=self._main, daemon=True)
         self._error: Exception | None = None
 
@@ -67,19 +70,26 @@ class Kubelet:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failed: object, *_: object) -> None:
         self._over.set()
         self._thread.join()
+        if self._error and not failed:
+            raise self._error
 
     def log(self) -> str:
         """What went wrong here, and the ends of the programs' logs."""
-        logs = [f"{name}: {each.log_tail()}" for name, each in self._started.items()]
+        logs = [f"{name}: {program.log_tail()}" for name, (_, program) in self._started.items()]
         return "\n".join([repr(self._error), *logs])
 
     def _main(self) -> None:
         try:
             while not self._over.wait(0.2):
-                for pod in (self._installed.plane.api.get(_PODS) or {}).get("items", ()):
+                pods = (self._installed.plane.api.get(_PODS) or {}).get("items", ())
+                for name in self._started.keys() - {pod["metadata"]["name"] for pod in pods}:
+                    address, program = self._started.pop(name)
+                    program.stop()
+                    _addresses_of_this_machine("del", address)
+                for pod in pods:
                     self._attend(pod)
         except Exception as error:
             self._error = error
@@ -88,8 +98,7 @@ class Kubelet:
         name, address = pod["metadata"]["name"], pod.get("status", {}).get("podIP")
         if not address or name in self._started:
             return
-        command = ["ip", "address", "add", f"{address}/32", "dev", "lo"]
-        subprocess.run(command, check=True, capture_output=True)
+        _addresses_of_this_machine("add", address)
         (container,) = pod["spec"]["containers"]
         program = container["name"]
         more = ["--host", address, "--health-port", str(_HEALTH_PORTS[program])]
@@ -99,7 +108,7 @@ class Kubelet:
             # As the pod's own namespace would say.
             more += ["--lease-namespace", names.NAMESPACE]
         account = self._installed.account(pod["spec"]["serviceAccountName"])
-        self._started[name] = self._installed.plane.start_process(
+        started = self._installed.plane.start_process(
             name,
             [
                 *(sys.executable, "-c", "from webhook.cli import main; main()"),
@@ -107,6 +116,12 @@ class Kubelet:
                 *("--kubeconfig", account, *more),
             ],
         )
+        self._started[name] = address, started
+
+
+def _addresses_of_this_machine(change: str, address: str) -> None:
+    command = ["ip", "address", change, f"{address}/32", "dev", "lo"]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 @contextmanager

@@ -163,7 +163,14 @@ def scene(
         kubectl("apply", "--server-side", "-f", "-", stdin=EXCEPTION)
         play(plane, Space(plane, kubectl.within(namespace), namespace))
         eventually("the controller writes what the webhook has counted", lambda: counted(plane))
-        yield Scene(plane, kubectl, namespace)
+        found = Scene(plane, kubectl, namespace)
+
+        def same() -> bool:
+            return found.ask("policies", "--replicas").exit_code == 0
+
+        # Some seconds after it is served.
+        eventually("the controller has reported the set with the exception", same, period=LOOK)
+        yield found
 
 
 SPOT = "cloud.google.com/gke-spot"
@@ -249,15 +256,7 @@ def test_what_changes_if_this_branch_is_merged(scene: Scene, tmp_path: Path) -> 
 
 
 def test_do_all_replicas_serve_the_same_policies(scene: Scene) -> None:
-    """The hash of each, and whether it is that of the cluster's objects.
-
-    The controller reports a set some seconds after it is served, as the answer says.
-    """
-
-    def same() -> bool:
-        return scene.ask("policies", "--replicas").exit_code == 0
-
-    eventually("the controller has reported the set with the exception", same, period=LOOK)
+    """The hash of each, and whether it is that of the cluster's objects."""
     found = scene.ask("policies", "--replicas")
     line_with(found.stdout, "one replica", "the same set", "that of the cluster")
 
