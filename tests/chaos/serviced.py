@@ -6,16 +6,20 @@ pod's program is started there with the arguments and the account of its Deploym
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from tests.chaos.stage import Scenario, Stage, Tally
 from tests.chaos.wire import PORT
+from tests.cluster.cures import commands_of
 from tests.cluster.installed import Installed
 from tests.eventually import eventually
 from tests.objects import an_object
@@ -26,18 +30,23 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.processes import Process
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
+from webhook.times import to_microsecond
 
 INSTALLATIONS: Final = "installations"
 REPLICAS: Final = "replicas that the Service leads to"
 PLACED: Final = "pods that were placed through the Service"
 REJECTED: Final = "policies that were rejected through the Service"
 FAULTS: Final = "errors of the doctor"
+FREED: Final = "Leases of a stranger that the doctor's cure has freed"
 
 _HEALTH_PORTS: Final = {"webhook": 8081, "controller": 8082}
 # So that the Service is reached at its endpoints' addresses: there is no kube-proxy.
 _FLAGS: Final = {"kube-apiserver": ("--enable-aggregator-routing=true",)}
 _PODS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
 _SLICES: Final = f"/apis/discovery.k8s.io/v1/namespaces/{names.NAMESPACE}/endpointslices"
+_LEASE: Final = (
+    f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/{names.CONTROLLER}"
+)
 _POLICIES: Final = f"/apis/{names.API_VERSION}/{names.POLICY_RESOURCES[names.POLICY_KIND]}"
 _UNKNOWN_CLASS: Final = an_object(
     names.API_VERSION,
@@ -143,7 +152,28 @@ def play(stage: Stage) -> Tally:
             tally.count(INSTALLATIONS)
             _use(installed, tally)
         tally.count(REPLICAS, len(_addresses(installed)))
+        tally.count(FREED, _free_the_lease(installed))
     return tally
+
+
+def _free_the_lease(installed: Installed) -> int:
+    """A stranger takes the Lease for an hour; the doctor says so, and its cure ends it."""
+    now = to_microsecond(datetime.now(UTC))
+    held = {"holderIdentity": "stranger", "leaseDurationSeconds": 3600, "renewTime": now}
+    status, answer = installed.plane.api.call(
+        "PATCH", _LEASE, {"spec": held}, content_type="application/merge-patch+json"
+    )
+    assert status < 400, answer
+
+    def cure() -> str:
+        done = _fairlead(installed, "doctor", "--check", "leader", "-o", "json")
+        found = json.loads(done.stdout)["findings"]
+        return next((each["cure"] for each in found if "stranger" in each["what"]), "")
+
+    eventually("the doctor to name the stranger", cure, period=2)
+    (command,) = commands_of(cure())
+    installed.kubectl(*shlex.split(command)[1:])
+    return int(not _errors(installed))
 
 
 def _use(installed: Installed, tally: Tally) -> None:
@@ -204,6 +234,8 @@ def _more(tally: Tally) -> list[str]:
         for what in (PLACED, REJECTED)
         if tally[what] != tally[INSTALLATIONS]
     ]
+    if not tally[FREED]:
+        found.append(f"{FREED}: 0 of 1")
     return [*found, *(tally.examples if found or tally[FAULTS] else ())]
 
 

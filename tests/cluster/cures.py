@@ -215,6 +215,7 @@ UNPLAYED: Final[Mapping[str, str]] = {
     "kubectl -n fairlead-system delete secret": "the controller writes the Secret again by itself",
     "fairlead certs rotate": "the controller renews certificates by itself",
     "cmctl": "there is no cert-manager",
+    "kubectl -n fairlead-system delete lease": "the scenario `install` of tests/chaos plays it",
 }
 # Subcommands that show more, and end nothing; `fairlead install` is the cure of an installation.
 SHOWS: Final[Sequence[str]] = (

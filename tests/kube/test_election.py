@@ -392,6 +392,13 @@ def test_a_lease_that_was_deleted_is_not_created_while_its_holder_may_write() ->
     assert [tenure.step(at) for at in (119.9, 120.0)] == ["wait", "create"]
 
 
+def test_a_lease_that_was_deleted_is_not_waited_for_as_long_as_a_stranger_wrote() -> None:
+    """A holder with such terms would have created it again."""
+    stranger = Lease("1", "stranger", 3600.0, 0, "")
+    tenure = LeaseState("me", Terms()).saw(stranger, 100.0).saw(None, 105.0)
+    assert [tenure.step(at) for at in (119.9, 120.0)] == ["wait", "create"]
+
+
 def test_a_renewal_counts_from_when_it_was_sent() -> None:
     """The others may have seen it long before its answer came."""
     tenure = LeaseState("me", Terms()).wrote(Lease("1", "me", 15.0, 0, ""), 100.0, 107.0)

@@ -58,6 +58,8 @@ class Election:
     last_error: ClusterError | None = field(default=None, init=False)
     # True if our copy of the Lease is current, so that a renewal takes one call.
     _current: bool = field(default=False, init=False)
+    # The holder that was waited for last, as logged.
+    _awaited: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         self._collection = CollectionPath("coordination.k8s.io/v1", "leases", self.namespace)
@@ -153,6 +155,7 @@ class Election:
         # Cleared in any case: after a lost answer it is unknown what was written.
         self._current = False
         if step == "wait":
+            self._say_who_leads()
             return
         known = None if self._tenure.gone else self._tenure.lease
         identity, duration = self._tenure.identity, self.terms.lease_duration
@@ -165,6 +168,15 @@ class Election:
             return
         self._tenure = self._tenure.wrote(parse_lease(stored), sent, self.clock())
         self._current = True
+
+    def _say_who_leads(self) -> None:
+        lease = self._tenure.lease
+        if lease and lease.holder != self._awaited:
+            self._awaited = lease.holder
+            log.info(
+                "not leading: %s holds the lease %s, for %g s after its last renewal",
+                *(lease.holder, self.name, lease.duration or self.terms.lease_duration),
+            )
 
     async def _read_lease(self) -> None:
         found = await self.client.find(self._collection.path_of(self.name))

@@ -152,4 +152,9 @@ class LeaseState:
         if self.lease is None or self.lease.holder in {"", self.identity}:
             return False
         # The duration that the holder itself has written.
-        return now < self.since + (self.lease.duration or self.terms.lease_duration)
+        duration = self.lease.duration or self.terms.lease_duration
+        if self.gone:
+            # A holder that leads creates it again at once. It was deleted because none does: the
+            # duration that a stranger wrote does not outlive its Lease.
+            duration = min(duration, self.terms.lease_duration)
+        return now < self.since + duration

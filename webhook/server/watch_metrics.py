@@ -108,3 +108,13 @@ def read_states(text: str) -> Mapping[str, WatchState]:
         )
         for resource, found in values.items()
     }
+
+
+def says_it_leads(text: str) -> bool:
+    """Return whether the controller whose exposition this is leads. Raises as `read_states`."""
+    return any(
+        sample.value == 1
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == metric_names.LEADER
+    )

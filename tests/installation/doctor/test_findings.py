@@ -534,6 +534,8 @@ CASES: dict[str, dict[str, Changes]] = {
     },
     "leader": {
         "none is an error": {"leader": ""},
+        "a stranger that holds the Lease is an error": {"leader": "stranger", "leads": False},
+        "of controllers that were not all asked none is missed": {"leader": "stranger"},
         "a Lease that may not be read is not called free": {
             "leader": "",
             "unread": {ReadKind.LEASE: FORBIDDEN},

@@ -108,7 +108,8 @@ class ClusterState:
         and was not.
     serving: certificate and bundle (PEM) of the serving Secret; never its key.
     watches: how the watches of a resource are, by the replica's name and the resource.
-    leader: the leading controller; empty if there is none.
+    leader: the leading controller by the Lease; empty if there is none.
+    leads: whether a controller says that it leads; None if not all were asked.
     namespaces: labels by name.
     daemon_sets: DaemonSets in namespaces that are placed as a whole.
     nodes: the cluster's nodes.
@@ -136,6 +137,7 @@ class ClusterState:
     serving: Mapping[str, bytes] | None = None
     watches: Mapping[tuple[str, str], WatchState] = field(default_factory=dict)
     leader: str = ""
+    leads: bool | None = None
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     daemon_sets: Sequence[Json] = ()
     nodes: Sequence[Node] = ()

@@ -60,7 +60,7 @@ from webhook.judgement.entry_states import as_meant
 from webhook.kube.secrets import data_of, secrets
 from webhook.placement.nodes import parse_node as read_node
 from webhook.policy.refused_pods import PATHS
-from webhook.server.watch_metrics import read_states
+from webhook.server.watch_metrics import read_states, says_it_leads
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ class Reader:
         self._client = client
         self._kinds = kinds
         self._unread: dict[ReadKind, Unread] = {}
+        self._leads: bool | None = None
 
     async def read_cluster(
         self, now: datetime, version: str, namespaces: Sequence[str] = ()
@@ -166,6 +167,7 @@ class Reader:
             serving=await self._serving(),
             watches=await self._watches(deployments),
             leader=await self._leader(now),
+            leads=self._leads,
             namespaces=known,
             daemon_sets=daemon_sets,
             nodes=await self._nodes(),
@@ -245,6 +247,8 @@ class Reader:
                     for replica, text in texts.items()
                     for resource, state in read_states(text).items()
                 }
+                if component == CONTROLLER:
+                    self._leads = any(map(says_it_leads, texts.values()))
             except NoReplica:
                 pass  # another check reports why none runs
             except (ClusterError, ValueError) as error:

@@ -182,6 +182,14 @@ def leader(state: ClusterState) -> Iterator[Finding]:
             "and the rules are not restored after fairlead disable",
             f"kubectl -n {names.NAMESPACE} logs deployment/{names.CONTROLLER}",
         )
+    elif state.leader and state.leads is False:
+        yield error(
+            f"{state.leader} holds the Lease {names.CONTROLLER}, and none of Fairlead's "
+            "controllers says that it leads: Runs are not reconciled, certificates are not "
+            "renewed, and what is not intercepted is not known",
+            f"if it stays so for half a minute, `kubectl -n {names.NAMESPACE} delete lease "
+            f"{names.CONTROLLER}`",
+        )
 
 
 def _tag(deployment: Mapping[str, Any]) -> str:
