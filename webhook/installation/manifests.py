@@ -71,16 +71,51 @@ def backends() -> tuple[str, ...]:
 
 
 def render(overlays: Sequence[str] = (DEFAULT,), components: Sequence[str] = ()) -> dict[Key, Json]:
-    """Return the objects of the overlays with the components, in order; of two with one key, the
-    later.
+    """Return the objects of the overlays with the components, in order.
 
-    Raises InstallationError if there is no overlay or component of a name.
+    What each overlay changes of `default` is changed, whatever their order. Raises
+    InstallationError if there is no overlay or component of a name, or if two overlays change the
+    same differently.
     """
-    document = {
-        "resources": [_existing(_MANIFESTS, name) for name in overlays],
-        "components": [_existing(_COMPONENTS, name) for name in components],
-    }
-    return deepcopy(in_order(_build(_MANIFESTS, document, [])))
+    found = [_existing(_MANIFESTS, name) for name in overlays]
+    document = {"components": [_existing(_COMPONENTS, name) for name in components]}
+    return deepcopy(in_order(_build(_MANIFESTS, document, _combined(found))))
+
+
+def _combined(overlays: Sequence[Path]) -> list[Json]:
+    if not overlays:
+        return []
+    base = in_order(_load(_MANIFESTS / DEFAULT))
+    result = {**base}
+    removed: set[Key] = set()
+    for overlay in overlays:
+        own = in_order(_load(overlay))
+        removed |= base.keys() - own.keys()
+        for key, each in own.items():
+            joined = _joined(base.get(key), each, result.get(key))
+            if joined is None:
+                given = " and ".join(f"--overlay {one.name}" for one in overlays)
+                raise InstallationError(f"{given} change {key} differently: give one of them")
+            result[key] = joined
+    return [each for key, each in result.items() if key not in removed]
+
+
+def _joined(base: Json | None, one: Json, other: Json | None) -> Json | None:
+    """Return the object with both changes of the base (None: absent); None if they contradict."""
+    if one in (base, other):
+        return other
+    if other in (None, base):
+        return one
+    if base is None or other is None:
+        return None
+    try:
+        found: list[Json] = [
+            jsonpatch.make_patch(base, change).apply(to)
+            for change, to in ((one, other), (other, one))
+        ]
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+        return None
+    return found[0] if found[0] == found[1] else None
 
 
 def shipped_classes() -> list[Json]:
@@ -92,7 +127,7 @@ def shipped_classes() -> list[Json]:
 def every_key() -> frozenset[Key]:
     """Return every object of any overlay and component, except the ConfigMap: it has a user's
     policies."""
-    keys = {*render(overlays()), *render((), components())}
+    keys = {key for name in overlays() for key in render((name,))} | {*render((), components())}
     return frozenset(keys - {CONFIG_MAP})
 
 
