@@ -73,6 +73,18 @@ def test_the_table_has_what_both_programs_expose() -> None:
     assert names_of(webhooks()) | names_of(controllers()) == NAMES
 
 
+def test_every_gauge_is_on_the_dashboard() -> None:
+    """A state that nobody sees in a picture is found when it is too late."""
+    gauges = {
+        family.name
+        for registry in (webhooks(), controllers())
+        for family in registry.collect()
+        if family.type == "gauge" and family.name in NAMES
+    }
+    shown = (ROOT / "manifests" / "components" / "monitoring" / "dashboard.json").read_text()
+    assert {name for name in gauges if not re.search(rf"\b{name}\b", shown)} == set()
+
+
 def test_no_name_stands_twice() -> None:
     """Or one of two would be forgotten when it changes."""
     values = [value for name, value in vars(metric_names).items() if name.isupper()]

@@ -198,22 +198,22 @@ def capacity_guard(
     return [guard, *bindings(names.TOLERATIONS_GUARD, entries, ["Deny"])]
 
 
-def guards_every_toleration(spec: Mapping[str, Any]) -> bool:
-    """Return whether the stored spec of an admission policy is that of `capacity_guard`, whatever
-    its marks and exempt users: one with a list of keys is not."""
-    (guard,) = capacity_guard((), ())
-    if any(each.get("name") != _NOT_EXEMPT for each in spec.get("matchConditions") or ()):
-        return False
-    return all(
-        each in (spec.get(part) or ())
-        for part in ("variables", "validations")
-        for each in guard["spec"][part]
-    )
-
-
 def _unless_exempt(users: Collection[str]) -> dict[str, str]:
     named = f"request.userInfo.username in {literal(sorted(users))}"
     return {_NOT_EXEMPT: f"!({named})"} if users else {}
+
+
+def is_exemption(condition: Mapping[str, Any]) -> bool:
+    """Return whether a condition of a stored guard is that of exempt users, and nothing else."""
+    begin, end = "!(request.userInfo.username in ", ")"
+    text = str(condition.get("expression"))
+    if condition.get("name") != _NOT_EXEMPT or not text.startswith(begin) or text[-1:] != end:
+        return False
+    try:
+        users = json.loads(text[len(begin) : -len(end)])
+    except ValueError:
+        return False
+    return isinstance(users, list) and all(isinstance(user, str) for user in users)
 
 
 def keeps_mark(mark: Mark) -> str:
@@ -379,3 +379,38 @@ def stamp_guard(
     )
     actions = DENY if deny else WARN
     return [guard, *bindings(names.STAMP_GUARD, entries, actions, configuration)]
+
+
+_DOCTORS_USER: Final = f"system:serviceaccount:{names.NAMESPACE}:{names.DOCTOR}"
+
+
+def doctor_guard() -> list[JsonObject]:
+    """Return the guard by which the account of `fairlead doctor` in a cluster creates nothing.
+
+    It tries a pod and a class by dry run, for which RBAC has no word. Returns the policy and its
+    binding. They deny.
+    """
+    component = "doctor"
+    guard = policy(
+        names.DOCTOR,
+        operations=["CREATE"],
+        conditions={"by-doctor": f"request.userInfo.username == {literal(_DOCTORS_USER)}"},
+        validations=[
+            {
+                "expression": "request.?dryRun.orValue(false)",
+                "message": f"the ServiceAccount {names.NAMESPACE}/{names.DOCTOR} may create objects"
+                " by dry run only",
+                "reason": "Forbidden",
+            }
+        ],
+        component=component,
+    )
+    (rule,) = guard["spec"]["matchConstraints"]["resourceRules"]
+    of_class = {
+        "apiGroups": [names.GROUP],
+        "apiVersions": ["*"],
+        "resources": [names.CAPACITY_CLASSES],
+        "scope": "Cluster",
+    }
+    guard["spec"]["matchConstraints"]["resourceRules"] = [rule, {**rule, **of_class}]
+    return [guard, binding(names.DOCTOR, DENY, component)]

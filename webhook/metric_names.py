@@ -11,6 +11,7 @@ from typing import Final
 READY: Final = "fairlead_ready"
 CACHE_AGE: Final = "fairlead_cache_age_seconds"
 WATCH_FAILING: Final = "fairlead_watch_failing_seconds"
+WRITE_FAILING: Final = "fairlead_write_failing_seconds"
 WATCH_ERRORS: Final = "fairlead_watch_errors_total"
 WATCH_RESTARTS: Final = "fairlead_watch_restarts_total"
 LISTS: Final = "fairlead_lists_total"

@@ -26,6 +26,7 @@ from tests.eventually import eventually
 from tests.installation.doctor.cluster_states import bundle
 from tests.manifests.kustomize import overlay
 from tests.manifests.monitoring import alerts
+from tests.objects import an_object
 from tests.server.serving import get
 from tests.wording import mentions
 from webhook import metric_names, names
@@ -40,6 +41,12 @@ COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager")
 GUARD_BINDINGS = "app.kubernetes.io/component=guard-stamp"
 ALERTS = alerts(overlay("monitoring"))
 FIRST, WHOLE = "pods-0.fairlead.dev", "namespaces.fairlead.dev"
+FOR_DEFAULT = an_object(
+    names.API_VERSION,
+    names.POLICY_KIND,
+    "for-default",
+    {"match": {"namespaces": ["default"]}, "defaults": {"nodeSelector": {"zone": "a"}}},
+)
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
 GUARDS = "validatingadmissionpolicies"
 
@@ -54,7 +61,7 @@ class Watched(Site):
         url = f"https://127.0.0.1:{self.port}/mutate"
         choices = Choices(
             ("default",),
-            ("guard-stamp-deny",),
+            ("guard-stamp-deny", "guard-tolerations", "guard-node-names", "doctor"),
             sources=("mlrun",),
             url=url,
             authority=self.authority.read_bytes(),
@@ -84,9 +91,9 @@ class Watched(Site):
         """Of the gauge, what is not in force."""
         return {entry: reason for entry, reason in self.gauge().items() if reason}
 
-    def in_force(self) -> tuple[str, str]:
-        """Status and message of the policy's condition InForce."""
-        stored = self.plane.api.get(path(names.PLACEMENT_POLICIES, "pool"))
+    def in_force(self, name: str = "pool") -> tuple[str, str]:
+        """Status and message of a policy's condition InForce."""
+        stored = self.plane.api.get(path(names.PLACEMENT_POLICIES, name))
         for each in stored.get("status", {}).get("conditions", ()):
             if each["type"] == "InForce":
                 return each["status"], each["message"]
@@ -158,7 +165,8 @@ def test_all_that_was_installed_is_listed(well: Watched) -> None:
     """Entries for pods, those that validate, and guards."""
     assert set(well.gauge()) == {
         *(FIRST, WHOLE, "mlrun-0.fairlead.dev", "policies.fairlead.dev", "workloads.fairlead.dev"),
-        *(names.RUN_AUTHORS_GUARD, names.STAMP_GUARD),
+        *(names.RUN_AUTHORS_GUARD, names.STAMP_GUARD, names.TOLERATIONS_GUARD),
+        *(names.NODE_NAMES_GUARD, names.DOCTOR),
     }
 
 
@@ -238,18 +246,26 @@ def test_a_narrowed_entry_says_by_what(well: Watched) -> None:
 
 
 def test_pods_of_a_namespace_that_is_left_out_by_name_are_not_missed(well: Watched) -> None:
-    """An admin means it: neither doctor nor the metric counts them."""
+    """An admin means it: neither doctor nor the metric counts them.
+
+    A policy for no other namespace is not in force; the others are.
+    """
     site = well
+    assert site.apply(FOR_DEFAULT) == ""
     site.kubectl("delete", "validatingadmissionpolicybinding", "-l", GUARD_BINDINGS)
     left_out = {"key": names.NAMESPACE_NAME, "operator": "NotIn", "values": ["default"]}
     for at in range(3):
         where = f"/webhooks/{at}/namespaceSelector/matchExpressions/-"
         site.change(MUTATING, "fairlead", {"op": "add", "path": where, "value": left_out})
     eventually("it is a note", lambda: "NotIn default" in site.in_force()[1])
+    assert site.in_force()[0] == "True"
+    eventually("its pods are not sent", lambda: site.in_force("for-default")[0] == "False")
+    mentions(site.in_force("for-default")[1], "no entry", "NotIn default")
     site.create_pod("left-out", run="r")
     code, text = site.doctor("unplaced pods")
     assert code == 0, text
     assert metric(site.controller.health_port, metric_names.UNPLACED_PODS) == 0
+    site.plane.api.delete(path(names.PLACEMENT_POLICIES, "for-default"))
 
 
 def test_one_namespace_for_a_trial_is_recorded_or_else_missed(well: Watched) -> None:
@@ -339,3 +355,50 @@ def test_what_validates_and_what_guards_is_missed_too(well: Watched) -> None:
     site.until_told("NotIntercepting", "policies.fairlead.dev", names.RUN_AUTHORS_GUARD)
     assert site.in_force()[0] == "True"
     assert site.doctor("guards")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"validations": [{"expression": "true"}]}, "validations"),
+        ({"matchConditions": [{"name": "never", "expression": "false"}]}, "matchConditions"),
+        ({"failurePolicy": "Ignore"}, "failurePolicy"),
+    ],
+)
+def test_a_guard_that_was_edited_is_not_in_force(well: Watched, spec: Json, words: str) -> None:
+    """What the API server fills in is no difference: all guards that ship were in force before."""
+    site = well
+    patch = ("--type=merge", "-p", json.dumps({"spec": spec}))
+    site.kubectl("patch", "validatingadmissionpolicy", names.RUN_AUTHORS_GUARD, *patch)
+    eventually(
+        "it is reported",
+        lambda: site.wrong() == {names.RUN_AUTHORS_GUARD: "Changed"},
+        explain=site.gauge,
+    )
+    site.until_told("NotIntercepting", names.RUN_AUTHORS_GUARD, words)
+    code, text = site.doctor("guards")
+    assert code == 1
+    mentions(text, names.RUN_AUTHORS_GUARD, words, "delete it with kubectl")
+    # An apply keeps a condition that another client has added.
+    site.plane.api.delete(path("validatingadmissionpolicies", names.RUN_AUTHORS_GUARD))
+
+
+def test_a_right_to_write_that_is_taken_away_is_reported(well: Watched) -> None:
+    """As long as it is, whatever the controller does about it."""
+    site = well
+    role = "fairlead-controller-policies"
+    rules = site.plane.api.get(path("clusterroles", role))["rules"]
+    resource = f"{names.PLACEMENT_POLICIES}/status"
+    (at,) = (number for number, rule in enumerate(rules) if resource in rule["resources"])
+    site.change("clusterroles", role, {"op": "remove", "path": f"/rules/{at}"})
+
+    def failing() -> float:
+        of = {"verb": "PATCH", "resource": resource}
+        return metric(site.controller.health_port, metric_names.WRITE_FAILING, **of)
+
+    assert site.apply(FOR_DEFAULT) == ""
+    eventually("it fails to write a status", lambda: failing() > 0)
+    site.change("clusterroles", role, {"op": "add", "path": f"/rules/{at}", "value": rules[at]})
+    eventually("it does not fail any more", lambda: failing() == 0)
+    eventually("the status is written", lambda: site.in_force("for-default")[0] == "True")
+    site.plane.api.delete(path(names.PLACEMENT_POLICIES, "for-default"))

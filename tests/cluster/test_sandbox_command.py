@@ -269,7 +269,7 @@ def test_doctor_finds_nothing_wrong_with_a_sandbox(pair: Pair, name: str) -> Non
     assert document["unknown"] == []
     (programs,) = (each for each in document["findings"] if each["check"] == "programs")
     mentions(programs["what"], "outside of the cluster", "https://127.0.0.1:")
-    beyond = {"watches", "endpoints", "certificates", "trust", "leader"}
+    beyond = {"watches", "writes", "endpoints", "certificates", "trust", "leader"}
     notes = {each["check"] for each in document["findings"] if "not checked" in each["what"]}
     assert {*beyond, *(() if own else ("policies",))} <= notes
     assert ("policies" in document["ok"]) == own

@@ -10,6 +10,7 @@ from webhook import names
 from webhook.controller.stored_run import StoredRun, store
 from webhook.errors import ClusterError
 from webhook.kube.client import Client, Listing
+from webhook.kube.failing_writes import FailingWrites
 from webhook.kube.writer import Writer
 from webhook.run.model import Run
 
@@ -134,6 +135,7 @@ class Api:
     versions: int = 100
     # Of lists the size of a page and the form that were asked for.
     pages: dict[str, tuple[int, str]] = field(default_factory=dict)
+    failing_writes: FailingWrites = field(default_factory=FailingWrites)
 
     @property
     def client(self) -> Client:

@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook import names, validating
-from webhook.controller.owned_objects import created_for_runs
-from webhook.guards import run_author_guard, stamp_guard
 from webhook.interception import (
     DEFAULT_SOURCES,
     Record,
@@ -23,12 +21,8 @@ from webhook.interception import (
 )
 from webhook.judgement import entry_states
 from webhook.judgement.entry_states import (
-    EntryState,
     as_meant,
-    guard_states,
-    in_force,
     pod_entries,
-    unread,
     untrusted_entries,
     validating_entries,
 )
@@ -174,7 +168,6 @@ def test_a_disabled_webhook_says_until_when() -> None:
     first, second = pod_entries(recorded(webhooks()), disabled, SHIPPED, {}, {})
     assert (first.reason, second.reason) == (entry_states.DISABLED, entry_states.DISABLED)
     assert first.message == "disabled until 2026-12-01T02:00:00+00:00"
-    assert in_force([first, second]).status == "False"
     disabled["metadata"]["annotations"][names.DISABLED_UNTIL] = "soon"
     first, _ = pod_entries(recorded(webhooks()), disabled, SHIPPED, {}, {})
     assert "soon" in first.message
@@ -209,42 +202,3 @@ def test_entries_that_validate_have_all_their_rules() -> None:
     assert found({**policies, "rules": less}, workloads) == narrowed
     silent = {**good, policies["name"]: entry_states.NO_RULES}
     assert found({**policies, "rules": []}, workloads) == silent
-
-
-def test_guards_have_bindings_that_act() -> None:
-    """That of the stamp has one for each entry, or one for all pods."""
-    entries = webhooks()
-    authors, *author_bindings = run_author_guard(created_for_runs())
-    stamp, *stamp_bindings = stamp_guard(entries, deny=True)
-    record = recorded(entries, names.RUN_AUTHORS_GUARD, names.STAMP_GUARD)
-    every = {each["metadata"]["name"]: each for each in (authors, stamp)}
-
-    def found(policies: Mapping[str, Json], *bindings: Json) -> list[str]:
-        states = guard_states(record, policies, bindings, entries, {})
-        return [each.reason for each in states]
-
-    bindings = [*author_bindings, *stamp_bindings]
-    assert found(every, *bindings) == ["", ""]
-    assert found({}, *bindings) == [entry_states.ABSENT, entry_states.ABSENT]
-    assert found(every, *stamp_bindings) == [entry_states.NOT_BOUND, ""]
-    assert found(every, *author_bindings, stamp_bindings[0]) == ["", entry_states.NARROWED]
-    audits = {**author_bindings[0]["spec"], "validationActions": ["Audit"]}
-    silent = {**author_bindings[0], "spec": audits}
-    assert found(every, silent, *stamp_bindings) == [entry_states.NOT_BOUND, ""]
-    everything = {"spec": {"policyName": names.STAMP_GUARD, "validationActions": ["Deny"]}}
-    assert found(every, *author_bindings, everything) == ["", ""]
-
-
-def test_a_policy_is_in_force_if_every_entry_for_pods_is() -> None:
-    """What could not be read is unknown; what validates and what guards does not count."""
-    good = EntryState(FIRST, "mutating")
-    gone = (entry_states.ABSENT, "gone")
-    others = [EntryState("x", kind, *gone) for kind in ("validating", "guard")]
-    assert in_force([good, *others])[1:3] == ("True", "Intercepted")
-    lost = EntryState(SECOND, "mutating", *gone)
-    found = in_force([good, lost])
-    assert found[1:3] == ("False", "NotIntercepted")
-    assert f"{SECOND}: gone" in found.message
-    unknown = unread([FIRST], "mutating", "forbidden")
-    assert in_force(unknown)[1:3] == ("Unknown", "NotRead")
-    assert in_force([*unknown, lost]).status == "False"

@@ -1,4 +1,5 @@
-"""What of manifests/ is made from the code: the webhook's entries, and a component a source."""
+"""What of manifests/ is made from the code: the webhook's entries, a component for each source, and
+the guard of doctor's account."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from webhook import names, validating
-from webhook.guards import stamp_guard
+from webhook.guards import doctor_guard, stamp_guard
 from webhook.interception import (
     DEFAULT_SOURCES,
     absent,
@@ -45,6 +46,7 @@ def files() -> Mapping[str, str]:
             "webhook/validating.py",
             _configuration("ValidatingWebhookConfiguration", validating.webhooks()),
         ),
+        "components/doctor/guard.yaml": written("webhook/guards.py", *doctor_guard()),
     }
     for source in OTHERS:
         for name, text in _component(source).items():

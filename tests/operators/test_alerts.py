@@ -56,6 +56,7 @@ def series(name: str, pod: str, /, **labels: str) -> str:
 
 W0, W1, C0, C1 = "webhook-0", "webhook-1", "controller-0", "controller-1"
 WATCHED: Final = {"resource": "placementpolicies.fairlead.dev"}
+WRITTEN: Final = {"verb": "PATCH", "resource": "placementpolicies/status"}
 OUTDATED: Final = {"definition": "runs.fairlead.dev"}
 FALSE: Final = {"kind": "policy", "condition": "Accepted", "status": "False"}
 EXPIRY: Final = "fairlead_certificate_expiry_timestamp_seconds"
@@ -74,6 +75,7 @@ def healthy() -> Series:
         found[series("fairlead_ready", pod)] = 1
         found[series("fairlead_cache_age_seconds", pod, **WATCHED)] = 20
         found[series("fairlead_watch_failing_seconds", pod, **WATCHED)] = 0
+        found[series("fairlead_write_failing_seconds", pod, **WRITTEN)] = 0
     for pod in (W0, W1):
         found[series(EXPIRY, pod)] = 60 * DAY
         for what in ("policies", "certificate", "client authorities"):
@@ -174,6 +176,9 @@ PLAYS: Final[Mapping[str, Play]] = {
     ),
     "FairleadWatchFails": Play(
         {series("fairlead_watch_failing_seconds", C1, **WATCHED): seconds()}, within=13
+    ),
+    "FairleadWritesFail": Play(
+        {series("fairlead_write_failing_seconds", C0, **WRITTEN): seconds()}, within=13
     ),
     "FairleadControllerWithoutLeader": Play(
         {

@@ -162,11 +162,26 @@ def test_a_wider_block_is_recognized(wide: Json, narrow: Json) -> None:
             {"namespaceSelector": {"matchLabels": {"team": "a"}}},
             {"namespaceSelector": {"matchLabels": {"team": "b"}}},
         ),
+        (
+            {"namespaces": ["ml-a", "web"]},
+            {
+                "namespaceSelector": {
+                    "matchExpressions": [
+                        {
+                            "key": "kubernetes.io/metadata.name",
+                            "operator": "NotIn",
+                            "values": ["ml-a", "ml-b", "web"],
+                        }
+                    ]
+                }
+            },
+        ),
     ],
 )
 def test_blocks_without_a_common_pod_are_disjoint(one: Json, two: Json) -> None:
     """By each condition of which a pod has but one value."""
     assert apart(one, two)
+    assert apart(two, one)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import time
 import uuid
 from datetime import UTC, datetime
 from functools import partial
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -25,7 +24,9 @@ from webhook.api_paths import CONFIGURATIONS, NAMESPACES, CollectionPath
 from webhook.cluster_objects.policy_objects import read_objects
 from webhook.cluster_objects.unplaced_pods import find_unplaced
 from webhook.controller.certificates.observe import Address, presented_leaf, serving_addresses
+from webhook.controller.owned_objects import created_for_runs
 from webhook.errors import ClusterError, NotLeading
+from webhook.guards import run_author_guard
 from webhook.interception import (
     GUARD,
     MUTATING,
@@ -38,14 +39,15 @@ from webhook.interception import (
 from webhook.judgement.entry_states import (
     EntryState,
     as_meant,
-    guard_states,
-    in_force,
     pod_entries,
     unread,
     untrusted_entries,
     validating_entries,
 )
+from webhook.judgement.guard_states import guard_states
+from webhook.judgement.reporting.in_force import SentPods
 from webhook.judgement.set_judgement import Objects
+from webhook.kube.answers import tells_nothing
 from webhook.kube.events import event
 from webhook.policy.added_sources import table_of
 from webhook.sources import SHIPPED
@@ -58,7 +60,6 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
 
-    from webhook.crd.conditions import ConditionUpdate
     from webhook.interception import Record
     from webhook.kube.client import Client
     from webhook.kube.writer import Writes
@@ -81,15 +82,7 @@ PERIOD: Final = 5.0
 # Seconds between two looks at what changes less, or costs more: the certificate that is presented,
 # and the pods of runs.
 LONG_PERIOD: Final = 60.0
-# Answers that say nothing about rights or objects: what was known stays.
-_PASSING: Final = (
-    None,
-    HTTPStatus.TOO_MANY_REQUESTS,
-    HTTPStatus.INTERNAL_SERVER_ERROR,
-    HTTPStatus.BAD_GATEWAY,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    HTTPStatus.GATEWAY_TIMEOUT,
-)
+_AUTHORS: Final = run_author_guard(created_for_runs())[0]
 # Replicas that are asked for their certificate, until one answers.
 _ASKED: Final = 3
 LOST: Final = "NotIntercepting"
@@ -111,7 +104,7 @@ class Interception:
     """Looks at what intercepts, while this process leads.
 
     `name` is that of both webhook configurations, `namespace` that of the controller's Deployment.
-    `changed` is called after each change of the condition. `clock` is the wall clock, in UTC.
+    `changed` is called after each change of what is in force. `clock` is the wall clock, in UTC.
     """
 
     def __init__(
@@ -138,6 +131,8 @@ class Interception:
 
     def _forget(self) -> None:
         self.states: Sequence[EntryState] = ()
+        # Which pods are sent to the webhook; None before the first look.
+        self.sent: SentPods | None = None
         self.unplaced: int | None = None
         self._table = SHIPPED
         self._leaf: x509.Certificate | None = None
@@ -149,11 +144,6 @@ class Interception:
     def known(self) -> bool:
         """Whether the last look is recent, so that its result may be reported as a metric."""
         return time.monotonic() - self._looked < self._long_period
-
-    @property
-    def condition(self) -> ConditionUpdate | None:
-        """The condition InForce of policies; None before the first look."""
-        return in_force(self.states) if self.states else None
 
     async def lead(self) -> NoReturn:
         """Look until cancelled. What is known goes with the lead."""
@@ -184,6 +174,7 @@ class Interception:
         before, self.states = self.states, states
         self._looked = time.monotonic()
         if states != before:
+            self.sent = SentPods(states)
             self.changed()
             await self._announce(before, live.deployment)
         if late or states != before:
@@ -255,7 +246,7 @@ class Interception:
         recorded = [*(each["name"] for each in expected), *record.of_kind(MUTATING)]
         found: list[EntryState] = []
         if isinstance(live.mutating, str):
-            found += unread(dict.fromkeys(recorded), MUTATING, live.mutating)
+            found += unread(dict.fromkeys(recorded), MUTATING, live.mutating, expected)
         else:
             found += pod_entries(record, live.mutating, self._table, whole, untrusted)
         if isinstance(live.validating, str):
@@ -267,7 +258,9 @@ class Interception:
             found += unread(record.of_kind(GUARD), GUARD, why)
         else:
             policies = {each["metadata"]["name"]: each for each in live.policies}
-            found += guard_states(record, policies, live.bindings, expected, whole)
+            found += guard_states(
+                record.of_kind(GUARD), policies, live.bindings, expected, whole, _AUTHORS
+            )
         return found
 
     async def _count_unplaced(self, live: _Live, record: Record) -> None:
@@ -325,7 +318,8 @@ async def _tried(answer: Awaitable[T]) -> T | str:
     try:
         return await answer
     except ClusterError as error:
-        if error.status in _PASSING:
+        if tells_nothing(error):
+            # What was known stays.
             raise
         return error.words or str(error)
 
@@ -374,7 +368,7 @@ class _AtScrape(Collector):
             metric_names.INTERCEPTING,
             "1 if an entry of the webhook configurations, or a guard, is in force as it was "
             "installed, else 0 with the reason: Absent, Disabled, NoRules, Elsewhere, Narrowed, "
-            "NotTrusted, NotBound, NotRead. Only from the leader.",
+            "NotTrusted, NotBound, Changed, NotRead. Only from the leader.",
             labels=["entry", "reason"],
         )
         for each in self._of.states if self._of.known else ():

@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.backoff import CREATION_DELAYS
+from webhook.kube.answers import is_busy
 from webhook.kube.rate_limit import Backoff
 from webhook.run.observation import REFUSED_BY
 from webhook.run.observed import Refusal
@@ -18,21 +19,14 @@ if TYPE_CHECKING:
     from webhook.errors import ClusterError
 
 NAME_TAKEN: Final = "NameTaken"
-# Transient errors, which a retry resolves.
-_PASSING: Final = (
-    HTTPStatus.CONFLICT,
-    HTTPStatus.TOO_MANY_REQUESTS,
-    HTTPStatus.BAD_GATEWAY,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    HTTPStatus.GATEWAY_TIMEOUT,
-)
 # A webhook is called before anything is stored (k8s.io/apiserver, admission/plugin/webhook/errors).
 _WEBHOOK_FAILED: Final = "failed calling webhook"
 
 
 def refusal(name: str, error: ClusterError) -> Refusal | None:
     """Return the refusal behind a failed creation; None for a failure of the API server."""
-    if error.status is None or error.status in _PASSING:
+    # Another client wrote first, which a retry resolves.
+    if error.status in (None, HTTPStatus.CONFLICT) or is_busy(error):
         return None
     words = error.words or str(error)
     for part, reason in REFUSED_BY:

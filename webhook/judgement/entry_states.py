@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names, validating
-from webhook.crd.conditions import ConditionUpdate
 from webhook.evaluation.sending import takes_new_pods
 from webhook.interception import (
-    GUARD,
     MUTATING,
     VALIDATING,
     expected_entries,
@@ -30,20 +28,14 @@ if TYPE_CHECKING:
 
     Json = Mapping[str, Any]
 
-# Reasons for which an entry or a guard is not in force.
+# Reasons for which an entry or a guard is not in force; guards have more.
 ABSENT: Final = "Absent"
 DISABLED: Final = "Disabled"
 NO_RULES: Final = "NoRules"
 ELSEWHERE: Final = "Elsewhere"
 NARROWED: Final = "Narrowed"
 NOT_TRUSTED: Final = "NotTrusted"
-NOT_BOUND: Final = "NotBound"
 NOT_READ: Final = "NotRead"
-
-# The condition of a policy.
-IN_FORCE: Final = "InForce"
-INTERCEPTED: Final = "Intercepted"
-NOT_INTERCEPTED: Final = "NotIntercepted"
 
 _SELECTORS: Final = ("objectSelector", "namespaceSelector")
 # What AKS' admissions enforcer adds to the namespaceSelector of every webhook (decision 101).
@@ -63,18 +55,23 @@ class Narrowing(NamedTuple):
     meant: an admin or a known system leaves out these namespaces, and no other pod is concerned
     conditions: it is about matchConditions
     only: the only namespaces whose pods are sent, if it names them
+    selector, expression: the condition, unless it is about matchConditions
     """
 
     what: str
     meant: bool = False
     conditions: bool = False
     only: str = ""
+    selector: str = ""
+    expression: Any = None
 
 
 class EntryState(NamedTuple):
     """Whether one entry of a configuration, or one guard, is in force.
 
     reason: one of the reasons above; empty if it is in force
+    wanted, found: of an entry for pods, its selectors as they ship, and as they are; None if they
+        are not known, or if it sends no pods
     """
 
     entry: str
@@ -82,16 +79,26 @@ class EntryState(NamedTuple):
     reason: str = ""
     message: str = ""
     narrowings: tuple[Narrowing, ...] = ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What it leaves out on purpose."""
-        return tuple(each.what for each in self.narrowings if each.meant)
+    wanted: Json | None = None
+    found: Json | None = None
 
 
-def unread(some: Iterable[str], kind: str, why: str) -> list[EntryState]:
-    """Return the states of entries and guards about which nothing could be read."""
-    return [EntryState(name, kind, NOT_READ, f"not known: {why}") for name in some]
+def unread(
+    some: Iterable[str], kind: str, why: str, expected: Sequence[Json] = ()
+) -> list[EntryState]:
+    """Return the states of entries and guards about which nothing could be read.
+
+    expected: those for pods, as they ship
+    """
+    wanted = {each["name"]: _selectors(each) for each in expected}
+    return [
+        EntryState(name, kind, NOT_READ, f"not known: {why}", wanted=wanted.get(name))
+        for name in some
+    ]
+
+
+def _selectors(entry: Json) -> Json:
+    return {name: entry.get(name) or {} for name in _SELECTORS}
 
 
 def untrusted_entries(
@@ -153,7 +160,16 @@ def _pod_entry(
         reason, message = NARROWED, "; ".join(unwanted)
     elif name in untrusted:
         reason, message = NOT_TRUSTED, untrusted[name]
-    return EntryState(name, MUTATING, reason, message, narrowed)
+    sends = found is not None and reason in ("", NARROWED)
+    return EntryState(
+        name,
+        MUTATING,
+        reason,
+        message,
+        narrowed,
+        _selectors(wanted) if wanted else None,
+        _selectors(found) if found and sends else None,
+    )
 
 
 def _by_name(configuration: Json | None) -> dict[str, Json]:
@@ -219,6 +235,8 @@ def narrowings(
                 only=",".join(sorted(values))
                 if of_namespaces and key == names.NAMESPACE_NAME and operator == "In"
                 else "",
+                selector=selector,
+                expression=each,
             )
 
 
@@ -288,61 +306,3 @@ def writes(entry: Json) -> set[tuple[str, str, str]]:
         for resource in rule["resources"]
         for operation in rule["operations"]
     }
-
-
-def guard_states(
-    record: Record,
-    policies: Mapping[str, Json],
-    bindings: Sequence[Json],
-    expected: Sequence[Json],
-    whole: Mapping[str, Mapping[str, str]],
-) -> list[EntryState]:
-    """Return the states of the recorded guards.
-
-    policies: ValidatingAdmissionPolicies by name; bindings: of any of them
-    expected: the entries for pods; the guard of the stamp has a binding for each
-    """
-    found = []
-    for name in record.of_kind(GUARD):
-        own = [each["spec"] for each in bindings if each["spec"].get("policyName") == name]
-        acting = [
-            each for each in own if {"Deny", "Warn"} & {*(each.get("validationActions") or ())}
-        ]
-        reason, message = "", ""
-        if name not in policies:
-            reason, message = ABSENT, f"there is no ValidatingAdmissionPolicy {name}"
-        elif not acting:
-            reason, message = NOT_BOUND, "no binding of it denies or warns"
-        elif name == names.STAMP_GUARD and (lacking := _unguarded(expected, acting, whole)):
-            reason = NARROWED
-            message = f"no binding of it covers the pods of {first_few(lacking, _MOST_NAMED)}"
-        found.append(EntryState(name, GUARD, reason, message))
-    return found
-
-
-def _unguarded(
-    expected: Sequence[Json], bindings: Sequence[Json], whole: Mapping[str, Mapping[str, str]]
-) -> list[str]:
-    selected = [each.get("matchResources") or {} for each in bindings]
-    return [
-        entry["name"]
-        for entry in expected
-        if not any(
-            all(each.meant for each in narrowings(selectors, entry, whole))
-            for selectors in selected
-        )
-    ]
-
-
-def in_force(states: Sequence[EntryState]) -> ConditionUpdate:
-    """Return the condition of a policy that the webhook serves: whether pods are sent to it."""
-    of_pods = [each for each in states if each.kind == MUTATING]
-    if wrong := [f"{each.entry}: {each.message}" for each in of_pods if each.reason]:
-        what = first_few(wrong, _MOST_NAMED)
-        if any(each.reason not in ("", NOT_READ) for each in of_pods):
-            return ConditionUpdate(
-                IN_FORCE, "False", NOT_INTERCEPTED, f"pods are not placed: {what}"
-            )
-        return ConditionUpdate(IN_FORCE, "Unknown", NOT_READ, what)
-    notes = [f"{each.entry}: {note}" for each in of_pods for note in each.notes]
-    return ConditionUpdate(IN_FORCE, "True", INTERCEPTED, first_few(notes, _MOST_NAMED))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
@@ -17,7 +18,14 @@ if TYPE_CHECKING:
 
 # The reason of an error without an answer; Kubernetes uses the same reason if a server timed out.
 TIMEOUT: Final = "Timeout"
-
+# The server, or a proxy in front of it, is busy, starting or ending: the same request may succeed a
+# moment later. Not 500, which is also the answer about a webhook that fails, and stays.
+_BUSY: Final = (
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
 
 # Maximum nesting of objects and lists, including the page's own. The API server stores ten times as
 # many levels, also in managedFields, and orjson parses 1,024. One object with deeper nesting must
@@ -112,6 +120,18 @@ def from_status(
         words=str(body.get("message") or ""),
         position=str(position or ""),
     )
+
+
+def is_busy(error: ClusterError) -> bool:
+    """Return whether the server answered that it is busy, starting or ending."""
+    return error.status in _BUSY
+
+
+def tells_nothing(error: ClusterError) -> bool:
+    """Return whether an error tells nothing of rights and objects: there was no answer, or the
+    server is busy or fails."""
+    status = error.status
+    return status is None or is_busy(error) or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from webhook.api_paths import ApiPath, ObjectPath
 from webhook.errors import ClusterError
 from webhook.kube.answers import decode, refusal, transport_errors
 from webhook.kube.config import load
+from webhook.kube.failing_writes import FailingWrites
 from webhook.kube.transport import JSON, Transport
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class Client:
     `timeout` limits a call, in seconds; the server gets a slightly shorter limit. Every call raises
     ClusterError, with the status if there was an answer. Only the 401 is retried here: callers know
     what may be repeated, and respect `retry_after`. `on_answer` is called after each call except a
-    stream: with its HTTP verb, and the status, or None without an answer.
+    stream: with its HTTP verb, and the status, or None without an answer. `failing_writes` knows
+    for how long writes have failed.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Client:
         self._transport = Transport(credentials)
         self._timeout = timeout
         self._on_answer = on_answer
+        self.failing_writes = FailingWrites()
 
     async def __aenter__(self) -> Self:
         """Read the credentials and trusted certificates. Nothing is sent yet."""
@@ -287,11 +290,15 @@ class Client:
                     )
                     data = await response.read()
             answered = response.status
+            if answered >= 300:
+                raise refusal(answered, response.headers, data, where)
+        except ClusterError as error:
+            self.failing_writes.note(method, path, error)
+            raise
         finally:
             if self._on_answer:
                 self._on_answer(method, answered)
-        if response.status >= 300:
-            raise refusal(response.status, response.headers, data, where)
+        self.failing_writes.note(method, path, None)
         return decode(data, where)
 
 

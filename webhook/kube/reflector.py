@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from webhook.api_paths import ApiPath, CollectionPath
 from webhook.backoff import WATCH_DELAYS
 from webhook.errors import ClusterError
-from webhook.kube.answers import TIMEOUT
+from webhook.kube.answers import TIMEOUT, is_busy
 from webhook.kube.cache import SLICE, version_of
 from webhook.kube.client import A_PAGE, METADATA, METADATA_LIST
 from webhook.kube.rate_limit import Backoff
@@ -45,14 +45,6 @@ SETTLED: Final = 10.0
 FAILURES_BEFORE_LIST: Final = 5
 # Seconds. The maintenance page of a proxy may request hours.
 LONGEST_RETRY_AFTER: Final = 300.0
-
-# The server, or a proxy in front of it, is busy or starting: continue the watch at its version.
-_PASSING: Final = (
-    HTTPStatus.TOO_MANY_REQUESTS,
-    HTTPStatus.BAD_GATEWAY,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    HTTPStatus.GATEWAY_TIMEOUT,
-)
 # Objects that cannot be read which a text names.
 _MOST_NAMED: Final = 3
 
@@ -175,9 +167,10 @@ class Reflector(Generic[T]):
         self._failures += 1
         if self._failing_since is None:
             self._failing_since = self.clock()
-        # A silent watch may have missed events; a broken one continues at its version.
+        # A silent watch may have missed events; a broken one continues at its version, and so does
+        # one of a busy server.
         broken = error.status is None and error.reason != TIMEOUT and not relist
-        if not (broken or error.status in _PASSING) or self._failures >= FAILURES_BEFORE_LIST:
+        if not (broken or is_busy(error)) or self._failures >= FAILURES_BEFORE_LIST:
             self._version = None
             self._failures = 0
         requested = min(error.retry_after or 0.0, LONGEST_RETRY_AFTER)

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias
 
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.answers import TIMEOUT
+from webhook.kube.answers import TIMEOUT, is_busy
 from webhook.kube.client import Client
 
 if TYPE_CHECKING:
@@ -22,12 +22,6 @@ TRIES: Final = 10
 # Seconds. The maximum pause that a server can request.
 LONGEST_PAUSE: Final = 300.0
 
-_OVERLOADED: Final = (
-    HTTPStatus.TOO_MANY_REQUESTS,
-    HTTPStatus.BAD_GATEWAY,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    HTTPStatus.GATEWAY_TIMEOUT,
-)
 # The server is healthy, although the object existed, was deleted or has changed.
 _FINE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
@@ -97,7 +91,7 @@ class Writer:
 
     def _note(self, passed: float, error: ClusterError) -> None:
         self.throttled += error.status == HTTPStatus.TOO_MANY_REQUESTS
-        if error.status is None or error.status in _OVERLOADED or error.reason == TIMEOUT:
+        if error.status is None or is_busy(error) or error.reason == TIMEOUT:
             self.bucket.refused(passed, min(error.retry_after or 0.0, LONGEST_PAUSE))
         elif error.status in _FINE:
             self.bucket.succeeded(passed)

@@ -143,10 +143,22 @@ class MatchedPods:
         for name, within in self._within.items():
             if name in other._within and within.apart(other._within[name]):
                 return True
+        if self._is_left_out_by(other) or other._is_left_out_by(self):
+            return True
         return any(
             not label_values.satisfiable([*labels[key], *other._labels[name][key]])
             for name, labels in self._labels.items()
             for key in labels.keys() & other._labels[name].keys()
+        )
+
+    def _is_left_out_by(self, other: MatchedPods) -> bool:
+        """Return whether the other block excludes each namespace that this one lists, by label."""
+        within = self._within.get("namespaces")
+        labels = other._labels["namespace_selector"].get(_NAME_LABEL, ())
+        if within is None or within.globs or not labels:
+            return False
+        return len(within.literals) * len(labels) <= _MOST_PAIRS and all(
+            any(not label_values.holds(each, name) for each in labels) for name in within.literals
         )
 
     def unmet(self) -> tuple[str, str] | None:

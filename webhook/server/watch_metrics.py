@@ -1,4 +1,4 @@
-"""The metrics of all watches of a process, by resource: written, and read by doctor."""
+"""The metrics of all watches and writes of a process, by resource: written, and read by doctor."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from webhook import metric_names
+from webhook.kube.failing_writes import Write
 from webhook.kube.watches import WatchState
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ _FIELDS: Final = {family.name: family.field for family in _FAMILIES}
 
 
 class WatchMetrics(Collector):
-    """Reads the state of the watches at each scrape, on another thread."""
+    """Reads the state of watches and writes at each scrape, on another thread."""
 
     def __init__(self, registry: CollectorRegistry, watches: Watches) -> None:
         self._watches = watches
@@ -88,19 +89,42 @@ class WatchMetrics(Collector):
             for resource, state in states.items():
                 family.add_metric([resource], getattr(state, field))
             yield family
+        writes = GaugeMetricFamily(
+            metric_names.WRITE_FAILING,
+            "Seconds for which writes of a resource have failed for a reason that lies in no "
+            "object: a missing right, no answer, an API server that fails; 0 if they succeed.",
+            labels=Write._fields,
+        )
+        for write, seconds in self._watches.client.failing_writes.seconds().items():
+            writes.add_metric(write, seconds)
+        yield writes
 
 
-def read_states(text: str) -> Mapping[str, WatchState]:
-    """Return the states in an exposition, by resource; 0 for what it does not have.
+class ReplicaState(NamedTuple):
+    """What a process exposes: the state of its watches by resource, its failing writes with the
+    seconds, and whether it is a controller that leads."""
+
+    watches: Mapping[str, WatchState]
+    failing_writes: Mapping[Write, float]
+    leads: bool
+
+
+def read_state(text: str) -> ReplicaState:
+    """Return the states in an exposition; 0 for what it does not have of a resource.
 
     Raises ValueError if the text is not in Prometheus' format.
     """
     values: dict[str, dict[str, float]] = {}
+    writes: dict[Write, float] = {}
+    leads = False
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             if field := _FIELDS.get(sample.name):
                 values.setdefault(sample.labels["resource"], {})[field] = sample.value
-    return {
+            elif sample.name == metric_names.WRITE_FAILING and sample.value:
+                writes[Write(sample.labels["verb"], sample.labels["resource"])] = sample.value
+            leads = leads or (sample.name == metric_names.LEADER and sample.value == 1)
+    watches = {
         resource: WatchState(
             age=found.pop("age", 0.0),
             failing=found.pop("failing", 0.0),
@@ -108,13 +132,4 @@ def read_states(text: str) -> Mapping[str, WatchState]:
         )
         for resource, found in values.items()
     }
-
-
-def says_it_leads(text: str) -> bool:
-    """Return whether the controller whose exposition this is leads. Raises as `read_states`."""
-    return any(
-        sample.value == 1
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-        if sample.name == metric_names.LEADER
-    )
+    return ReplicaState(watches, writes, leads)

@@ -67,7 +67,16 @@ def test_a_check_of_what_is_not_there_does_not_pass() -> None:
         *("interception", "tolerations", "end to end", "selectors", "endpoints", "trust"),
     }
     assert passed() - passed(deployments={}, policies=None, serving=None) == {
-        *("programs", "watches", "certificates", "trust", "agents", "permissions", "tolerations"),
+        *(
+            "programs",
+            "watches",
+            "writes",
+            "certificates",
+            "trust",
+            "agents",
+            "permissions",
+            "tolerations",
+        ),
     }
 
 
@@ -103,7 +112,7 @@ def test_a_check_of_what_runs_outside_of_the_cluster_does_not_apply() -> None:
     found = diagnose(alone)
     assert not any(each.unread for each in found)
     assert {each.name for each in found if does_not_apply(each.findings)} == {
-        *("watches", "endpoints", "certificates", "trust", "leader", "policies"),
+        *("watches", "writes", "endpoints", "certificates", "trust", "leader", "policies"),
         *("agents", "permissions", "tolerations"),
     }
     (outcome,) = [e for e in diagnose(seen(configuration=outside)) if e.name == "policies"]

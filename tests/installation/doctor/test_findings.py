@@ -41,13 +41,13 @@ from tests.wording import Wording
 from webhook import names, validating
 from webhook.cluster_objects.unplaced_pods import Unplaced
 from webhook.crd.definition import KEEPS_UNKNOWN
-from webhook.guards import capacity_guard, stamp_guard
+from webhook.guards import capacity_guard, run_author_guard, stamp_guard
 from webhook.installation.doctor.cluster_state import ReadKind, Right
 from webhook.installation.doctor.diagnose import CHECKS
 from webhook.installation.doctor.program_checks import RUNS
-from webhook.installation.object_kinds import GUARD, GUARD_BINDING
 from webhook.installation.probe import Probe
 from webhook.interception import DEFAULT_SOURCES, webhooks
+from webhook.kube.failing_writes import Write
 from webhook.kube.watches import WatchState
 from webhook.placement.nodes import CORDON, Node
 from webhook.sources import SOURCES
@@ -196,14 +196,8 @@ BY_HELM = {
     for name, each in seen().deployments.items()
 }
 AUDITED = [replaced(each, "spec", validationActions=["Audit"]) for each in BINDINGS]
-SHIPPED = by_key(
-    {"kind": kind, "metadata": {"name": names.RUN_AUTHORS_GUARD}, "spec": spec}
-    for kind, spec in (
-        (GUARD, {"validations": [{"expression": "false"}]}),
-        (GUARD_BINDING, {"policyName": names.RUN_AUTHORS_GUARD, "validationActions": ["Deny"]}),
-    )
-)
-FILLED = {key: replaced(each, "spec", failurePolicy="Fail") for key, each in SHIPPED.items()}
+AUTHORS = run_author_guard({"native/": [("", "pods")]})
+SHIPPED = by_key(AUTHORS)
 TOLD_LATER = "2026-02-02T00:00:00Z"
 OTHER_WRITES = judging()
 for _entry in OTHER_WRITES["webhooks"]:
@@ -392,14 +386,19 @@ CASES: dict[str, dict[str, Changes]] = {
         },
     },
     "guards": {
-        "what the API server fills in is no change": {"expected": SHIPPED, "guard_objects": FILLED},
+        "what ships is in force": {"expected": SHIPPED, "guard_objects": SHIPPED},
         "guards that are gone are errors": {"expected": SHIPPED, "guard_objects": {}},
-        "guards that are changed are errors": {
+        "a guard that rejects less is an error": {
             "expected": SHIPPED,
-            "guard_objects": {
-                key: replaced(each, "spec", validations=[], validationActions=[])
-                for key, each in FILLED.items()
-            },
+            "guard_objects": by_key(
+                [replaced(AUTHORS[0], "spec", validations=[], failurePolicy="Ignore"), AUTHORS[1]]
+            ),
+        },
+        "so is one that does not deny": {
+            "expected": SHIPPED,
+            "guard_objects": by_key(
+                [AUTHORS[0], replaced(AUTHORS[1], "spec", validationActions=[])]
+            ),
         },
         "a guard without a binding does nothing": {"guard_objects": by_key([STAMP])},
         "a binding without its guard is an error": {"guard_objects": by_key(BINDINGS)},
@@ -520,6 +519,14 @@ CASES: dict[str, dict[str, Changes]] = {
         },
         "a watch that was restarted shows a bug": {
             "watches": {("controller-a", "pods"): WatchState(restarts=1, errors=9)}
+        },
+    },
+    "writes": {
+        "a write that fails for long is a warning": {
+            "failing_writes": {
+                ("controller-a", Write("PATCH", "placementpolicies/status")): 640.0,
+                ("webhook-a", Write("POST", "events")): 119.0,
+            }
         },
     },
     "endpoints": {

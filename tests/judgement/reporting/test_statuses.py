@@ -19,6 +19,8 @@ from tests.judgement.reporting.objects import (
 )
 from tests.wording import Wording, mentions
 from webhook.crd.conditions import ConditionUpdate
+from webhook.interception import MUTATING
+from webhook.judgement.entry_states import EntryState
 from webhook.judgement.reporting.conditions import (
     SATISFIABLE,
     Acceptance,
@@ -26,12 +28,16 @@ from webhook.judgement.reporting.conditions import (
     remembered,
 )
 from webhook.judgement.reporting.decision_counts import Count, Ledger, Report, counted, met
+from webhook.judgement.reporting.in_force import SentPods
 from webhook.judgement.reporting.statuses import SERVED, Due, Knowledge, due, summary
 from webhook.policy.status_model import ObservedObject, PolicyStatus, Served
 
 NOW, LATER = "2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z"
 FOUND = ConditionUpdate(SATISFIABLE, "True", "NodesFound")
 MISSING = ConditionUpdate(SATISFIABLE, "False", "NoNode", "none of the 3 nodes")
+
+SENT = SentPods([EntryState("pods-0", MUTATING, found={})])
+LOST = SentPods([EntryState("pods-0", MUTATING, "Absent", "gone")])
 
 
 def known(
@@ -139,8 +145,6 @@ def test_an_exception_that_has_ended_says_so() -> None:
 
 def test_a_policy_is_in_force_while_pods_are_sent_to_the_webhook() -> None:
     """At once, both ways. A version that is not accepted is not in force, whatever is sent."""
-    sent = ConditionUpdate("InForce", "True", "Intercepted")
-    lost = ConditionUpdate("InForce", "False", "NotIntercepted", "pods-0: gone")
     first = policy("p")
 
     def in_force(seen: ObservedObject) -> list[tuple[str, str, str]]:
@@ -149,22 +153,21 @@ def test_a_policy_is_in_force_while_pods_are_sent_to_the_webhook() -> None:
 
     seen, _ = written(first, known(first))
     assert in_force(seen) == []
-    seen, _ = written(first, known(first)._replace(intercepted=sent))
+    seen, _ = written(first, known(first)._replace(sent=SENT))
     assert in_force(seen) == [("True", "Intercepted", "")]
-    seen, next_ = written(seen, known(first)._replace(intercepted=lost))
+    seen, next_ = written(seen, known(first)._replace(sent=LOST))
     assert next_ is not None
     assert next_.urgency == "now"
-    assert in_force(seen) == [("False", "NotIntercepted", "pods-0: gone")]
+    assert in_force(seen) == [("False", "NotIntercepted", "pods are not placed: pods-0: gone")]
     refused = policy("p", ON_SPOT)
-    seen, _ = written(refused, known(refused)._replace(intercepted=sent))
+    seen, _ = written(refused, known(refused)._replace(sent=SENT))
     assert in_force(seen) == [("False", "NotAccepted", "")]
 
 
 def test_an_exception_is_not_in_force_while_no_pods_are_sent() -> None:
     """Until it has ended."""
-    lost = ConditionUpdate("InForce", "False", "NotIntercepted", "pods-0: gone")
     first = exception("e", LATER)
-    knowledge = known(first)._replace(satisfied={}, intercepted=lost)
+    knowledge = known(first)._replace(satisfied={}, sent=LOST)
     for now, reason in ((NOW, "NotIntercepted"), (LATER, "Ended")):
         seen, _ = written(first, knowledge, now)
         (found,) = (each for each in seen.status.conditions if each.type == "InForce")

@@ -26,6 +26,7 @@ from webhook.controller.certificates.certificate_objects import (
     replaced_secret,
 )
 from webhook.errors import ClusterError, NotLeading
+from webhook.kube.answers import tells_nothing
 from webhook.kube.rate_limit import Backoff
 
 if TYPE_CHECKING:
@@ -48,14 +49,6 @@ LONGEST_REST: Final = 60.0
 GATHER: Final = 0.1
 FOLLOWS: Final = "done by the leader"
 _OBJECTS: Final = {KeepAuthority: "authority", KeepServing: "serving", Publish: "bundle"}
-_PASSING: Final = (
-    None,
-    HTTPStatus.TOO_MANY_REQUESTS,
-    HTTPStatus.INTERNAL_SERVER_ERROR,
-    HTTPStatus.BAD_GATEWAY,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    HTTPStatus.GATEWAY_TIMEOUT,
-)
 # How often the same write may be repeated without delay: users and tools occasionally revert one.
 FREE: Final = 5
 # Seconds without a write after which the count is reset.
@@ -164,7 +157,7 @@ def kind_of(error: ClusterError) -> str:
         return "conflict"
     if error.status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED):
         return "forbidden"
-    return "unreachable" if error.status in _PASSING else "refused"
+    return "unreachable" if tells_nothing(error) else "refused"
 
 
 def describe_error(error: ClusterError) -> str:

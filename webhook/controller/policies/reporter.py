@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from webhook.cluster_objects.webhook_replicas import Replica
     from webhook.controller.interception import Interception
     from webhook.controller.policies.status_writer import Stored
-    from webhook.crd.conditions import ConditionUpdate
     from webhook.judgement.reporting.decision_counts import Report
+    from webhook.judgement.reporting.in_force import SentPods
     from webhook.kube.cache import Change
     from webhook.kube.watches import Watches
     from webhook.kube.writer import Writes
@@ -93,9 +93,9 @@ class PolicyReporter:
             self._tenure.wake()
 
     @property
-    def intercepted(self) -> ConditionUpdate | None:
-        """Whether pods are sent to the webhook; None if that is not known."""
-        return self._interception.condition if self._interception else None
+    def sent(self) -> SentPods | None:
+        """Which pods are sent to the webhook; None if that is not known."""
+        return self._interception.sent if self._interception else None
 
     def __post_init__(self) -> None:
         self._count_none()
@@ -282,7 +282,7 @@ class _Tenure:
             self._served,
             self._configuration,
             self._unheard,
-            self._of.intercepted,
+            self._of.sent,
         )
         observed = [each.observed for each in self._objects.objects().values()]
         return tuple(due(observed, known, to_second(self._clock())))

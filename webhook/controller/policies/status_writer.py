@@ -17,6 +17,7 @@ from webhook import names
 from webhook.api_paths import CollectionPath
 from webhook.cluster_objects.policy_objects import PolicyObjects, text_of
 from webhook.errors import ClusterError, NotLeading
+from webhook.kube.answers import tells_nothing
 from webhook.kube.rate_limit import Backoff
 from webhook.policy.status_model import MODELS, ObservedObject
 
@@ -133,7 +134,7 @@ class StatusWriter:
             return
         for each in ready:
             trouble = await self._write(each)
-            if trouble is not None and not _of_the_object(trouble):
+            if trouble is not None and tells_nothing(trouble):
                 return
 
     async def _write_all(self, now: float) -> float:
@@ -153,7 +154,8 @@ class StatusWriter:
         refused = ""
         for each in ready:
             trouble = await self._write(each)
-            if trouble is not None and not _of_the_object(trouble):
+            if trouble is not None and tells_nothing(trouble):
+                # Others could not be written either.
                 return self._failed(str(trouble))
             refused = refused or (str(trouble) if trouble else "")
             await asyncio.sleep(1 / PACES[each.urgency])
@@ -241,9 +243,3 @@ def _patch(stored: Stored, status: ObjectStatus) -> list[dict[str, Any]]:
         {"op": "replace", "path": "/metadata/resourceVersion", "value": stored.version},
         {"op": "add", "path": "/status", "value": written},
     ]
-
-
-def _of_the_object(error: ClusterError) -> bool:
-    """Return True if the error concerns one object, so that others can still be written."""
-    status = error.status or HTTPStatus.SERVICE_UNAVAILABLE
-    return status < HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.TOO_MANY_REQUESTS

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from webhook.installation.object_kinds import Key
     from webhook.installation.probe import Probe
     from webhook.interception import Record
+    from webhook.kube.failing_writes import Write
     from webhook.kube.watches import WatchState
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
@@ -108,6 +109,7 @@ class ClusterState:
         and was not.
     serving: certificate and bundle (PEM) of the serving Secret; never its key.
     watches: how the watches of a resource are, by the replica's name and the resource.
+    failing_writes: the seconds for which writes have failed, by the replica's name and the write.
     leader: the leading controller by the Lease; empty if there is none.
     leads: whether a controller says that it leads; None if not all were asked.
     namespaces: labels by name.
@@ -136,6 +138,7 @@ class ClusterState:
     refused_policies: str = ""
     serving: Mapping[str, bytes] | None = None
     watches: Mapping[tuple[str, str], WatchState] = field(default_factory=dict)
+    failing_writes: Mapping[tuple[str, Write], float] = field(default_factory=dict)
     leader: str = ""
     leads: bool | None = None
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

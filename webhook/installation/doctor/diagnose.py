@@ -60,7 +60,7 @@ from webhook.judgement.entry_states import as_meant
 from webhook.kube.secrets import data_of, secrets
 from webhook.placement.nodes import parse_node as read_node
 from webhook.policy.refused_pods import PATHS
-from webhook.server.watch_metrics import read_states, says_it_leads
+from webhook.server.watch_metrics import read_state
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from webhook.api_paths import ObjectPath
     from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
-    from webhook.kube.watches import WatchState
     from webhook.placement.nodes import Node
+    from webhook.server.watch_metrics import ReplicaState
 
     Json = dict[str, Any]
     from webhook.installation.doctor.cluster_state import (
@@ -142,6 +142,7 @@ class Reader:
         stamping = as_meant(record, configuration, table, whole)
         unplaced = find_unplaced(self._client, stamping, known, everywhere=not namespaces)
         expected = _expected(deployments)
+        metrics = await self._metrics(deployments)
         judges = takes_policies_from_cluster({}, judging)
         pods = await self._list(ReadKind.PODS, CollectionPath("v1", "pods", names.NAMESPACE))
         refused = await self._tried(ReadKind.JUDGED, probe_policy(self._client)) if judges else ""
@@ -165,7 +166,16 @@ class Reader:
             judging=judging,
             refused_policies=refused or "",
             serving=await self._serving(),
-            watches=await self._watches(deployments),
+            watches={
+                (replica, resource): state
+                for replica, each in metrics.items()
+                for resource, state in each.watches.items()
+            },
+            failing_writes={
+                (replica, write): seconds
+                for replica, each in metrics.items()
+                for write, seconds in each.failing_writes.items()
+            },
             leader=await self._leader(now),
             leads=self._leads,
             namespaces=known,
@@ -235,20 +245,17 @@ class Reader:
         # Without the private key.
         return secret and {k: v for k, v in data_of(secret).items() if k in (CERTIFICATE, BUNDLE)}
 
-    async def _watches(self, deployments: Mapping[str, Json]) -> dict[tuple[str, str], WatchState]:
-        found: dict[tuple[str, str], WatchState] = {}
+    async def _metrics(self, deployments: Mapping[str, Json]) -> dict[str, ReplicaState]:
+        found: dict[str, ReplicaState] = {}
         for deployment, component in ((names.WEBHOOK, WEBHOOK), (names.CONTROLLER, CONTROLLER)):
             if deployment not in deployments:
                 continue
             try:
                 texts = await read_by_replica(self._client, component)
-                found |= {
-                    (replica, resource): state
-                    for replica, text in texts.items()
-                    for resource, state in read_states(text).items()
-                }
+                read = {replica: read_state(text) for replica, text in texts.items()}
+                found |= read
                 if component == CONTROLLER:
-                    self._leads = any(map(says_it_leads, texts.values()))
+                    self._leads = any(each.leads for each in read.values())
             except NoReplica:
                 pass  # another check reports why none runs
             except (ClusterError, ValueError) as error:
@@ -360,6 +367,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     interception_checks.selectors,
     program_checks.programs,
     program_checks.watches,
+    program_checks.writes,
     program_checks.endpoints,
     program_checks.certificates,
     program_checks.trust,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names, suspension
 from webhook.applied_by import INSTALL
-from webhook.guards import DENY, guards_every_toleration
+from webhook.guards import DENY, capacity_guard
 from webhook.installation.doctor.cluster_state import (
     Finding,
     ReadKind,
@@ -20,6 +20,7 @@ from webhook.installation.doctor.cluster_state import (
 from webhook.installation.object_kinds import GUARD
 from webhook.interception import EXCLUDED_NAMESPACES, entry_name
 from webhook.judgement.entry_states import ABSENT, ELSEWHERE, pod_entries
+from webhook.judgement.guard_states import changed_parts
 from webhook.judgement.reporting.interception import cure_of, unsent_marks
 from webhook.placement.label_values import expressions, satisfiable
 from webhook.placement.settings import AllowedSetting
@@ -81,8 +82,10 @@ def tolerations(state: ClusterState) -> Iterator[Finding]:
     ]
     if not limiting:
         return
+    # Whatever marks it keeps.
+    (own,) = capacity_guard((), ())
     guards = {
-        key.name: guards_every_toleration(each["spec"])
+        key.name: not changed_parts(names.TOLERATIONS_GUARD, each["spec"], own["spec"])
         for key, each in state.guard_objects.items()
         if key.kind.name == GUARD and key.name.startswith(names.TOLERATIONS_GUARD)
     }

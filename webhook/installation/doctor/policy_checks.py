@@ -19,18 +19,21 @@ from webhook.installation.doctor.cluster_state import (
     note,
     warning,
 )
-from webhook.installation.object_kinds import GUARD, GUARD_BINDING
+from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
+from webhook.interception import GUARD as RECORDED_GUARD
 from webhook.interception import expected_entries
-from webhook.judgement.entry_states import guard_states, writes
+from webhook.judgement.entry_states import NARROWED, writes
+from webhook.judgement.guard_states import CHANGED, guard_states
 from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.policy import policy_documents
 from webhook.policy.findings import condensed
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from webhook.installation.doctor.cluster_state import ClusterState
+    from webhook.installation.object_kinds import Key
     from webhook.judgement.set_judgement import SetJudgement
     from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.reader import Documents
@@ -271,9 +274,8 @@ def guards(state: ClusterState) -> Iterator[Finding]:
     """Check that the admission policies for what the webhook cannot do exist, with bindings."""
     kinds = (GUARD, GUARD_BINDING)
     shipped = {key: each for key, each in state.expected.items() if key.kind.name in kinds}
-    for key, each in shipped.items():
-        live = state.guard_objects.get(key)
-        if live is None:
+    for key in shipped:
+        if key not in state.guard_objects:
             # A webhook outside the cluster is being tried out.
             make = note if state.elsewhere else error
             yield make(
@@ -281,12 +283,7 @@ def guards(state: ClusterState) -> Iterator[Finding]:
                 "may not create themselves",
                 state.reinstall(),
             )
-        elif not _within(each["spec"], live["spec"]):
-            yield error(
-                f"{key} differs from the version that ships, and may not enforce its rules",
-                state.reinstall(),
-            )
-    yield from _missing_guards(state, {key.name for key in shipped})
+    yield from _not_in_force(state, shipped)
     own = {key: each["spec"] for key, each in state.guard_objects.items() if key not in shipped}
     policies = {key.name for key in state.guard_objects if key.kind.name == GUARD}
     bound = {each["spec"].get("policyName") for each in state.guard_objects.values()}
@@ -302,26 +299,27 @@ def guards(state: ClusterState) -> Iterator[Finding]:
             yield warning(f"{key} neither denies nor warns: its findings are not reported", cure)
 
 
-def _missing_guards(state: ClusterState, shipped: Container[str]) -> Iterator[Finding]:
-    """Report guards that are recorded, and are not in force."""
+def _not_in_force(state: ClusterState, shipped: Mapping[Key, Json]) -> Iterator[Finding]:
+    """Report guards that are recorded or ship, and are not in force."""
     kinds: dict[str, dict[str, Json]] = {kind: {} for kind in (GUARD, GUARD_BINDING)}
     for key, each in state.guard_objects.items():
         kinds[key.kind.name][key.name] = each
     live = [each["name"] for each in state.entries]
-    expected = expected_entries(state.record, live, state.sources)
-    bindings = [*kinds[GUARD_BINDING].values()]
-    for guard in guard_states(state.record, kinds[GUARD], bindings, expected, state.whole):
-        if guard.reason and guard.entry not in shipped:
-            yield error(f"{guard.entry}: {guard.message}", state.reinstall())
-
-
-def _within(shipped: Any, live: Any) -> bool:
-    """Return whether the live value has all that ships; the API server may have added fields."""
-    if isinstance(shipped, dict) and isinstance(live, dict):
-        return all(key in live and _within(each, live[key]) for key, each in shipped.items())
-    if isinstance(shipped, list) and isinstance(live, list):
-        return len(shipped) == len(live) and all(map(_within, shipped, live))
-    return bool(shipped == live)
+    found = guard_states(
+        sorted({*state.record.of_kind(RECORDED_GUARD), *(key.name for key in shipped)}),
+        kinds[GUARD],
+        [*kinds[GUARD_BINDING].values()],
+        expected_entries(state.record, live, state.sources),
+        state.whole,
+        state.expected.get(key_of(GUARD, names.RUN_AUTHORS_GUARD)),
+    )
+    missing = {key.name for key in shipped if key not in state.guard_objects}
+    for guard in found:
+        if guard.reason and guard.entry not in missing:
+            cure = state.reinstall()
+            if guard.reason in (CHANGED, NARROWED):
+                cure = f"delete it with kubectl, then {cure}: an apply keeps what others have added"
+            yield error(f"{guard.entry}: {guard.message}", cure)
 
 
 def _of_rule(rule: Json, namespace: str) -> Iterator[Right]:

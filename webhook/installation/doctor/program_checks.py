@@ -148,6 +148,18 @@ def watches(state: ClusterState) -> Iterator[Finding]:
             )
 
 
+@check("writes", ReadKind.DEPLOYMENTS, ReadKind.METRICS)
+def writes(state: ClusterState) -> Iterator[Finding]:
+    """Check that what webhook and controller write arrives: statuses, Events, reports."""
+    for (replica, write), seconds in sorted(state.failing_writes.items()):
+        if seconds > names.SILENT:
+            yield warning(
+                f"pod {replica} has failed to write for {seconds:.0f} s: {write}",
+                "see the check permissions; the error is in its log: "
+                f"kubectl logs -n {names.NAMESPACE} {replica}",
+            )
+
+
 @check("endpoints", ReadKind.POD_RULES, needs=ReadKind.ENDPOINTS)
 def endpoints(state: ClusterState) -> Iterator[Finding]:
     """Check that the Service has ready endpoints."""

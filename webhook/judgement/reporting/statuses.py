@@ -9,9 +9,9 @@ import orjson
 
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate, update_conditions
-from webhook.judgement.entry_states import IN_FORCE
 from webhook.judgement.reporting.conditions import ACCEPTED, SATISFIABLE
 from webhook.judgement.reporting.decision_counts import total
+from webhook.judgement.reporting.in_force import IN_FORCE
 from webhook.judgement.reporting.interception import INTERCEPTED, interception
 from webhook.policy.status_model import PolicyStatus
 from webhook.shortening import first_few, fit
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from webhook.crd.conditions import Condition, Time
     from webhook.judgement.reporting.conditions import Acceptance
     from webhook.judgement.reporting.decision_counts import Ledger
+    from webhook.judgement.reporting.in_force import SentPods
     from webhook.policy.status_model import ObjectStatus, ObservedObject, Served, Version
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ class Knowledge(NamedTuple):
     served:    by the replicas' names, in order; None before they were read
     configuration: the webhook configuration, {} if there is none; None if it is not known
     unheard:   the names of replicas that did not answer the last time
-    intercepted: whether pods are sent to the webhook; None if that is not known
+    sent: which pods are sent to the webhook; None if that is not known
     """
 
     acceptance: Acceptance
@@ -55,7 +56,7 @@ class Knowledge(NamedTuple):
     served: tuple[Served, ...] | None
     configuration: Mapping[str, Any] | None = None
     unheard: tuple[str, ...] = ()
-    intercepted: ConditionUpdate | None = None
+    sent: SentPods | None = None
 
     def serves(self) -> ConditionUpdate | None:
         """Return whether all replicas serve the newest set; None if that is not known yet."""
@@ -139,16 +140,16 @@ def _served(observed: ObservedObject, known: Knowledge) -> Iterator[ConditionUpd
 
 
 def _in_force(observed: ObservedObject, known: Knowledge, now: Time) -> Iterator[ConditionUpdate]:
-    """For a policy, whether pods are sent to the webhook; for an exception, also whether it still
-    suspends policies.
+    """For a policy, whether its pods are sent to the webhook; for an exception, also whether it
+    still suspends policies.
     """
     if observed.resource not in (names.PLACEMENT_POLICIES, names.PLACEMENT_EXCEPTIONS):
         return
     accepted = known.acceptance.in_force.get(observed.place) == observed.version
-    sent = known.intercepted
+    sent = known.sent.condition(observed.text) if known.sent and accepted else None
     if observed.resource == names.PLACEMENT_POLICIES:
-        if sent is not None:
-            yield sent if accepted else ConditionUpdate(IN_FORCE, "False", "NotAccepted")
+        if known.sent is not None:
+            yield sent or ConditionUpdate(IN_FORCE, "False", "NotAccepted")
     elif accepted:
         # Only for this version; a new leader may not have loaded a set that contains it yet.
         end = _read(
