@@ -17,7 +17,7 @@ from tests.cluster.policy_plane import cluster_kubectl, control_plane, run_api  
 from tests.cluster.spaces import Space
 from tests.eventually import eventually
 from tests.objects import an_object
-from tests.ui.served_pages import PROGRAM
+from tests.ui.served_pages import PROGRAM, page
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
@@ -291,5 +291,11 @@ def test_statuses_are_as_of_the_last_look_of_a_controller(run_space: Space) -> N
     try:
         for command in commands:
             mentions(run_space.ask(*command).output, "as of 2026-01-01T00:00:00: no controller")
+        where = ("--kubeconfig", str(run_space.plane.kubeconfig), "-n", run_space.name)
+        with page("cluster", *where) as served:
+            served.enter()
+            for shown in ("/runs", f"/runs/{run_space.name}/kept"):
+                text = served.ask("GET", shown).text
+                mentions(text, "as of 2026-01-01T00:00:00: no controller")
     finally:
         run_space.plane.api.delete(f"{path}/{names.CONTROLLER}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,7 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from webhook.cluster_objects.heartbeat import silence
 from webhook.errors import FairleadError
 from webhook.kube.watches import Watches
 from webhook.policy import json_schema
@@ -262,14 +264,21 @@ class Pages:
             "phase": phase,
             "trouble": self._runs.trouble,
             "without": "" if self._runs.trouble else self._pools.trouble,
+            "silence": await self._silence() if selected.found else "",
         }
+
+    async def _silence(self) -> str:
+        """Return since when no controller has looked at Runs, as commands say it."""
+        return await silence(self._runs.client, datetime.now(UTC))
 
     async def _details(self, request: Request) -> dict[str, Any]:
         await self._current(self._pools)
         place = request.path_params
         try:
             classes = self._pools.by_run().get((place["namespace"], place["name"]), "")
-            return {"trouble": "", "classes": classes, **await self._runs.details(**place)}
+            found = await self._runs.details(**place)
+            silence = "" if found["report"].ended else await self._silence()
+            return {"trouble": "", "classes": classes, "silence": silence, **found}
         except FairleadError as error:
             return {"trouble": str(error), "report": None}
 
