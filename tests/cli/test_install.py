@@ -15,6 +15,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.wording import Wording, mentions
+from webhook import names
 from webhook.cli import fairlead
 from webhook.cli.install import agree, files_of
 from webhook.errors import InstallationError, InvalidDocuments, UnreadableInput
@@ -67,6 +68,20 @@ def test_overlays_are_joined() -> None:
     both = named("default", "monitoring")
     assert set(both) == {*named("default"), *named("monitoring")}
     assert len(both) == len(set(both))
+
+
+def test_doctor_runs_in_the_cluster_by_one_option() -> None:
+    """With its rights, and the guard that keeps it from more; the option holds the next time."""
+    found = json.loads(install("--dry-run", "--reset", "-o", "json", "--doctor").stdout)["items"]
+    own = {each["kind"] for each in found if each["metadata"]["name"] == names.DOCTOR}
+    assert {"CronJob", "ServiceAccount", "ClusterRole", "ValidatingAdmissionPolicy"} <= own
+    (controller,) = (
+        each["metadata"]["annotations"]
+        for each in found
+        if (each["kind"], each["metadata"]["name"]) == ("Deployment", names.CONTROLLER)
+    )
+    assert controller[f"{names.INTERCEPTS}{names.DOCTOR}"] == "guard"
+    assert json.loads(controller[names.INSTALL_OPTIONS])["components"] == ["doctor"]
 
 
 def test_policies_get_names_that_a_config_map_can_have(tmp_path: Path) -> None:

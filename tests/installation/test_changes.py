@@ -18,7 +18,7 @@ from webhook.installation.manifests import CONFIG_MAP, FROM_FILES, WEBHOOK, back
 from webhook.installation.object_kinds import CRD, Key
 
 Json = dict[str, Any]
-ADDED = ("nodes", "policy-reports", "ui", *(f"backend-{name}" for name in backends()))
+ADDED = ("nodes", "policy-reports", "ui", "doctor", *(f"backend-{name}" for name in backends()))
 OVERLAYS = st.sampled_from(overlays()).map(lambda name: (name,))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from webhook.installation.manifests import (
     render,
     shipped_classes,
 )
-from webhook.installation.object_kinds import Key
+from webhook.installation.object_kinds import Key, containers_of
 from webhook.installation.policy_files import GIVEN, SHIPPED, has_argument, takes_files
 from webhook.installation.policy_plan import is_still, of_key
 from webhook.interception import DEFAULT_SOURCES, webhooks
@@ -57,16 +59,20 @@ def test_without_choices_it_is_the_manifests() -> None:
     assert sorted(map(str, made.values())) == sorted(map(str, before))
 
 
-def test_both_programs_get_the_image() -> None:
-    """And nothing else does."""
-    made = adapted(Choices(image="example.invalid/f:1"))
-    images = [
-        container["image"]
-        for each in made.values()
-        if each["kind"] == "Deployment"
-        for container in each["spec"]["template"]["spec"]["containers"]
-    ]
-    assert images == ["example.invalid/f:1"] * 2
+def test_all_programs_get_the_image() -> None:
+    """Also what runs from time to time."""
+    made = adapted(Choices(components=("ui", "doctor"), image="example.invalid/f:1"))
+    assert set(re.findall(r'"image": "([^"]*)"', json.dumps([*made.values()]))) == {
+        "example.invalid/f:1"
+    }
+    images = {
+        str(key): [each["image"] for each in containers_of(found)]
+        for key, found in made.items()
+        if containers_of(found)
+    }
+    programs = ("fairlead-controller", "fairlead-ui", "fairlead-webhook")
+    expected = [f"Deployment fairlead-system/{name}" for name in programs]
+    assert sorted(images) == ["CronJob fairlead-system/fairlead-doctor", *expected]
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,12 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
     "it. They have no login.",
 )
 @click.option(
+    "--doctor",
+    is_flag=True,
+    help="Run `fairlead doctor` in the cluster every 15 minutes: a CronJob, whose failed Jobs have "
+    "the findings. For clusters without Prometheus. Grants the rights to read what it checks.",
+)
+@click.option(
     "--webhook-url",
     default="",
     metavar="URL",
@@ -138,6 +144,7 @@ def command(
     backends: tuple[str, ...],
     reports: bool,
     ui: bool,
+    doctor: bool,
     webhook_url: str,
     webhook_ca: Path | None,
     reset: bool,
@@ -199,7 +206,13 @@ def command(
     files = files_of(policies) if policies else None
     given = [Path(each) for each in sources if _is_file(each)]
     source_names, source_files = sources_of(given, files or {})
-    chosen = {"nodes": nodes, "policy-reports": reports, "ui": ui, FROM_FILES: from_files}
+    chosen = {
+        "nodes": nodes,
+        "policy-reports": reports,
+        "ui": ui,
+        "doctor": doctor,
+        FROM_FILES: from_files,
+    }
     choices = Choices(
         overlay_names,
         (

@@ -15,6 +15,7 @@ from webhook.installation.object_kinds import (
     DEPLOYMENT,
     GUARD_BINDING,
     VALIDATING,
+    containers_of,
 )
 from webhook.installation.policy_plan import of_key
 
@@ -92,8 +93,9 @@ def _facts(key: Key, found: Json) -> Iterator[tuple[str, str]]:
     """Yield what matters of an object to those who use it, each with its value."""
     kind = key.kind.name
     if kind == DEPLOYMENT:
-        yield from _deployment_facts(found["spec"])
-    elif kind in (CONFIGURATION, VALIDATING):
+        yield "replicas", str(found["spec"].get("replicas", 1))
+    yield from _container_facts(found)
+    if kind in (CONFIGURATION, VALIDATING):
         for entry in found.get("webhooks") or ():
             # Entries of others stay.
             if entry["name"].endswith(f".{names.GROUP}"):
@@ -104,9 +106,8 @@ def _facts(key: Key, found: Json) -> Iterator[tuple[str, str]]:
         yield from ((f"file {name}", "") for name in found.get("data") or ())
 
 
-def _deployment_facts(spec: Json) -> Iterator[tuple[str, str]]:
-    yield "replicas", str(spec.get("replicas", 1))
-    for container in spec["template"]["spec"]["containers"]:
+def _container_facts(found: Json) -> Iterator[tuple[str, str]]:
+    for container in containers_of(found):
         name = container["name"]
         yield f"image of {name}", container["image"]
         values: dict[str, list[str]] = {}

@@ -18,7 +18,7 @@ from webhook.installation.manifests import (
     render,
     shipped_classes,
 )
-from webhook.installation.object_kinds import DEPLOYMENT, GUARD, GUARD_BINDING, in_order
+from webhook.installation.object_kinds import GUARD, GUARD_BINDING, containers_of, in_order
 from webhook.installation.policy_files import GIVEN, SHIPPED, with_policies
 from webhook.installation.policy_plan import marked, of_files, ordered
 from webhook.installation.stored_options import stored_text
@@ -43,7 +43,7 @@ class Choices:
 
     overlays, components: of the manifests.
     sources: rows of the table of marks beside our own, whose pods are intercepted too.
-    image: of both programs; empty: as the manifests have it.
+    image: of all programs; empty: as the manifests have it.
     policies: file names and texts, instead of those that ship; None: those that ship.
     url, authority: for a webhook outside the cluster, its address and the PEM of its authority.
     source_files: more policy files, with the systems of --source FILE.
@@ -96,10 +96,9 @@ def adapted(choices: Choices) -> dict[Key, Json]:
     """
     objects = render(choices.overlays, choices.components)
     if choices.image:
-        for key, each in objects.items():
-            if key.kind.name == DEPLOYMENT:
-                for container in each["spec"]["template"]["spec"]["containers"]:
-                    container["image"] = choices.image
+        for each in objects.values():
+            for container in containers_of(each):
+                container["image"] = choices.image
     controller = objects[CONTROLLER]["metadata"]
     controller.setdefault("annotations", {})[names.INSTALL_OPTIONS] = stored_text(choices)
     objects = _intercepting(objects, choices)

@@ -45,6 +45,7 @@ VALIDATING: Final = "ValidatingWebhookConfiguration"
 GUARD: Final = "ValidatingAdmissionPolicy"
 GUARD_BINDING: Final = "ValidatingAdmissionPolicyBinding"
 DEPLOYMENT: Final = "Deployment"
+CRON_JOB: Final = "CronJob"
 # Written by admins. An installation adds some, and removes none.
 POLICIES: Final = (names.SOURCE_KIND, names.CLASS_KIND, names.POLICY_KIND, names.EXCEPTION_KIND)
 
@@ -74,7 +75,7 @@ KINDS: Final = (
     Kind(_OWN, names.POLICY_KIND, names.PLACEMENT_POLICIES, namespaced=False),
     Kind(_OWN, names.EXCEPTION_KIND, names.PLACEMENT_EXCEPTIONS, namespaced=False),
     Kind("apps/v1", DEPLOYMENT, "deployments"),
-    Kind("batch/v1", "CronJob", "cronjobs"),
+    Kind("batch/v1", CRON_JOB, "cronjobs"),
     Kind(_MONITORING, "ServiceMonitor", "servicemonitors"),
     Kind(_MONITORING, "PodMonitor", "podmonitors"),
     Kind(_MONITORING, "PrometheusRule", "prometheusrules"),
@@ -129,6 +130,16 @@ def key_of(kind: str, name: str, namespace: str = "") -> Key:
     """Return the key of the object with this kind and name."""
     (rank,) = (rank for rank, each in enumerate(KINDS) if each.name == kind)
     return Key(rank, namespace, name)
+
+
+def containers_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the containers of an installation's program; none of an object that is no program."""
+    spec = found.get("spec") or {}
+    if found.get("kind") == CRON_JOB:
+        spec = spec["jobTemplate"]["spec"]
+    elif found.get("kind") != DEPLOYMENT:
+        return []
+    return list(spec["template"]["spec"]["containers"])
 
 
 def in_order(objects: Iterable[Mapping[str, Any]]) -> dict[Key, dict[str, Any]]:
