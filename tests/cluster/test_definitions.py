@@ -13,10 +13,11 @@ import pytest
 from tests.cluster.rule_cases import a_class, a_policy, path_of
 from tests.cluster.spaces import forget_applied
 from tests.cluster.tables import columns
-from tests.crd.schemas import nodes
+from tests.crd.schemas import carried, nodes
 from tests.run.whole_runs import TENSORFLOW
 from tests.wording import mentions
 from webhook import names
+from webhook.crd.comparison import Comparison, compare
 from webhook.policy.crd.definitions import RESOURCES, custom_resource_definitions
 from webhook.policy.model import CapacityClassSpec, ExceptionSpec, PolicySpec
 from webhook.policy.status_model import PolicyStatus
@@ -105,7 +106,33 @@ def test_kubectl_apply_takes_the_manifest(cluster_kubectl: Kubectl, name: str) -
     manifest = str(MANIFESTS / f"{name}.yaml")
     assert cluster_kubectl("apply", "-f", manifest).endswith("configured\n")
     assert cluster_kubectl("diff", "-f", manifest) == ""
+    (kept,) = cluster_kubectl.json("get", "crd", name)["metadata"]["annotations"].values()
+    # kubectl adds an empty mapping of annotations, and the end of the line.
+    assert 0 <= len(kept.encode()) - carried(DEFINITIONS[name][0]) < 50
     forget_applied(cluster_kubectl, "crd", name)
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_an_upgrade_from_longer_descriptions_is_no_difference_and_takes_them_away(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, tmp_path: Path, name: str
+) -> None:
+    """Applied by either side; what the older version described otherwise is as it was."""
+    own, _ = DEFINITIONS[name]
+    older = copy.deepcopy(own)
+    schema = older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    for path, node in nodes(schema):
+        if not path.startswith(".metadata"):
+            node["description"] = f"{node.get('description', '')} Said at length."
+    (tmp_path / "older.json").write_text(json.dumps(older))
+    for how in ((), ("--server-side", "--force-conflicts")):
+        cluster_kubectl("apply", *how, "-f", str(tmp_path / "older.json"))
+        served = control_plane.api.get(f"{CRDS}/{name}")
+        assert "at length" in json.dumps(served["spec"])
+        assert compare(own, served) == Comparison()
+        cluster_kubectl("apply", *how, "-f", str(MANIFESTS / f"{name}.yaml"))
+        assert "at length" not in json.dumps(control_plane.api.get(f"{CRDS}/{name}")["spec"])
+        if not how:
+            forget_applied(cluster_kubectl, "crd", name)
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)

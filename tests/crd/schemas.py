@@ -46,5 +46,8 @@ def rules_of(schema: Json) -> set[str]:
 
 
 def carried(definition: Json) -> int:
-    """How many bytes `kubectl apply` keeps of it in an annotation."""
-    return len(json.dumps(definition, separators=(",", ":"), ensure_ascii=False).encode())
+    """How many bytes `kubectl apply` keeps of it in an annotation, as Go writes JSON."""
+    text = json.dumps(definition, separators=(",", ":"), ensure_ascii=False)
+    for sign in "<>&":
+        text = text.replace(sign, rf"\u{ord(sign):04x}")
+    return len(text.encode())

@@ -45,6 +45,18 @@ def test_the_own_definition_lacks_nothing(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", OWN)
+def test_other_words_in_descriptions_are_no_difference(kind: str) -> None:
+    """Those of another version; nothing of what is stored depends on them."""
+    other = copy.deepcopy(OWN[kind])
+    for _, node in nodes(schema_of(other)):
+        node["description"] = f"{node.pop('description', '')} In the words of before."
+    assert compare(OWN[kind], other) == compare(other, OWN[kind]) == Comparison()
+    # A field of the name is one, and not a text.
+    if kind == names.POLICY_KIND:
+        assert compare(OWN[kind], without(other, ".spec.description")).lacking
+
+
+@pytest.mark.parametrize("kind", OWN)
 def test_each_field_of_each_definition_is_missed(kind: str) -> None:
     """Whether it stands in an object, in a list or in a mapping: by its path."""
     fields = [

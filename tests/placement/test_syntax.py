@@ -6,11 +6,15 @@ from itertools import product
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from webhook.dns_names import is_subdomain
 from webhook.placement.schema.syntax import (
+    COUNTED_KEY_PATTERN,
     IS_NO_MOMENT,
+    KEY_PATTERN,
     MAX_LISTED,
     MOMENT_PATTERN,
     AnnotationKey,
@@ -32,6 +36,16 @@ def takes(kind: Any, text: str) -> bool:
     except ValidationError:
         return False
     return True
+
+
+PART = st.text("aZ0-._", max_size=5)
+
+
+@given(st.lists(PART, min_size=1, max_size=3).map("/".join))
+def test_the_short_pattern_of_a_key_is_the_long_one(text: str) -> None:
+    """A definition has the short one many times."""
+    assert bool(re.search(COUNTED_KEY_PATTERN, text)) == bool(re.search(KEY_PATTERN, text))
+    assert bool(re.search(COUNTED_KEY_PATTERN, text)) == takes(LabelKey, text)
 
 
 # By type: texts that a value of it may be, and others.

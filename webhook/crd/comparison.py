@@ -23,7 +23,7 @@ class Comparison(NamedTuple):
 
     lacking: the fields of this version that it does not have, as paths: spec.rollout
     dropped: those of them that the API server drops, on every read and every write
-    differs: the schemas are not equal
+    differs: the schemas are not equal, apart from descriptions
     """
 
     lacking: tuple[str, ...] = ()
@@ -54,8 +54,23 @@ def compare(own: Json, served: Json | None) -> Comparison:
     return Comparison(
         tuple(path for path, _ in missing),
         tuple(path for path, kept in missing if not kept),
-        wanted != found,
+        _without_text(wanted) != _without_text(found),
     )
+
+
+def _without_text(node: Any) -> Any:
+    """Return the schema without descriptions, which other versions word otherwise."""
+    if isinstance(node, list):
+        return [_without_text(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    # A field may have the name.
+    described = isinstance(node.get("description"), str)
+    return {
+        key: _without_text(value)
+        for key, value in node.items()
+        if not (described and key == "description")
+    }
 
 
 def _schema(definition: Json) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook import names
@@ -43,6 +44,7 @@ _DROPPED: Final = (
     "then",
     "propertyNames",
 )
+_SENTENCES: Final = re.compile(r"(?<=[.!])\s+(?=[A-Z`*])")
 _RULES: Final = "x-kubernetes-validations"
 _MOST_EXACT: Final = 2**53
 _HANDLED: Final = ("$ref", "const", "exclusiveMaximum", "items", "properties", "patternProperties")
@@ -222,8 +224,11 @@ class Column(NamedTuple):
 def definition(called: Called, columns: tuple[Column, ...], schema: Json) -> Json:
     """Return the definition, as `kubectl apply` takes it (apiextensions.k8s.io/v1).
 
-    schema: of the whole object, structural; its status is a subresource.
+    schema: of the whole object, structural; its status is a subresource. Of its descriptions the
+        first sentences are kept: kubectl carries a definition in an annotation of limited size.
     """
+    reference = f"`fairlead schema {called.kind.lower()} -o markdown` explains every field."
+    described = {**schema, "description": f"{first_sentence(schema['description'])} {reference}"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -246,11 +251,40 @@ def definition(called: Called, columns: tuple[Column, ...], schema: Json) -> Jso
                     "storage": True,
                     "subresources": {"status": {}},
                     "additionalPrinterColumns": [column.schema() for column in columns],
-                    "schema": {"openAPIV3Schema": schema},
+                    "schema": {"openAPIV3Schema": _concise(described)},
                 }
             ],
         },
     }
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text.
+
+    >>> first_sentence("A node of v1.30, such as a.b. It is there.")
+    'A node of v1.30, such as a.b.'
+    """
+    return _SENTENCES.split(text, maxsplit=1)[0]
+
+
+def _concise(schema: Json) -> Json:
+    """Return a schema with one sentence for each field; its items have none of their own."""
+    found = {**schema}
+    if "properties" in schema:
+        found["properties"] = {
+            field: {**_concise(child), **_sentence(child)}
+            for field, child in schema["properties"].items()
+        }
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            child = _concise(schema[key])
+            found[key] = {name: value for name, value in child.items() if name != "description"}
+    return found
+
+
+def _sentence(schema: Json) -> Json:
+    text = schema.get("description")
+    return {"description": first_sentence(text)} if text else {}
 
 
 def list_by_keys(most: int, *keys: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from webhook.crd.definition import (
 from webhook.dns_names import MAX_SUBDOMAIN
 from webhook.placement.schema.syntax import COUNTED_KEY_PATTERN, KEY_PATTERN, MAX_LISTED
 from webhook.policy.crd.policy_rules import RULES
+from webhook.policy.model import PARTS
 from webhook.policy.policy_documents import KNOWN
 from webhook.policy.status_model import MODELS
 
@@ -98,6 +99,7 @@ def _called(kind: str) -> Called:
     return Called(kind, names.POLICY_RESOURCES[kind], _CLUSTER, _KINDS[kind][0], _CATEGORIES)
 
 
+AS_IN_DEFAULTS: Final = f"As in {PARTS[0]}."
 # The definitions' names by kind: resource and group.
 RESOURCES: Final[Mapping[str, str]] = {kind: _called(kind).resource for kind in _KINDS}
 _PLACEMENTS: Final = ("Defaults", "PlacementSettings", "Requirements")
@@ -139,6 +141,29 @@ def custom_resource_definitions() -> Mapping[str, Json]:
     }
 
 
+def _refer(parts: Mapping[str, Json]) -> None:
+    """Describe the fields in the fields of a placement once, under defaults.
+
+    They are most of the definition, and the same in all parts of a policy.
+    """
+    first, *others = (parts[part]["properties"] for part in PARTS)
+    for part in others:
+        for field in part:
+            if field in first:
+                _refer_to(first[field], part[field])
+
+
+def _refer_to(described: Json, same: Json) -> None:
+    for key in ("items", "additionalProperties"):
+        if key in described and key in same:
+            _refer_to(described[key], same[key])
+    for field, child in same.get("properties", {}).items():
+        there = described["properties"].get(field)
+        if there and there["description"] == child["description"]:
+            child["description"] = AS_IN_DEFAULTS
+            _refer_to(there, child)
+
+
 def _schema(kind: str) -> Json:
     """Return the schema of the object. In metadata, rules restrict only the name."""
     status = MODELS[names.POLICY_RESOURCES[kind]]
@@ -148,6 +173,9 @@ def _schema(kind: str) -> Json:
     # unknown fields.
     structural = Structural(definitions, RULES, LISTS, keeps_unknown=True)
     fields = definitions[kind]["properties"]
+    written = structural.definition(spec.__name__)
+    if kind == names.POLICY_KIND:
+        _refer(written["properties"])
     return {
         "description": definitions[kind]["description"],
         "type": "object",
@@ -158,7 +186,7 @@ def _schema(kind: str) -> Json:
             "kind": TEXT,
             "metadata": {"type": "object", "properties": {"name": TEXT, "generateName": TEXT}},
             "spec": {
-                **structural.definition(spec.__name__),
+                **written,
                 "description": fields["spec"]["description"],
             },
             "status": structural.definition(status.__name__),

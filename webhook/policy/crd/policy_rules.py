@@ -91,10 +91,10 @@ _NOT_SELECTED_BY: Final = (
 )
 # The format of a value with a readable message; for a pattern the API server prints the regular
 # expression. Most values in long lists keep their pattern, because a rule for each is too costly.
+_SIGNS: Final = f"of at most {MAX_NAME} letters, digits, '-', '_' and '.' after the slash"
 _KEY: Final = formed(
     COUNTED_KEY_PATTERN,
-    f"is not a label key: give a name of 1 to {MAX_NAME} letters, digits, '-', '_' or '.', "
-    "with a letter or a digit at both ends, optionally after a DNS name and a slash",
+    f"is not a label key: give one such as team or example.com/team, {_SIGNS}",
 )
 _LABEL_VALUE: Final = formed(
     LABEL_VALUE_PATTERN,
@@ -314,8 +314,7 @@ def _keys(field: str, read: str = "") -> Rule:
     """Return the rule for the keys of a mapping, which a structural schema cannot restrict."""
     return Rule(
         f"!has(self.{field}) || self.{field}.all(k, k{read}.matches(r'{COUNTED_KEY_PATTERN}'))",
-        f"each key is a name of 1 to {MAX_NAME} letters, digits, '-', '_' or '.', with a letter or "
-        "a digit at both ends, optionally after a DNS name and a slash: change the key",
+        f"each key is a name such as team or example.com/team, {_SIGNS}: change the key",
         at=f".{field}",
     )
 
