@@ -27,6 +27,19 @@ class Unsent(NamedTuple):
     cure: str
 
 
+class NoConfiguration(dict[str, Any]):
+    """That there is no webhook configuration.
+
+    installed: whether other objects of an installation are there, or may not be read.
+    cure: the command that brings it.
+    """
+
+    def __init__(self, cure: str = INSTALL, *, installed: bool = False) -> None:
+        super().__init__()
+        self.cure = cure
+        self.installed = installed
+
+
 def unsent(
     own: Mapping[str, str],
     namespace: str,
@@ -36,7 +49,7 @@ def unsent(
     """Return why a new pod with its `own` labels would not be sent; None if it would.
 
     `labels` are its namespace's. If the configuration is unknown (None), only what every
-    installation excludes counts; {} means that there is no configuration.
+    installation excludes counts.
     """
     if configuration is None:
         reason = exclusion_reason(namespace)
@@ -67,9 +80,10 @@ def nothing_sent(configuration: Mapping[str, Any] | None) -> Unsent | None:
     """Return why no pod is sent to the webhook; None if some are, or if that is unknown."""
     if configuration is None:
         return None
-    if not configuration:
+    if isinstance(configuration, NoConfiguration):
         reason = f"no pod is sent to the webhook: there is no {_KIND}"
-        return Unsent(f"{reason} {names.WEBHOOK_CONFIGURATION}", INSTALL)
+        cure = configuration.cure
+        return Unsent(f"{reason} {names.WEBHOOK_CONFIGURATION}", cure)
     if any(map(takes_new_pods, configuration.get("webhooks") or ())):
         return None
     until = (configuration["metadata"].get("annotations") or {}).get(names.DISABLED_UNTIL)

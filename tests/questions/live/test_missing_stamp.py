@@ -8,7 +8,7 @@ import pytest
 
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.evaluation.sending import unsent
+from webhook.evaluation.sending import NoConfiguration, unsent
 from webhook.interception import rules
 from webhook.questions.live.missing_stamp import sending_notes, why
 from webhook.workloads.object import Object
@@ -45,7 +45,8 @@ def configuration(
     ("seen", "first"),
     [
         (None, ""),
-        ({}, "fairlead install; "),
+        (NoConfiguration(), "fairlead install; "),
+        (NoConfiguration("helm upgrade ml CHART", installed=True), "helm upgrade ml CHART; "),
         (configuration("2026-11-22T09:00:00Z"), ""),
         (
             configuration(entry={"namespaceSelector": {"matchLabels": {"place": "all"}}}),
@@ -61,7 +62,16 @@ def configuration(
         ),
         (configuration(), ""),
     ],
-    ids=["unknown", "absent", "too late", "namespace", "labels", "disabled", "down"],
+    ids=[
+        "unknown",
+        "absent",
+        "absent of Helm",
+        "too late",
+        "namespace",
+        "labels",
+        "disabled",
+        "down",
+    ],
 )
 def test_the_most_likely_reason_is_reported_and_what_comes_before_a_new_pod(
     seen: Any, first: str, wording: Wording
@@ -94,7 +104,7 @@ def ruled(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "seen",
     [
-        {},
+        NoConfiguration("flux reconcile helmrelease ml", installed=True),
         changed(rules=[]),
         ruled(operations=["UPDATE"]),
         ruled(resources=["pods/binding"]),
@@ -129,4 +139,4 @@ def test_what_a_configuration_leaves_open_is_noted(seen: Any, wording: Wording) 
     (note,) = sending_notes(seen)
     wording(note)
     assert unsent({names.RUN: "r"}, "research", {}, seen) is None
-    assert sending_notes(configuration()) == sending_notes({}) == []
+    assert sending_notes(configuration()) == sending_notes(NoConfiguration()) == []

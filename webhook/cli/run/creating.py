@@ -23,11 +23,12 @@ async def submit_run(
     """Create the Run; what the API server refuses is said with the cure, and that nothing places
     its pods. Raises FairleadError.
     """
+    from webhook.evaluation.sending import NoConfiguration
     from webhook.questions.live.missing_stamp import read_configuration
     from webhook.run_client.submit import submit
 
     asks = names.CAPACITY in str(raw["spec"])
-    if asks and await read_configuration(client) == {}:
+    if asks and isinstance(await read_configuration(client), NoConfiguration):
         why = "this cluster has no webhook of Fairlead, which would place its pods so"
         print_notes([f"the run asks for capacity classes, and gets any nodes: {why}"])
     name = raw["metadata"].get("name")

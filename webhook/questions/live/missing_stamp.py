@@ -6,11 +6,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.applied_by import INSTALL
+from webhook.applied_by import applied_by
 from webhook.errors import PassOver
-from webhook.evaluation.sending import takes_new_pods, unsent
+from webhook.evaluation.sending import NoConfiguration, nothing_sent, takes_new_pods, unsent
 from webhook.evaluation.world import labels_of
-from webhook.installation.object_kinds import CONFIGURATION, key_of
+from webhook.installation.manifests import CONTROLLER, INTERCEPTION, JUDGING, WEBHOOK
+from webhook.installation.object_kinds import CONFIGURATION
 from webhook.run.observation import controller_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ _AGAIN: Final = (
     "delete it, for its controller to create it again: Fairlead cannot place an existing pod"
 )
 _BY_HAND: Final = "delete it and create it again yourself: Fairlead cannot place an existing pod"
+
+
+_NOT_INSTALLED: Final = (
+    "Fairlead is not installed in this cluster, or was not installed when the pod was created"
+)
+_ASK_DOCTOR: Final = "have an administrator run `fairlead doctor`, which names the command"
 
 
 class Why(NamedTuple):
@@ -45,13 +52,24 @@ _NOT_ANSWERED: Final = Why(
 
 
 async def read_configuration(client: Client) -> Mapping[str, Any] | None:
-    """Return the configuration that sends pods to the webhook; {} if there is none, None if
-    unknown.
+    """Return the configuration that sends pods to the webhook; NoConfiguration if there is none,
+    None if unknown.
     """
     with PassOver(HTTPStatus.FORBIDDEN):
-        path = key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path
-        return await client.find(path) or {}
+        return await client.find(INTERCEPTION.path) or await _read_absence(client)
     return None
+
+
+async def _read_absence(client: Client) -> NoConfiguration:
+    """Ask what else there is of an installation, for the cure. Raises ClusterError."""
+    found, hidden = [], False
+    for key in (JUDGING, CONTROLLER, WEBHOOK):
+        with PassOver(HTTPStatus.FORBIDDEN) as passed:
+            found.append(await client.find(key.path))
+        hidden = hidden or passed.status is not None
+    if any(found):
+        return NoConfiguration(applied_by(found).command(), installed=True)
+    return NoConfiguration(_ASK_DOCTOR, installed=True) if hidden else NoConfiguration()
 
 
 def why_unstamped(live: LivePod, world: World) -> Why | None:
@@ -72,12 +90,9 @@ def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any]
 def _reason(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
     if configuration is None:
         return _UNKNOWN
-    if not configuration:
-        reason = (
-            "Fairlead is not installed in this cluster, or was not installed when the pod was "
-            "created"
-        )
-        return _once(INSTALL, reason)
+    if isinstance(configuration, NoConfiguration):
+        nothing = nothing_sent(configuration) if configuration.installed else None
+        return _once(configuration.cure, nothing.reason if nothing else _NOT_INSTALLED)
     since = configuration["metadata"].get("creationTimestamp", "")
     created = pod.metadata.get("creationTimestamp", "")
     if created < since:
