@@ -86,6 +86,7 @@ def test_each_tool_is_known_by_what_it_writes(case: str, wording: Wording) -> No
     wording(str(applier))
     wording(applier.command())
     wording(applier.command("--nodes", "--set nodes=true", "nodes"))
+    wording(applier.removal())
 
 
 def test_what_only_looks_like_a_mark_is_none() -> None:
@@ -133,3 +134,4 @@ def test_names_that_others_wrote_are_quoted_in_commands() -> None:
     """An annotation may hold any text, and people paste commands."""
     hostile = an_object(None, {names.HELM_RELEASE: "x; rm -rf /"})
     assert applied_by([hostile]).command().startswith("helm upgrade 'x; rm -rf /' CHART")
+    assert applied_by([hostile]).removal().startswith("helm uninstall 'x; rm -rf /' --namespace")

@@ -83,6 +83,17 @@ class Applier(NamedTuple):
         change = " or ".join(filter(None, ways))
         return f"{change}, in the source of {self}; then {again}" if change else again
 
+    def removal(self) -> str:
+        """Return the command that removes the installation; for Flux, if its object prunes."""
+        name, namespace = quote(self.name), quote(self.namespace)
+        if self.tool == HELM:
+            return f"helm uninstall {name} --namespace {namespace}"
+        if self.tool == ARGO_CD:
+            return f"argocd app delete {name}"
+        if self.tool == FLUX:
+            return f"flux delete {self.kind.lower()} {name} --namespace {namespace}"
+        return "fairlead uninstall"
+
 
 def applied_by(objects: Iterable[Json | None]) -> Applier:
     """Return who applies an installation with these objects; `fairlead install` without a sign."""

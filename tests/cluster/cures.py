@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
+from certs.authority import new_authority
+from certs.issue import Names, issue_server
+from certs.kept import CERTIFICATE
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site
+from tests.eventually import eventually
 from tests.objects import an_object
 from webhook import names
 
@@ -151,6 +157,32 @@ def _restart(site: Site) -> None:
     site.start_webhook()
 
 
+def _expire_and_seal(site: Site) -> None:
+    """The leaf has expired, in a Secret that nobody may change: the controller cannot renew it."""
+    _behind_its_service(1)(site)
+    secret = path("secrets", names.SERVING_SECRET, namespace=NAMESPACE)
+    eventually(
+        "the controller has issued it",
+        lambda: site.plane.api.call("GET", secret)[0] == HTTPStatus.OK,
+    )
+    then = datetime.now(UTC) - timedelta(days=60)
+    authority = new_authority("fairlead", then)
+    server = f"{names.WEBHOOK}.{NAMESPACE}.svc"
+    leaf = issue_server(authority, "w", Names((server,)), then, lifetime=timedelta(days=30))
+    data = {CERTIFICATE: b64encode(leaf.certificate).decode()}
+    status, answer = site.plane.api.call(
+        "PATCH",
+        secret,
+        {"data": data, "immutable": True},
+        content_type="application/merge-patch+json",
+    )
+    assert status == HTTPStatus.OK, answer
+
+
+def _is_certified(site: Site) -> bool:
+    return not site.findings("--check", "certificates")
+
+
 # By the beginning of the command.
 PLAYS: Final[Mapping[str, Play]] = {
     "fairlead enable": Play("interception", "no rules", _entry("rules", [])),
@@ -206,15 +238,15 @@ PLAYS: Final[Mapping[str, Play]] = {
         lambda site: site.plane.stop_component(WEBHOOK),
         after=lambda site: site.start_webhook(),
     ),
+    "kubectl -n fairlead-system delete secret": Play(
+        "certificates", "expired on", _expire_and_seal, ended=_is_certified, after=_unregister
+    ),
     "kubectl apply --server-side": Play(
         "policies", "no definitions", _without_definitions, after=_restart
     ),
 }
-# What ends by itself in the sandbox's control plane, and why.
+# What the sandbox's control plane cannot have, and why.
 UNPLAYED: Final[Mapping[str, str]] = {
-    "kubectl -n fairlead-system delete secret": "the controller writes the Secret again by itself",
-    "fairlead certs rotate": "the controller renews certificates by itself",
-    "cmctl": "there is no cert-manager",
     "kubectl -n fairlead-system delete lease": "the scenario `install` of tests/chaos plays it",
 }
 # Subcommands that show more, and end nothing; `fairlead install` is the cure of an installation.

@@ -52,7 +52,7 @@ def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Site:
     assert found.exit_code == 1
     line_with(found.stdout, "installation:", "not in this cluster")
     site.install()
-    start_controller(plane, options=LEASE)
+    start_controller(plane, options=(*LEASE, "--certificates"))
     return site
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import signal
+import subprocess
+import sys
+import threading
 from http import HTTPStatus
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +19,10 @@ import yaml
 from click.testing import CliRunner
 from starlette.types import Receive, Scope, Send
 
+from tests.cluster.accounts import account
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.paths import path
-from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
+from tests.cluster.sites import EVERYTHING, NAMESPACE, WEBHOOK, Site, build
 from tests.cluster.spaces import is_stamped
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
@@ -291,6 +297,51 @@ def test_objects_that_another_tool_manages_are_refused(installed: Site) -> None:
     assert site.run("install").exit_code == 0
 
 
+def test_objects_that_another_tool_manages_are_not_uninstalled(installed: Site) -> None:
+    """It would write them again; the message names the command that removes them there."""
+    site = installed
+    role = path("clusterroles", names.CONTROLLER)
+    own = {"annotations": {names.HELM_RELEASE: "ml"}, "labels": {names.MANAGED_BY: "Helm"}}
+    change = "application/merge-patch+json"
+    site.plane.api.call("PATCH", role, {"metadata": own}, content_type=change)
+    before = written(site)
+    for options in (("--yes", *EVERYTHING), ()):
+        with pytest.raises(InstallationError) as refused:
+            site.run("uninstall", *options)
+        said = str(refused.value)
+        mentions(said, f"ClusterRole {names.CONTROLLER}", "Nothing has been changed")
+        mentions(said, f"Remove with: helm uninstall ml --namespace {NAMESPACE}")
+    assert written(site) == before
+    without = {kind: dict.fromkeys(found) for kind, found in own.items()}
+    site.plane.api.call("PATCH", role, {"metadata": without}, content_type=change)
+
+
+def test_the_cure_of_a_missing_configuration_is_that_of_the_installation(
+    installed: Site, tmp_path: Path
+) -> None:
+    """By what else there is of it; who may read none of that is told whom to ask."""
+    site = installed
+    judging = path("validatingwebhookconfigurations", "fairlead")
+    own = {"annotations": {names.HELM_RELEASE: "ml"}, "labels": {names.MANAGED_BY: "Helm"}}
+    change = "application/merge-patch+json"
+    site.plane.api.call("PATCH", judging, {"metadata": own}, content_type=change)
+    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
+    pod = an_object(
+        "v1",
+        "Pod",
+        {"name": "p", "labels": {names.RUN: "r"}},
+        {"containers": [{"name": "main", "image": "example.invalid/none"}]},
+    )
+    (tmp_path / "pod.yaml").write_text(json.dumps(pod))
+    options = ("--policies", "cluster", "-f", str(tmp_path / "pod.yaml"))
+    told = site.run("explain", *options).output
+    mentions(told, "no MutatingWebhookConfiguration", "helm upgrade ml CHART")
+    doctor = site.findings("--check", "interception")
+    mentions(doctor[0]["cure"], "helm upgrade ml CHART")
+    site.plane.api.delete(judging)
+    mentions(site.run("explain", *options).output, "no Mutating", "fairlead install")
+
+
 def test_policies_of_files_stay_as_they_were_given(installed: Site, tmp_path: Path) -> None:
     """The next installation does not know the folder, and takes no file away."""
     site = installed
@@ -525,27 +576,140 @@ def test_time_that_is_over_says_what_is_missing_and_why(site: Site) -> None:
     site.install()
 
 
-def test_a_pod_that_cannot_start_is_reported_with_its_cure(installed: Site) -> None:
-    """Here it asks for a node that is not there; the webhook configuration is not touched."""
+def test_why_pods_wait_is_shown_while_they_wait_and_whenever_it_changes(installed: Site) -> None:
+    """A node, then a quota: as the time-out says it, and doctor. No pod is sent meanwhile."""
     site = installed
     before = site.configuration()["metadata"]["resourceVersion"]
+    annotations = {"path": "/spec/template/metadata/annotations"}
     selector = {"path": "/spec/template/spec/nodeSelector"}
-
-    def select(**operation: object) -> None:
-        site.change("deployments", names.CONTROLLER, {**selector, **operation}, namespace=NAMESPACE)
-
-    select(op="add", value={"pool": "nowhere"})
     pods = path("pods", namespace=NAMESPACE)
+    quotas = path("resourcequotas", namespace=NAMESPACE)
+
+    def change(*operations: Json) -> None:
+        site.change("deployments", names.CONTROLLER, *operations, namespace=NAMESPACE)
+
+    def exhaust() -> None:
+        quota = an_object("v1", "ResourceQuota", "none", {"hard": {"pods": "0"}})
+        site.plane.api.create(quotas, quota)
+        # A new ReplicaSet, which gets no pod.
+        change({**annotations, "op": "add", "value": {"again": "yes"}})
+
+    change({**selector, "op": "add", "value": {"pool": "nowhere"}})
     eventually(
         "the scheduler has looked",
         lambda: '"reason": "Unschedulable"' in json.dumps(site.plane.api.get(pods)),
     )
-    done = site.run("install", "--timeout", "3")
+    later = threading.Timer(6, exhaust)
+    later.start()
+    try:
+        done = site.run("install", "--timeout", "20")
+        found = [each["what"] for each in site.findings("--check", "programs")]
+    finally:
+        later.join()
+        site.plane.api.delete(f"{quotas}/none")
+        change({**selector, "op": "remove"}, {**annotations, "op": "remove"})
     assert done.exit_code == 1
-    mentions(done.stderr, "Deployment fairlead-system/fairlead-controller: not within 3 s")
-    mentions(done.stderr, "waits for a node: 0/")
+    waits, _, verdict = done.stderr.partition("controller: not within 20 s")
+    mentions(waits, "waits for a node: 0/")
+    refused = "no pod of fairlead-controller can be created"
+    mentions(waits, refused, "exceeded quota")
+    mentions(verdict.partition("Nothing is undone")[0], refused, "exceeded quota")
+    line_with(found, refused, "exceeded quota")
     assert site.configuration()["metadata"]["resourceVersion"] == before
-    select(op="remove")
+    mentions(waits, "not reached: ", "MutatingWebhookConfiguration fairlead", "the same command")
+
+
+MONITORING = ("--overlay", "default", "--overlay", "monitoring")
+
+
+def written(site: Site) -> Json:
+    """Every object of an installation that is there, as somebody has written it."""
+    answers = {str(key): site.plane.api.call("GET", str(key.path)) for key in every_key()}
+    there = {key: found for key, (status, found) in answers.items() if status == HTTPStatus.OK}
+    for found in there.values():
+        found.pop("status", None)
+        for field in ("resourceVersion", "managedFields"):
+            found["metadata"].pop(field, None)
+    return there
+
+
+def test_what_cannot_work_is_found_before_the_first_write(site: Site, tmp_path: Path) -> None:
+    """Kinds that the cluster does not serve, and rights that are missing: all of them at once."""
+    before = written(site)
+    with pytest.raises(InstallationError) as refused:
+        site.run("install", "--reset", "--yes", *site.at_its_address, *MONITORING)
+    mentions(
+        str(refused.value),
+        "the cluster does not serve ServiceMonitor, PrometheusRule (monitoring.coreos.com/v1)",
+        "install the Prometheus operator, or leave out the overlay monitoring",
+        "Nothing has been changed",
+    )
+    reader = account(site.kubectl.within("default"), "default", tmp_path / "kubeconfig")
+    site.kubectl(
+        *("create", "clusterrolebinding", "reads-all", "--clusterrole=reads-all"),
+        "--serviceaccount=default:default",
+    )
+    site.kubectl("create", "clusterrole", "reads-all", "--verb=get,list,watch", "--resource=*.*")
+    try:
+        own = ("--kubeconfig", str(reader))
+        with pytest.raises(InstallationError) as forbidden:
+            site.run("install", *own, "--reset", "--yes", *site.at_its_address, *MONITORING)
+        shown = site.run("install", *own, "--dry-run", *site.at_its_address, *MONITORING)
+    finally:
+        site.kubectl("delete", "clusterrole,clusterrolebinding", "reads-all")
+    mentions(
+        str(forbidden.value),
+        "does not serve ServiceMonitor",
+        "you may not ",
+        "customresourcedefinitions",
+        "administrator",
+    )
+    assert shown.exit_code == 0
+    line_with(shown.stderr, "does not serve ServiceMonitor")
+    line_with(shown.stderr, "you may not ")
+    assert written(site) == before
+
+
+def test_what_stops_half_way_says_what_was_made_and_what_is_next(site: Site) -> None:
+    """A refusal that only the write meets, and an interrupt; then the same command ends it."""
+    site.uninstall()
+    policy, binding = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [{**rule, "resources": ["services"]}]},
+        "validations": [{"expression": "false", "message": "no services today"}],
+    }
+    api = "admissionregistration.k8s.io/v1"
+    bound = {"policyName": "no-services", "validationActions": ["Deny"]}
+    assert site.apply(an_object(api, policy, "no-services", spec)) == ""
+    assert site.apply(an_object(api, binding, "no-services", bound)) == ""
+    service = an_object("v1", "Service", "dry", {"ports": [{"port": 1}]})
+    eventually("services are refused", lambda: "today" in site.apply(service, dry_run=True))
+    options = ("install", "--kubeconfig", str(site.plane.kubeconfig), *site.at_its_address)
+    stopped = CliRunner().invoke(fairlead, [*options, "--reset", "--yes"])
+    assert isinstance(stopped.exception, InstallationError)
+    mentions(str(stopped.exception), "Service fairlead-system/", "no services today")
+    made, left = (line_with(stopped.stderr, word) for word in ("created: ", "not reached: "))
+    mentions(made, "5 CustomResourceDefinitions", "Namespace fairlead-system")
+    mentions(left, "MutatingWebhookConfiguration fairlead", "2 Deployments", "Service")
+    mentions(stopped.stderr, "next: the same command", "fairlead uninstall deletes")
+    site.kubectl("delete", f"{policy},{binding}", "no-services")
+    eventually("services are taken", lambda: site.apply(service, dry_run=True) == "")
+    nobody = ("--webhook-url", "https://127.0.0.1:1/mutate", *site.at_its_address[2:])
+    # A shell's background jobs ignore interrupts.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = f"{heard}; from webhook.cli import main; main()"
+    command = [sys.executable, "-c", program, *options, *nobody]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        until = iter(process.stderr.readline, "")
+        said = [*takewhile(lambda line: "not reach the webhook" not in line, until)]
+        process.send_signal(signal.SIGINT)
+        said += process.stderr.readlines()
+    assert process.returncode == 1
+    mentions(line_with("".join(said), "created: "), "2 Deployments")
+    mentions("".join(said), "not reached: ", "next: the same command", "Aborted")
+    site.install()
 
 
 def test_an_image_that_cannot_be_pulled_is_reported_at_once(installed: Site) -> None:
@@ -576,11 +740,11 @@ def test_an_image_that_cannot_be_pulled_is_reported_at_once(installed: Site) -> 
         kubectl = site.kubectl.within(NAMESPACE)
         patched = ("--subresource=status", "--type=merge", "-p", status)
         kubectl("patch", "pod", pending()[0], *patched)
-        done = site.run("install", "--timeout", "3")
+        done = site.run("install", "--timeout", "8")
     finally:
         schedule_with("default-scheduler")
     assert done.exit_code == 1
-    waits, _, verdict = done.stderr.partition("not within 3 s")
+    waits, _, verdict = done.stderr.partition("not within 8 s")
     assert verdict
     mentions(waits, "fairlead:0.1.0", "no registry", "kind load", "--image")
     mentions(waits, "cannot be pulled (ErrImagePull): no such host")

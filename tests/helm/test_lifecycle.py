@@ -277,6 +277,10 @@ def test_fairlead_install_leaves_a_release_alone(release: Release) -> None:
         refused = CliRunner().invoke(fairlead, ["install", *at, *options])
         assert isinstance(refused.exception, InstallationError)
         mentions(str(refused.exception), "release fairlead of Helm", again, "Nothing has been")
+    refused = CliRunner().invoke(fairlead, ["uninstall", *at, "--yes"])
+    assert isinstance(refused.exception, InstallationError)
+    away = "helm uninstall fairlead --namespace fairlead-system"
+    mentions(str(refused.exception), "release fairlead of Helm", away, "Nothing has been")
     assert before == {key: release.plane.api.get(key.path) for key in every_key()}
 
     release.plane.api.delete(CONFIGURATION)

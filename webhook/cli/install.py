@@ -285,11 +285,16 @@ def _last_time(
 
 
 async def _foretell(client: Client, objects: Mapping[Key, dict[str, object]]) -> None:
-    from webhook.installation.changes import losses, read_installed, refuse_managed
+    from webhook.installation.changes import (
+        find_obstacles,
+        losses,
+        read_installed,
+        refuse_managed,
+    )
 
     live = await read_installed(client, objects)
     refuse_managed(live)
-    print_notes(losses(live, objects))
+    print_notes([*await find_obstacles(client, live, objects), *losses(live, objects)])
 
 
 def agree(losses: Sequence[str], *, yes: bool) -> None:
@@ -320,13 +325,19 @@ async def _run(
     from webhook.installation.install import Installer
     from webhook.progress import Lines
 
-    installer = Installer(client, Patience(timeout), Lines(sys.stderr), partial(agree, yes=yes))
+    lines = Lines(sys.stderr)
+    installer = Installer(client, Patience(timeout, lines), lines, partial(agree, yes=yes))
     try:
         done = await installer.install(objects, own_policies=own)
         if reports:
             print_notes(await reports_notes(client))
         return done
-    except NotInTime as error:
+    except BaseException as error:
+        # An interrupt cancels the task.
+        for line in installer.describe_partial():
+            click.echo(harmless(line), err=True)
+        if not isinstance(error, NotInTime):
+            raise
         await explain_timeout(client, error)
         return None
 

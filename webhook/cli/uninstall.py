@@ -44,6 +44,9 @@ def command(
 ) -> None:
     """Remove Fairlead from the cluster, whether install or kubectl created it.
 
+    The command refuses objects that Helm, Argo CD or Flux manage, and names the command that
+    removes them.
+
     The command deletes the webhook configurations first, and waits until the API server no longer
     uses them, so that no pod and no policy is rejected meanwhile. Then it deletes all objects of
     the manifests, the certificates' Secrets, and the namespace if it has no other objects. Pods
@@ -69,7 +72,10 @@ def command(
     async def remove(client: Client) -> UninstallResult:
         # Before anybody is asked: is there a cluster at all?
         version = await client.get(VERSION)
-        if not yes:
+
+        def agree() -> None:
+            if yes:
+                return
             runs = ", every Run with all that it owns," if delete_runs else ""
             runs += ", every policy, class and exception in the cluster," if delete_policies else ""
             click.confirm(
@@ -79,10 +85,13 @@ def command(
                 abort=True,
                 err=True,
             )
+
+        lines = Lines(sys.stderr)
         return await uninstall(
             client,
-            Patience(timeout),
-            Lines(sys.stderr),
+            Patience(timeout, lines),
+            lines,
+            agree,
             delete_runs=delete_runs,
             delete_policies=delete_policies,
         )

@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook import names
 from webhook.errors import ClusterError, InstallationError
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
+from webhook.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from contextlib import AbstractContextManager
 
     from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
 
-# Seconds between two tries.
+# Seconds between two tries, and between two notes about what is waited for.
 PERIOD: Final = 0.25
+NOTE_PERIOD: Final = 2.0
 
 
 class NotInTime(InstallationError):
@@ -29,38 +30,59 @@ class NotInTime(InstallationError):
 
 
 class Patience:
-    """One time limit, in seconds from now, for several waits."""
+    """One time limit, in seconds from now, for several waits, each of which reports what it waits
+    for.
+    """
 
     def __init__(
         self,
         seconds: float,
+        progress: Progress | None = None,
         *,
         period: float = PERIOD,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._seconds = seconds
+        self._progress = progress or Progress()
         self._period = period
         self._clock = clock
         self._end = clock() + seconds
 
-    async def until(self, what: str, missing: Callable[[], Awaitable[str]], times: int = 1) -> None:
+    async def until(
+        self,
+        what: str,
+        missing: Callable[[], Awaitable[str]],
+        times: int = 1,
+        explain: Callable[[], Awaitable[str]] | None = None,
+    ) -> None:
         """Return once nothing is missing any more, so many times in a row.
 
-        `missing` returns what is missing, or "". It may fail while the API server is not
-        available; a missing right raises at once. Raises NotInTime, with what was missing last.
+        `missing` returns what is missing, or "". `explain` returns why, and is asked less often.
+        Both are noted whenever they change. They may fail while the API server is not available;
+        a missing right raises at once. Raises NotInTime, with what was noted last.
         """
-        words, in_a_row = "", 0
+        words, shown, in_a_row = "", "", 0
+        due = self._clock() + NOTE_PERIOD
         while in_a_row < times:
             if found := await _describe_missing(missing):
                 words = found
             in_a_row = 0 if found else in_a_row + 1
-            if in_a_row < times:
-                if self._clock() >= self._end:
+            if in_a_row == times:
+                return
+            now = self._clock()
+            if now >= min(due, self._end):
+                why = await _describe_missing(explain) if explain else ""
+                text = f"{words}: {why}" if why else words
+                if now >= self._end:
                     raise NotInTime(
-                        f"{what}: not within {self._seconds:g} s, for {words}. Nothing is undone: "
+                        f"{what}: not within {self._seconds:g} s, for {text}. Nothing is undone: "
                         "the same command goes on from here"
                     )
-                await asyncio.sleep(self._period)
+                if found and text != shown:
+                    self._progress.note(text)
+                    shown = text
+                due = now + NOTE_PERIOD
+            await asyncio.sleep(self._period)
 
 
 async def _describe_missing(missing: Callable[[], Awaitable[str]]) -> str:
@@ -70,16 +92,6 @@ async def _describe_missing(missing: Callable[[], Awaitable[str]]) -> str:
         if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             raise
         return str(error)
-
-
-class Progress(Protocol):
-    """Reports progress to a user, or to none. `webhook.progress` has both."""
-
-    def step(self, what: str, about: int | None = None) -> AbstractContextManager[None]:
-        """Return a context around one step; `about` is its rough duration in seconds, if known."""
-
-    def note(self, text: str) -> None:
-        """Report something that takes no time."""
 
 
 Result = Literal["created", "changed", "unchanged", "kept", "deleted"]
@@ -122,11 +134,6 @@ def _describe_refusal(key: Key, error: ClusterError) -> InstallationError:
         cure = "change what it refuses; the same command goes on from here"
     elif error.status == HTTPStatus.FORBIDDEN:
         cure = "an installation needs an administrator's rights: `kubectl auth can-i '*' '*'`"
-    elif error.status == HTTPStatus.NOT_FOUND and "." in key.kind.api_version.partition("/")[0]:
-        cure = (
-            f"does the cluster serve {key.kind.api_version}? Overlays for cert-manager and for "
-            "monitoring need those installed; the overlay default needs neither"
-        )
     elif error.status is None:
         cure = "try again: what is there already is found again"
     else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.api_paths import CollectionPath
+from webhook.errors import ClusterError, InstallationError
 from webhook.installation import policy_plan, rollout
 from webhook.installation.apply import (
     Patience,
@@ -16,9 +17,21 @@ from webhook.installation.apply import (
     ended,
     remove,
 )
-from webhook.installation.changes import losses, read_installed, read_live, refuse_managed
+from webhook.installation.changes import (
+    find_obstacles,
+    losses,
+    read_installed,
+    read_live,
+    refuse_managed,
+)
 from webhook.installation.choices import is_stamp_guard
-from webhook.installation.manifests import CONFIG_MAP, INTERCEPTION, JUDGING, WEBHOOK
+from webhook.installation.manifests import (
+    CONFIG_MAP,
+    CONTROLLER,
+    INTERCEPTION,
+    JUDGING,
+    WEBHOOK,
+)
 from webhook.installation.object_kinds import CRD, DEPLOYMENT
 from webhook.installation.policy_files import (
     has_own_policies,
@@ -30,15 +43,16 @@ from webhook.installation.policy_plan import of_key
 from webhook.installation.probe import ANSWERS, probe, probe_policy
 from webhook.installation.server_version import check_server
 from webhook.installation.webhook_configuration import intercept
+from webhook.shortening import count_text
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from webhook.installation.apply import Progress
     from webhook.installation.object_kinds import Key
     from webhook.installation.policy_plan import Plan
     from webhook.kube.client import Client
+    from webhook.progress import Progress
 
     Json = dict[str, Any]
 
@@ -65,6 +79,9 @@ class Installer:
         self._progress = progress
         self._agree = agree
         self._done: dict[Key, Result] = {}
+        self._planned: Sequence[Key] = ()
+        self._writing: Key | None = None
+        self._is_new = False
 
     async def install(
         self,
@@ -78,9 +95,10 @@ class Installer:
         come after the Deployments are available, and the guard against pods without a stamp after
         the first stamp. Objects that were not chosen are deleted if an earlier installation has
         applied them. `own_policies`: the user has chosen the policies. Before the first change,
-        what it takes away has to be agreed to, and no other tool may manage the objects.
+        what it takes away has to be agreed to, no other tool may manage the objects, the API server
+        has to serve their kinds, and the user needs the rights to write them.
         """
-        self._done = {}
+        self._done, self._planned, self._writing = {}, (), None
         await check_server(self._client, self._progress)
         late = {key for key in objects if is_stamp_guard(key)}
         first = [
@@ -93,11 +111,20 @@ class Installer:
         refuse_managed(live)
         plan = await policy_plan.plan_policies(self._client, objects, given=own_policies)
         refuse_managed(await read_live(self._client, plan.writes))
+        if obstacles := await find_obstacles(self._client, live, objects):
+            raise InstallationError(f"{'; '.join(obstacles)}. Nothing has been changed")
         keeps_config_map = not own_policies and self._keeps_config_map(live, objects)
         if lost := losses(live, objects, kept=[CONFIG_MAP] if keeps_config_map else ()):
             self._agree(lost)
         for note in plan.notes:
             self._progress.note(note)
+        unwanted = sorted(key for key, each in live.items() if key not in objects and applied(each))
+        self._is_new = CONTROLLER not in live
+        policies = {*plan.writes, *plan.same, *plan.kept}
+        self._planned = [
+            *(key for key in objects if not of_key(key) or key in policies),
+            *unwanted,
+        ]
         with self._progress.step(f"applying {len(objects)} objects"):
             await self._apply(definitions, objects)
             for key in definitions:
@@ -119,10 +146,32 @@ class Installer:
         await self._judge(objects[JUDGING])
         await self._bring_late(unwritten)
         await self._apply(sorted(late), objects)
-        for key in sorted(live.keys() - objects.keys()):
-            if await remove(self._client, key, applied):
-                self._done[key] = "deleted"
+        for key in unwanted:
+            with self._write(key):
+                if await remove(self._client, key, applied):
+                    self._done[key] = "deleted"
         return self._done
+
+    def describe_partial(self) -> Iterator[str]:
+        """Yield what an installation that stopped half way has changed, and what it has not."""
+        if not self._planned:
+            return
+        results: dict[str, list[Key]] = {}
+        for key, result in self._done.items():
+            results.setdefault(result, []).append(key)
+        changes = [result for result in ("created", "changed", "deleted") if result in results]
+        for result in changes:
+            yield f"{result}: {_summary(results[result])}"
+        if not changes and not self._writing:
+            yield "nothing has been changed"
+        if self._writing:
+            yield f"not known: {self._writing}, which was being written"
+        left = [key for key in self._planned if key not in {*self._done, self._writing}]
+        if left:
+            yield f"not reached: {_summary(left)}"
+        yield "next: the same command goes on from here; fairlead doctor says what is wrong"
+        if self._is_new and "created" in changes:
+            yield "or: fairlead uninstall deletes what was created"
 
     async def _wait_for_ends(self, keys: Iterable[Key]) -> None:
         """Wait for objects that an earlier removal still deletes."""
@@ -133,10 +182,23 @@ class Installer:
 
     async def _apply(self, keys: Iterable[Key], objects: Mapping[Key, Json]) -> None:
         for key in keys:
-            result = await apply(self._client, key, objects[key])
-            if key in (CONFIG_MAP, WEBHOOK) and await self._clean(key, objects[key]):
-                result = "changed"
-            self._done[key] = result
+            with self._write(key):
+                result = await apply(self._client, key, objects[key])
+                if key in (CONFIG_MAP, WEBHOOK) and await self._clean(key, objects[key]):
+                    result = "changed"
+                self._done[key] = result
+
+    @contextmanager
+    def _write(self, key: Key) -> Iterator[None]:
+        """Remember what is written, unless the API server has answered."""
+        self._writing = key
+        try:
+            yield
+        except Exception as error:
+            if _was_answered(error):
+                self._writing = None
+            raise
+        self._writing = None
 
     async def _clean(self, key: Key, wanted: Json) -> bool:
         """Remove what an apply leaves: files of others, which would be policies, and the mount."""
@@ -177,7 +239,8 @@ class Installer:
         left: dict[Key, Json] = {}
         for key, wanted in plan.writes.items():
             try:
-                self._done[key] = await policy_plan.write(self._client, key, wanted)
+                with self._write(key):
+                    self._done[key] = await policy_plan.write(self._client, key, wanted)
             except policy_plan.NotAccepted as error:
                 if error.answered and not upgrade:
                     raise
@@ -190,12 +253,13 @@ class Installer:
         return left
 
     async def _bring_late(self, unwritten: Mapping[Key, Json]) -> None:
-        draining = Patience(_DRAINING)
+        draining = Patience(_DRAINING, self._progress)
         for key, wanted in unwritten.items():
 
             async def missing(key: Key = key, wanted: Json = wanted) -> str:
                 try:
-                    self._done[key] = await policy_plan.write(self._client, key, wanted)
+                    with self._write(key):
+                        self._done[key] = await policy_plan.write(self._client, key, wanted)
                 except policy_plan.NotAccepted as error:
                     return str(error)
                 return ""
@@ -203,35 +267,29 @@ class Installer:
             await draining.until(str(key), missing)
 
     async def _wait_for_pods(self, key: Key, wanted: Json) -> None:
-        reported: set[str] = set()
-
-        async def missing() -> str:
-            live = await self._client.get(key.path)
-            words = rollout.missing(live)
-            if words:
-                await self._report_images(live, reported)
-            return words
-
         if local := [each for each in _images(wanted) if "/" not in each]:
             self._progress.note(
                 f"image {local[0]} is in no registry: the nodes need it before (`kind load "
                 f"docker-image {local[0]}`); otherwise give one that they can pull: --image "
                 "REGISTRY/fairlead:TAG"
             )
-        with self._progress.step(f"waiting for {key}"):
-            await self._patience.until(str(key), missing)
 
-    async def _report_images(self, deployment: Json, reported: set[str]) -> None:
-        pods = CollectionPath("v1", "pods", deployment["metadata"]["namespace"])
-        for trouble in rollout.troubles(deployment, (await self._client.get(pods))["items"]):
-            if trouble.of_image and trouble.what not in reported:
-                reported.add(trouble.what)
-                self._progress.note(f"{trouble.what}; {trouble.cure}")
+        async def missing() -> str:
+            return rollout.missing(await self._client.get(key.path))
+
+        async def explain() -> str:
+            return await rollout.explain(self._client, await self._client.get(key.path))
+
+        with self._progress.step(f"waiting for {key}"):
+            await self._patience.until(str(key), missing, explain=explain)
 
     async def _intercept(self, wanted: Json) -> None:
-        with self._progress.step("having pods of runs sent to the webhook"):
+        with (
+            self._progress.step("having pods of runs sent to the webhook"),
+            self._write(INTERCEPTION),
+        ):
             result = await intercept(self._client, INTERCEPTION, wanted, self._patience)
-        self._done[INTERCEPTION] = result
+            self._done[INTERCEPTION] = result
 
         async def missing() -> str:
             tried = await probe(self._client, "default")
@@ -245,8 +303,9 @@ class Installer:
 
     async def _judge(self, wanted: Json) -> None:
         with self._progress.step("having policies judged before they are stored"):
-            result = await intercept(self._client, JUDGING, wanted, self._patience)
-            self._done[JUDGING] = result
+            with self._write(JUDGING):
+                result = await intercept(self._client, JUDGING, wanted, self._patience)
+                self._done[JUDGING] = result
             if any(each["name"] == POLICIES for each in wanted["webhooks"]):
                 judged = partial(probe_policy, self._client)
                 await self._patience.until("a capacity class by dry run", judged)
@@ -255,6 +314,24 @@ class Installer:
 async def _not_served(client: Client, key: Key) -> str:
     established = rollout.condition_of(await client.get(key.path), "Established")
     return "" if established.get("status") == "True" else f"{key} is not served yet"
+
+
+def _was_answered(error: BaseException | None) -> bool:
+    """Return whether the API server has answered the request that failed so."""
+    while error and not isinstance(error, ClusterError):
+        error = error.__cause__
+    return error is not None and error.status is not None
+
+
+def _summary(keys: Iterable[Key]) -> str:
+    """Return the objects by kind: 5 CustomResourceDefinitions, Namespace fairlead-system."""
+    by_kind: dict[str, list[Key]] = {}
+    for key in keys:
+        by_kind.setdefault(key.kind.name, []).append(key)
+    return ", ".join(
+        str(same[0]) if len(same) == 1 else count_text(len(same), kind)
+        for kind, same in by_kind.items()
+    )
 
 
 def _images(deployment: Json) -> list[str]:

@@ -22,6 +22,17 @@ class Kind(NamedTuple):
     resource: str
     namespaced: bool = True
 
+    @property
+    def group(self) -> str:
+        """Its API group; empty for the core one."""
+        group, slash, _ = self.api_version.partition("/")
+        return group if slash else ""
+
+    @property
+    def definition(self) -> str:
+        """The name of its CustomResourceDefinition, if it has one."""
+        return f"{self.resource}.{self.group}"
+
     def path(self, namespace: str) -> CollectionPath:
         """Return the collection in a namespace; in all, if none is named. Raises InvalidName."""
         within = (namespace or None) if self.namespaced else None
@@ -84,6 +95,11 @@ KINDS: Final = (
     Kind(_ADMISSION, GUARD, "validatingadmissionpolicies", namespaced=False),
     Kind(_ADMISSION, GUARD_BINDING, "validatingadmissionpolicybindings", namespaced=False),
 )
+# By API version: how a cluster gets the kinds that not every cluster serves.
+NEEDED: Final = {
+    _MONITORING: "install the Prometheus operator, or leave out the overlay monitoring",
+    _CERT_MANAGER: "install cert-manager, or leave out the overlay cert-manager",
+}
 _RANKS: Final = {(kind.api_version, kind.name): rank for rank, kind in enumerate(KINDS)}
 
 

@@ -9,8 +9,8 @@ from webhook.api_paths import VERSION
 from webhook.errors import InstallationError
 
 if TYPE_CHECKING:
-    from webhook.installation.apply import Progress
     from webhook.kube.client import Client
+    from webhook.progress import Progress
 
 # ValidatingAdmissionPolicy is v1, and a preStop hook may sleep (Kubernetes' changelogs).
 NEEDED: Final = (1, 30)

@@ -14,6 +14,7 @@ from webhook.installation.apply import (
     list_guards,
     remove,
 )
+from webhook.installation.changes import read_live, refuse_managed
 from webhook.installation.manifests import (
     CONFIG_MAP,
     CONTROLLER,
@@ -29,9 +30,10 @@ from webhook.installation.probe import ANSWERS, probe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from webhook.installation.apply import Patience, Progress
+    from webhook.installation.apply import Patience
     from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
+    from webhook.progress import Progress
 
     Json = dict[str, Any]
 
@@ -72,6 +74,7 @@ async def uninstall(
     client: Client,
     patience: Patience,
     progress: Progress,
+    agree: Callable[[], None] = lambda: None,
     *,
     delete_runs: bool = False,
     delete_policies: bool = False,
@@ -81,10 +84,13 @@ async def uninstall(
     The guards are deleted first, then the webhook configurations. Nothing else is deleted before
     the API server has stopped calling the webhook: until then, without an answer, it would reject
     pods of runs and all policies. The definition of Runs and every Run stay, unless `delete_runs`;
-    those of policies and classes stay, unless `delete_policies`. Raises ClusterError, and
-    NotInTime.
+    those of policies and classes stay, unless `delete_policies`. Raises ClusterError and NotInTime,
+    and InstallationError if another tool manages the objects, which would write them again; before
+    anything is deleted, what `agree` raises.
     """
     doomed = sorted({CONFIG_MAP, *every_key(), *await list_guards(client)})
+    refuse_managed(await read_live(client, doomed), removing=True)
+    agree()
     deleted: list[Key] = []
 
     async def away(

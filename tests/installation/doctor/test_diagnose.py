@@ -21,7 +21,6 @@ from webhook.cluster_objects.unplaced_pods import selector_query
 from webhook.installation.doctor.cluster_state import (
     ClusterState,
     ReadKind,
-    Right,
     does_not_apply,
 )
 from webhook.installation.doctor.diagnose import CHECKS, diagnose
@@ -29,6 +28,7 @@ from webhook.installation.doctor.policy_checks import needed
 from webhook.installation.doctor.program_checks import RUNS
 from webhook.installation.manifests import render
 from webhook.installation.object_kinds import key_of
+from webhook.installation.rights import Right
 from webhook.interception import webhooks
 
 

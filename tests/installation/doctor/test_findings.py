@@ -42,10 +42,12 @@ from webhook import names, validating
 from webhook.cluster_objects.unplaced_pods import Unplaced
 from webhook.crd.definition import KEEPS_UNKNOWN
 from webhook.guards import capacity_guard, run_author_guard, stamp_guard
-from webhook.installation.doctor.cluster_state import ReadKind, Right
+from webhook.installation.doctor.cluster_state import ReadKind
 from webhook.installation.doctor.diagnose import CHECKS
 from webhook.installation.doctor.program_checks import RUNS
 from webhook.installation.probe import Probe
+from webhook.installation.rights import Right
+from webhook.installation.rollout import Reasons
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.kube.failing_writes import Write
 from webhook.kube.watches import WatchState
@@ -195,6 +197,8 @@ BY_HELM = {
     name: replaced(dict(each), "metadata", labels={names.MANAGED_BY: "Helm"})
     for name, each in seen().deployments.items()
 }
+CREATING = "ContainerCreating"
+OUT_OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled"}
 AUDITED = [replaced(each, "spec", validationActions=["Audit"]) for each in BINDINGS]
 AUTHORS = run_author_guard({"native/": [("", "pods")]})
 SHIPPED = by_key(AUTHORS)
@@ -246,6 +250,8 @@ def a_pod(
     phase: str = "Running",
     waiting: Json | None = None,
     metadata: Json | None = None,
+    state: Json | None = None,
+    lastState: Json | None = None,  # noqa: N803  (as in Kubernetes)
     **conditions: str,
 ) -> Json:
     """A pod of the webhook; conditions with a message are False, others are True."""
@@ -254,11 +260,12 @@ def a_pod(
         {"type": kind, "status": "False" if text else "True", "message": text}
         for kind, text in conditions.items()
     ]
-    state = {"waiting": waiting} if waiting else {}
+    state = state or ({"waiting": waiting} if waiting else {})
+    container = {"state": state, "lastState": lastState or {}}
     return {
         "metadata": metadata or {"name": "webhook-1", "labels": {**OF_WEBHOOK, "hash": "x"}},
         "spec": {"containers": [{"name": "w", "ports": ports}]},
-        "status": {"phase": phase, "conditions": found, "containerStatuses": [{"state": state}]},
+        "status": {"phase": phase, "conditions": found, "containerStatuses": [container]},
     }
 
 
@@ -469,7 +476,11 @@ CASES: dict[str, dict[str, Changes]] = {
             *[a_pod(waiting={"reason": "ImagePullBackOff", "message": "no such host"})] * 2,
         ),
         "a program that ends at its start": webhook_with(
-            {"availableReplicas": 0}, a_pod(waiting={"reason": "CrashLoopBackOff"})
+            {"availableReplicas": 0},
+            a_pod(waiting={"reason": "CrashLoopBackOff"}, lastState={"terminated": OUT_OF_MEMORY}),
+        ),
+        "a program that has ended and is started again": webhook_with(
+            {"availableReplicas": 0}, a_pod(state={"terminated": OUT_OF_MEMORY})
         ),
         "a container that cannot be made": webhook_with(
             {"availableReplicas": 0},
@@ -478,18 +489,39 @@ CASES: dict[str, dict[str, Changes]] = {
         "a pod that runs and is not ready": webhook_with({"availableReplicas": 0}, a_pod()),
         "why a pod is not ready is read": {
             **webhook_with({"availableReplicas": 2}, a_pod()),
-            "unready": {
-                "webhook-1": {
-                    "policies": "refused: placementpolicies/new: spec.later: is not a field",
-                    "handshake": "not verified for 40 s: no certificate",
+            "reasons": Reasons(
+                {
+                    "webhook-1": {
+                        "policies": "refused: placementpolicies/new: spec.later: is not a field",
+                        "handshake": "not verified for 40 s: no certificate",
+                    }
                 }
-            },
+            ),
+        },
+        "an Event says why a volume is not there": {
+            **webhook_with({"availableReplicas": 0}, a_pod(waiting={"reason": CREATING})),
+            "reasons": Reasons(events={"webhook-1": "MountVolume.SetUp failed: no Secret x"}),
+        },
+        "an Event says why no container was made": {
+            **webhook_with({"availableReplicas": 0}, a_pod(phase="Pending", state={})),
+            "reasons": Reasons(events={"webhook-1": "Failed to create pod sandbox: no network"}),
+        },
+        "an Event says which probe fails": {
+            **webhook_with({"availableReplicas": 0}, a_pod()),
+            "reasons": Reasons(events={"webhook-1": "Readiness probe failed: refused"}),
         },
         "a pod that does not run yet": webhook_with(
             {"availableReplicas": 0}, a_pod(phase="Pending")
         ),
-        "a pod that waits for a node": webhook_with(
-            {"availableReplicas": 0}, a_pod(PodScheduled="0/3 nodes are available")
+        "a node that several pods wait for is said once": webhook_with(
+            {"availableReplicas": 0},
+            *[
+                a_pod(
+                    PodScheduled="0/3 nodes are available",
+                    metadata={"name": name, "labels": OF_WEBHOOK},
+                )
+                for name in ("webhook-1", "webhook-2")
+            ],
         ),
         "pods of others, those that end, and those that are ready are fine": webhook_with(
             {"availableReplicas": 2},

@@ -14,6 +14,7 @@ from webhook.errors import InstallationError, InvalidDocuments
 from webhook.installation.manifests import DEFAULT
 from webhook.installation.object_kinds import GUARD_BINDING
 from webhook.installation.policy_files import FROM_CLUSTER, has_argument
+from webhook.installation.rollout import NO_REASONS, Reasons
 from webhook.installation.stored_options import read_options
 from webhook.interception import placed_whole, read_record
 from webhook.judgement.set_judgement import Objects, load_objects
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from webhook.cluster_objects.unplaced_pods import Unplaced
     from webhook.installation.object_kinds import Key
     from webhook.installation.probe import Probe
+    from webhook.installation.rights import Right
     from webhook.interception import Record
     from webhook.kube.failing_writes import Write
     from webhook.kube.watches import WatchState
@@ -69,23 +71,6 @@ class ReadKind(StrEnum):
     PROGRAMS_RIGHTS = "the programs' rights"
 
 
-class Right(NamedTuple):
-    """One permission. An empty field means all, or none."""
-
-    verb: str
-    group: str
-    resource: str
-    name: str = ""
-    namespace: str = ""
-
-    def __str__(self) -> str:
-        """In the form of `kubectl auth can-i`."""
-        whole = f"{self.resource}.{self.group}" if self.group else self.resource
-        name = f" {self.name}" if self.name else ""
-        place = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.verb} {whole}{name}{place}"
-
-
 class Unread(NamedTuple):
     """Why something could not be read, and what to do about it."""
 
@@ -116,8 +101,7 @@ class ClusterState:
     daemon_sets: DaemonSets in namespaces that are placed as a whole.
     nodes: the cluster's nodes.
     classes: objects by kind and name without which the API server rejects pods that name them.
-    unready: of pods that run and are not ready, by name, the conditions of /readyz that do not
-        hold, with their reasons.
+    reasons: why pods are not ready, as far as their status does not have it.
     unplaced: pods of runs without a stamp that have not finished.
     policies: what the webhook reads: the ConfigMap's files, or objects by resource and name.
     missing_rights: each with the ServiceAccount that lacks it; empty: the caller.
@@ -145,7 +129,7 @@ class ClusterState:
     daemon_sets: Sequence[Json] = ()
     nodes: Sequence[Node] = ()
     classes: Mapping[str, Mapping[str, JsonObject]] = field(default_factory=dict)
-    unready: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    reasons: Reasons = NO_REASONS
     unplaced: Sequence[Unplaced] = ()
     policies: Mapping[str, bytes] | None = None
     missing_rights: Sequence[tuple[str, Right]] = ()

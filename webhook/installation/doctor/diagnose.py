@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -21,7 +20,6 @@ from webhook.cluster_objects.webhook_replicas import (
     WEBHOOK,
     NoReplica,
     read_by_replica,
-    read_unmet,
 )
 from webhook.errors import ClusterError
 from webhook.installation import rollout
@@ -35,7 +33,6 @@ from webhook.installation.doctor import (
 from webhook.installation.doctor.cluster_state import (
     ClusterState,
     ReadKind,
-    Right,
     Unread,
     error,
     sources_of,
@@ -55,6 +52,7 @@ from webhook.installation.object_kinds import CRD
 from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import probe, probe_policy
+from webhook.installation.rights import is_allowed
 from webhook.interception import placed_whole, read_record
 from webhook.judgement.entry_states import as_meant
 from webhook.kube.secrets import data_of, secrets
@@ -69,6 +67,7 @@ if TYPE_CHECKING:
 
     from webhook.api_paths import ObjectPath
     from webhook.installation.object_kinds import Key
+    from webhook.installation.rights import Right
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.server.watch_metrics import ReplicaState
@@ -159,7 +158,7 @@ class Reader:
             expected=expected,
             deployments=deployments,
             pods=pods,
-            unready=await self._unready(pods),
+            reasons=await rollout.read_reasons(self._client, pods),
             endpoints=await self._endpoints(),
             configuration=configuration,
             guard_objects=await self._tried(ReadKind.GUARDS, list_guards(self._client)) or {},
@@ -263,15 +262,6 @@ class Reader:
                 self._unread[ReadKind.METRICS] = _unread(error, _NOT_REACHED)
         return found
 
-    async def _unready(self, pods: Sequence[Json]) -> dict[str, Mapping[str, str]]:
-        found: dict[str, Mapping[str, str]] = {}
-        for pod in filter(rollout.runs_unready, pods):
-            # Without the reasons, the pod's log has them.
-            with suppress(ClusterError):
-                port = rollout.health_port(pod)
-                found[_name(pod)] = await read_unmet(self._client, _name(pod), port)
-        return found
-
     async def _leader(self, now: datetime) -> str:
         lease = await self._object(ReadKind.LEASE, LEASE.path)
         return holder(lease, now) if lease else ""
@@ -306,20 +296,9 @@ class Reader:
         what = ReadKind.PROGRAMS_RIGHTS if account else ReadKind.OWN_RIGHTS
         if what not in self._kinds:
             return False
-        # How the API server authenticates its tokens (k8s.io/apiserver, serviceaccount.UserInfo).
-        prefix = "system:serviceaccounts"
-        user = {
-            "user": f"system:serviceaccount:{names.NAMESPACE}:{account}",
-            "groups": [prefix, f"{prefix}:{names.NAMESPACE}", "system:authenticated"],
-        }
-        resource, _, subresource = right.resource.partition("/")
-        asked = {**right._asdict(), "resource": resource, "subresource": subresource}
-        body = {"spec": {**(user if account else {}), "resourceAttributes": asked}}
-        kind = "subjectaccessreviews" if account else "selfsubjectaccessreviews"
         async with limit:
-            path = CollectionPath("authorization.k8s.io/v1", kind)
-            answer = await self._tried(what, self._client.create(path, body))
-        return answer is not None and not answer["status"].get("allowed")
+            allowed = await self._tried(what, is_allowed(self._client, right, account))
+        return allowed is False
 
 
 def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:

@@ -13,13 +13,13 @@ from webhook import names, validating
 from webhook.installation.doctor.cluster_state import (
     Finding,
     ReadKind,
-    Right,
     check,
     error,
     note,
     warning,
 )
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
+from webhook.installation.rights import Right
 from webhook.interception import GUARD as RECORDED_GUARD
 from webhook.interception import expected_entries
 from webhook.judgement.entry_states import NARROWED, writes

@@ -108,7 +108,7 @@ def programs(state: ClusterState) -> Iterator[Finding]:
         missing = rollout.missing(deployment)
         if not missing:
             continue
-        found = list(rollout.troubles(deployment, state.pods, state.unready))
+        found = rollout.troubles(deployment, state.pods, state.reasons)
         none = not (deployment.get("status") or {}).get("availableReplicas")
         make = error if none else warning
         cure = f"kubectl -n {names.NAMESPACE} describe deployment {deployment['metadata']['name']}"
@@ -221,27 +221,28 @@ OVERDUE: Final = timedelta(hours=1)
 
 
 class Keeper(NamedTuple):
-    """What manages the certificates: how to renew them, and where to read why it does not.
+    """What manages the certificates, and where to read why it does not renew them.
 
     late: how long after its time a renewal is overdue; None: a tenth of the certificate's life.
     """
 
     name: str
-    renew: str
     why: str
     late: timedelta | None = None
+
+    @property
+    def cure(self) -> str:
+        """What to do about a certificate that it should have renewed."""
+        return f"{self.name} renews it by itself, and reports why it does not: {self.why}"
 
 
 def keeper_of(*, cert_manager: bool, namespace: str = names.NAMESPACE) -> Keeper:
     """Return what manages the certificates of an installation in this namespace."""
     kubectl = f"kubectl -n {namespace}"
     if cert_manager:
-        renew = f"`cmctl -n {namespace} renew {names.WEBHOOK}`"
-        why = f"{kubectl} describe certificates,certificaterequests"
-        return Keeper("cert-manager", renew, why)
-    where = "" if namespace == names.NAMESPACE else f" -n {namespace}"
+        return Keeper("cert-manager", f"{kubectl} describe certificates,certificaterequests")
     why = f"{kubectl} logs deployment/{names.CONTROLLER} | grep certificate"
-    return Keeper("the controller", f"`fairlead certs rotate{where}`", why, OVERDUE)
+    return Keeper("the controller", why, OVERDUE)
 
 
 @check("certificates", needs=ReadKind.SERVING)
@@ -263,29 +264,30 @@ def judge_serving(
     if serving is None:
         yield error(f"there is no {secret}: the webhook has nothing to serve with", keeper.why)
         return
+    namespace, _, name = secret.removeprefix("Secret ").partition("/")
+    again = f"`kubectl -n {namespace} delete secret {name}`: {keeper.name} creates it again"
+    # What refuses every change of a Secret, such as `immutable`, lets it be deleted.
+    cure = f"{keeper.cure}; if it may not write the Secret, {again}"
     try:
         leaf = read_certificate(serving.get(CERTIFICATE, b""))
     except CertificateError as problem:
-        namespace, _, name = secret.removeprefix("Secret ").partition("/")
-        yield error(
-            f"{secret}: {problem}",
-            f"`kubectl -n {namespace} delete secret {name}`: {keeper.name} creates it again",
-        )
+        yield error(f"{secret}: {problem}", again)
         return
-    yield from _life("the serving certificate", leaf, keeper, now)
+    yield from _life("the serving certificate", leaf, keeper, cure, now)
     if server_name not in names_of(leaf):
         yield error(
-            f"the serving certificate is not for {server_name}, which the API server checks",
-            keeper.renew,
+            f"the serving certificate is not for {server_name}, which the API server checks", cure
         )
     bundle = read_bundle(serving.get(BUNDLE, b""))
     if bundle and signer(leaf, bundle) is None:
-        yield error(
-            "none of the authorities in its Secret signed the serving certificate", keeper.renew
-        )
+        yield error("none of the authorities in its Secret signed the serving certificate", cure)
     for authority in bundle:
         yield from _life(
-            f"the authority {authority.subject.rfc4514_string()}", authority, keeper, now
+            f"the authority {authority.subject.rfc4514_string()}",
+            authority,
+            keeper,
+            keeper.cure,
+            now,
         )
 
 
@@ -321,18 +323,18 @@ def judge_trust(
 
 
 def _life(
-    what: str, certificate: x509.Certificate, keeper: Keeper, now: datetime
+    what: str, certificate: x509.Certificate, keeper: Keeper, cure: str, now: datetime
 ) -> Iterator[Finding]:
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if now >= end:
-        yield error(f"{what} expired on {end:%Y-%m-%d %H:%M} UTC", f"{keeper.renew}; {keeper.why}")
+        yield error(f"{what} expired on {end:%Y-%m-%d %H:%M} UTC", cure)
     elif now < begin:
         yield error(
             f"{what} is not valid before {begin:%Y-%m-%d %H:%M} UTC: a clock is wrong",
-            f"check the clocks of the nodes, then {keeper.renew}",
+            f"check the clocks of the nodes and of this machine; {cure}",
         )
     elif now > renewal_time(certificate) + (keeper.late or (end - begin) / 10):
         yield warning(
             f"{what} expires on {end:%Y-%m-%d %H:%M} UTC, and should have been renewed by now",
-            keeper.why,
+            keeper.cure,
         )

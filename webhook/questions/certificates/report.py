@@ -232,7 +232,9 @@ def _findings(state: CertificateState, now: datetime) -> Iterator[Finding]:
         found = [*judge_serving(serving, where, installation.server_name, keeper, now)]
         yield from found
         if serving and not found and state.kept_serving is None:
-            yield error(f"the {where} has no key of its certificate", keeper.renew)
+            delete = f"`kubectl -n {namespace} delete secret {installation.serving}`"
+            again = f"{delete}: {keeper.name} creates it again"
+            yield error(f"the {where} has no key of its certificate", again)
     # Nothing fails without the validating one; `fairlead doctor` checks whether it is missing.
     again = applied_by(each.raw for each in state.configurations.values()).command()
     pods = [each for each in state.configurations.items() if each[0].startswith(_OF_PODS)]
