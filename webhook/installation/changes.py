@@ -76,7 +76,7 @@ def refuse_managed(live: Objects, *, removing: bool = False) -> None:
     raise InstallationError(f"{'; '.join(parts)}. Nothing has been changed")
 
 
-async def find_obstacles(client: Client, live: Objects, wanted: Iterable[Key]) -> list[str]:
+async def find_obstacles(client: Client, live: Objects, wanted: Collection[Key]) -> list[str]:
     """Return why an installation of the wanted objects would stop half way, each with its cure.
 
     That is kinds that the API server does not serve, and rights that the caller lacks, except what

@@ -318,9 +318,11 @@ async def _not_served(client: Client, key: Key) -> str:
 
 def _was_answered(error: BaseException | None) -> bool:
     """Return whether the API server has answered the request that failed so."""
-    while error and not isinstance(error, ClusterError):
+    while error is not None:
+        if isinstance(error, ClusterError):
+            return error.status is not None
         error = error.__cause__
-    return error is not None and error.status is not None
+    return False
 
 
 def _summary(keys: Iterable[Key]) -> str:

@@ -62,7 +62,8 @@ async def read_configuration(client: Client) -> Mapping[str, Any] | None:
 
 async def _read_absence(client: Client) -> NoConfiguration:
     """Ask what else there is of an installation, for the cure. Raises ClusterError."""
-    found, hidden = [], False
+    found: list[Mapping[str, Any] | None] = []
+    hidden = False
     for key in (JUDGING, CONTROLLER, WEBHOOK):
         with PassOver(HTTPStatus.FORBIDDEN) as passed:
             found.append(await client.find(key.path))
