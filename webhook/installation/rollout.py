@@ -197,8 +197,8 @@ def _of_pod(pod: Json, kubectl: str, reasons: Reasons) -> Trouble | None:
                 f"{kubectl} logs {name} --previous",
             )
         if waiting:
-            why = filter(None, (waiting.get("reason"), waiting.get("message") or event))
-            return Trouble(f"pod {name} waits: {': '.join(why)}", describe)
+            words = filter(None, (waiting.get("reason"), waiting.get("message") or event))
+            return Trouble(f"pod {name} waits: {': '.join(words)}", describe)
     if status.get("phase") != "Running":
         return Trouble(f"pod {name} does not run yet{event and ': '}{event}", describe)
     unmet = reasons.unready.get(name) or {}
