@@ -21,7 +21,7 @@ from tests.kube.fake_api import (
 )
 from webhook.api_paths import ApiPath, CollectionPath
 from webhook.errors import ClusterError
-from webhook.kube.client import Client, Listing, PatchType, connect
+from webhook.kube.client import LONGEST_PAGE, Client, Listing, PatchType, connect
 from webhook.kube.config import load
 
 
@@ -208,6 +208,45 @@ def test_all_pages_make_one_list(tmp_path: Path) -> None:
     assert listing == Listing(NAMES, "100")
     assert [x.query.get("continue") for x in requests] == [None, "3", "6"]
     assert {x.query["a"] for x in requests} == {"b"}
+
+
+def test_a_page_of_large_objects_has_fewer_of_them(tmp_path: Path) -> None:
+    """What is too long is not read to its end; pages grow again where objects are small."""
+    pages: dict[int, tuple[int, int]] = {}
+    names = [f"n{number}" for number in range(60)]
+
+    async def large(request: Request, answer: Answer) -> None:
+        first, size = int(request.query.get("continue", "0")), int(request.query["limit"])
+        body = page(names[first : first + size], str(first + size) if first + size < 60 else "")
+        for number, each in enumerate(body["items"], first):
+            each["spec"] = "x" * (LONGEST_PAGE // 4 if 4 <= number < 12 else 1)
+        # The last answer of those that were asked for there.
+        pages[first] = size, len(json.dumps(body))
+        await answer.json(body)
+
+    async def run() -> Listing[str]:
+        async with fake_api(large) as api, client_of(api, tmp_path) as client:
+            return await client.list(
+                THINGS, lambda seen: str(seen["metadata"]["name"]), page_size=16
+            )
+
+    assert asyncio.run(run()).items == names
+    assert max(length for _, length in pages.values()) <= LONGEST_PAGE
+    assert max(size for size, _ in pages.values()) == 16
+
+
+def test_an_object_that_is_longer_than_a_page_is_read_alone(tmp_path: Path) -> None:
+    """No list is left without it."""
+
+    async def large(request: Request, answer: Answer) -> None:
+        first, rest = 0, int(request.query["limit"])
+        body = page(NAMES[first:rest])
+        body["items"][0]["spec"] = "x" * (LONGEST_PAGE + 1)
+        await answer.json(body)
+
+    listing, requests = read(large, tmp_path)
+    assert listing.items == NAMES[:1]
+    assert [request.query["limit"] for request in requests] == ["3", "1"]
 
 
 GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}

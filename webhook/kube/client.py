@@ -42,6 +42,9 @@ _CONNECT: Final = 5.0  # seconds
 # Objects of one page of a list, which is decoded in one turn of the event loop: 100 objects of
 # 10 KB take 5 ms, and 500 take 100 ms, because Python then looks for garbage several times.
 A_PAGE: Final = 100
+# Bytes of a page of several objects. Decoded it takes up to six times as much, and an object may
+# have a megabyte and a half, whoever has written it.
+LONGEST_PAGE: Final = 8 * 2**20
 # Lists that may expire before one of them raises an error.
 _LISTS_BEFORE_ERROR: Final = 3
 # Media types for metadata only, for example of ConfigMaps, which may have a megabyte of data each.
@@ -185,32 +188,40 @@ class Client:
     ) -> Listing[T]:
         """Read the whole collection at `path` in pages; return the result of `keep` per object.
 
+        Of objects that make a page of more than LONGEST_PAGE bytes a page has fewer.
         Objects in a list have no kind and apiVersion. Every answer is a page, also after the API
         server has dropped the list's position, which it does after some minutes.
         """
-        query = {**(query or {}), "limit": str(page_size)}
         for _ in range(_LISTS_BEFORE_ERROR - 1):
             try:
-                return await self._pages(path, keep, query, accept)
+                return await self._pages(path, keep, query or {}, page_size, accept)
             except ClusterError as error:
                 if error.status != HTTPStatus.GONE:
                     raise
-        return await self._pages(path, keep, query, accept)
+        return await self._pages(path, keep, query or {}, page_size, accept)
 
     async def _pages(
         self,
         path: CollectionPath,
         keep: Callable[[dict[str, Any]], T],
         query: Mapping[str, str],
+        page_size: int,
         accept: str,
     ) -> Listing[T]:
         items: list[T] = []
         oldest = position = ""
         expired = False
+        limit = page_size
         while True:
-            at = {"continue": position} if position else {}
+            at = {"limit": str(limit), **({"continue": position} if position else {})}
+            longest = LONGEST_PAGE if limit > 1 else None
             try:
-                page = await self.get(path, query={**query, **at}, accept=accept)
+                data = await self._fetch(
+                    "GET", path, query={**query, **at}, accept=accept, longest=longest
+                )
+            except _TooLongError:
+                limit = max(1, limit // 4)
+                continue
             except ClusterError as error:
                 # With the position that a 410 has, the list continues from the current state
                 # (k8s.io/apimachinery, ListMeta.continue). It cannot expire before its first page.
@@ -219,6 +230,10 @@ class Client:
                 position, expired = error.position, True
                 continue
             expired = False
+            page = decode(data, f"GET {path}")
+            if 2 * len(data) <= LONGEST_PAGE:
+                limit = min(page_size, 2 * limit)
+            del data
             metadata = page.get("metadata") or {}
             version = metadata.get("resourceVersion")
             if "items" not in page or not version:
@@ -276,6 +291,30 @@ class Client:
         timeout: float | None = None,  # noqa: ASYNC109 (see get)
         accept: str = JSON,
     ) -> dict[str, Any]:
+        data = await self._fetch(
+            method,
+            path,
+            query=query,
+            body=body,
+            content_type=content_type,
+            timeout=timeout,
+            accept=accept,
+        )
+        return decode(data, f"{method} {path}")
+
+    async def _fetch(
+        self,
+        method: str,
+        path: ApiPath,
+        *,
+        query: Mapping[str, str] | None,
+        body: object = None,
+        content_type: str = JSON,
+        timeout: float | None = None,  # noqa: ASYNC109 (see get)
+        accept: str = JSON,
+        longest: int | None = None,
+    ) -> bytes:
+        """Return the answer. Raises _TooLongError after `longest` bytes of it; None: no limit."""
         where = _checked(method, path)
         seconds = self._timeout if timeout is None else timeout
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
@@ -288,10 +327,10 @@ class Client:
                     response = await self._transport.send(
                         method, path, limited, body, content_type, accept=accept, limits=limits
                     )
-                    data = await response.read()
+                    data = await _read(response, longest)
             answered = response.status
             if answered >= 300:
-                raise refusal(answered, response.headers, data, where)
+                raise refusal(answered, response.headers, data or b"", where)
         except ClusterError as error:
             self.failing_writes.note(method, path, error)
             raise
@@ -299,7 +338,26 @@ class Client:
             if self._on_answer:
                 self._on_answer(method, answered)
         self.failing_writes.note(method, path, None)
-        return decode(data, where)
+        if data is None:
+            raise _TooLongError
+        return data
+
+
+class _TooLongError(Exception):
+    """A page that would take too much memory."""
+
+
+async def _read(response: aiohttp.ClientResponse, longest: int | None) -> bytes | None:
+    """Return the answer, or None if it is longer; the rest is not read then."""
+    if longest is None:
+        return await response.read()
+    data = bytearray()
+    while chunk := await response.content.readany():
+        data += chunk
+        if len(data) > longest:
+            response.close()
+            return None
+    return bytes(data)
 
 
 def _checked(method: str, path: ApiPath) -> str:
