@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.bench.stored_runs import HERE, measure
+from tests.bench.stored_runs import measure
 from tests.controller.runs import TEMPLATE, raw_run, stored_run
 from webhook.controller.stored_run import MOST, MOST_TEXT, RunCache, store
 from webhook.errors import InvalidRun
@@ -97,13 +97,13 @@ def test_a_file_with_a_run_that_is_too_large_is_refused_before_it_is_written() -
 
 def test_runs_that_are_too_large_take_no_memory() -> None:
     """One tenant may have hundreds of them."""
-    found = measure(HERE, 1_200_000, 60)
+    found = measure(1_200_000, 60, "Running")
     assert found.held - found.before < 30
 
 
 def test_the_memory_of_runs_is_returned_when_they_are_deleted() -> None:
     """Else a tenant who made many once would take it for ever."""
-    found = measure(HERE, 250_000, 150)
+    found = measure(250_000, 150, "Running")
     assert found.held - found.before > 30
     assert found.after - found.before < (found.held - found.before) / 2
 

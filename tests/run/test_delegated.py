@@ -34,6 +34,7 @@ from webhook.run.backends.table import BACKENDS
 from webhook.run.delegated import reconcile_delegated
 from webhook.run.delegated_counts import MOST_GONE
 from webhook.run.engine_report import FIRST_LOOK, SILENCE, describe_edits
+from webhook.run.idle import is_idle, needs_whole, reduce_run
 from webhook.run.model import Condition, RoleStatus, Run, RunSpec, RunStatus
 from webhook.run.observation import engine_event
 from webhook.run.observed import (
@@ -88,6 +89,7 @@ class Engine:
             if outcome.look_up_events:
                 self.observed = replace(self.observed, events=self.events)
                 outcome = reconcile_delegated(self.run, self.engine, self.observed, self.now)
+            self._decides_alike(outcome)
             self.observed = replace(self.observed, events=None, fresh=False)
             assert not outcome.look_up
             assert not outcome.look_up_events
@@ -100,6 +102,18 @@ class Engine:
             if before.status == self.run.status and not outcome.actions:
                 break
         return self
+
+    def _decides_alike(self, outcome: Outcome) -> None:
+        """The same is decided by what is kept of an idle run, or that the whole one is read."""
+        raw = self.run.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        raw["status"] = {"phase": self.run.status.phase}
+        if is_idle(raw, queued=False):
+            kept = Run.model_validate(reduce_run(raw)).model_copy(
+                update={"status": self.run.status}
+            )
+            found = reconcile_delegated(kept, self.engine, self.observed, self.now)
+            over = self.run.status.ended or self.run.metadata.deletion_timestamp
+            assert found == outcome or (not over and needs_whole(raw["status"]["phase"], found))
 
     def _do(self, action: Action) -> None:
         match action:

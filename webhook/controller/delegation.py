@@ -236,7 +236,12 @@ class Delegation:
         )
 
     def _describe_edits(self, run: Run, engine: Engine, found: EngineObject) -> str:
-        """As `describe_edits`; comparing costs a rendering, so each version is compared once."""
+        """As `describe_edits`; comparing costs a rendering, so each version is compared once.
+
+        Of an idle run nobody reports them.
+        """
+        if run.status.ended or run.spec.suspend or run.metadata.deletion_timestamp:
+            return ""
         key = (found.uid, hash(found.templates))
         return self._edits.get_or_make(key, lambda: describe_edits(run, engine, found))
 

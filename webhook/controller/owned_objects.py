@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -241,11 +242,21 @@ class Objects:
 
         No watch tells of that. A later version will be told of.
         """
+        found = await self._read_run(stored, store)
+        if found and found.version == stored.version:
+            self._known.runs.put(stored.key, found, found.version)
+
+    async def read_run(self, stored: StoredRun) -> StoredRun | None:
+        """Read the whole Run at its latest version; None if it is deleted."""
+        return await self._read_run(stored, partial(store, whole=True))
+
+    async def _read_run(
+        self, stored: StoredRun, keep: Callable[[dict[str, Any]], StoredRun]
+    ) -> StoredRun | None:
+        # A list of one: the controller has no right to get Runs.
         selector = {"fieldSelector": f"metadata.name={stored.name}"}
-        listing = await self._client.list(RUN.path(stored.namespace), store, query=selector)
-        for found in listing.items:
-            if (found.uid, found.version) == (stored.uid, stored.version):
-                self._known.runs.put(stored.key, found, found.version)
+        listing = await self._client.list(RUN.path(stored.namespace), keep, query=selector)
+        return next((found for found in listing.items if found.uid == stored.uid), None)
 
     async def write_status(self, raw: Mapping[str, Any]) -> None:
         """Replace the status of a Run, at the version of `raw`."""

@@ -135,7 +135,11 @@ class Queues:
         return served
 
     async def observe(self, stored: StoredRun, plan: Plan | None) -> Queueing:
-        """Return what is known of the queue of a Run. Raises ClusterError."""
+        """Return what is known of the queue of a Run. Raises ClusterError.
+
+        plan: None if the run is over, or reduced; it may be admitted then although pods and flavors
+        contradict each other.
+        """
         if not stored.queued:
             return NO_QUEUE
         if not await self._is_served():
@@ -148,7 +152,7 @@ class Queues:
                 said = _RIGHTS.format(what=what) if forbidden else f"{what} are not listed yet"
                 return Queueing(unknown=said)
         if plan and any(names.KUEUE_QUEUE in each.labels for each in plan.templates.values()):
-            return Queueing(unknown=_TWICE)
+            return Queueing(unknown=_TWICE, lasting=True)
         workload = self._known.workload_of(stored.namespace, stored.uid)
         if workload is None or workload.uid in self._deleted:
             return await self._without(stored)
@@ -163,7 +167,8 @@ class Queues:
                 for name, (role, index, _) in pod_sets(plan).items()
                 if name in updates
             )
-            unknown = next(filter(None, found), "")
+            if conflicting := next(filter(None, found), ""):
+                return Queueing(workload, updates, conflicting, lasting=True)
         return Queueing(workload, updates, unknown)
 
     async def _without(self, stored: StoredRun) -> Queueing:

@@ -10,21 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.controller.action_executor import Done
 from webhook.errors import ClusterError, InvalidRun, NotLeading
-from webhook.run.actions import (
-    Announcement,
-    CreateConfigMap,
-    CreateDeployment,
-    CreateEngineObject,
-    CreateKeys,
-    CreatePod,
-    CreateService,
-    CreateWorkload,
-    DeleteRun,
-    Outcome,
-)
+from webhook.run.actions import CREATIONS, Announcement, DeleteRun, Outcome
 from webhook.run.backends.engine_object import undelegated_problems
 from webhook.run.backends.engines import find_engine
 from webhook.run.engine_report import pause_of_events
+from webhook.run.idle import needs_whole
 from webhook.run.observed import Needs
 from webhook.run.reading import held_status, hold_invalid
 from webhook.run.reconcile import DEFAULT_TERMS, invalid_status, reconcile
@@ -53,15 +43,6 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-_CREATIONS: Final = (
-    CreateKeys,
-    CreateConfigMap,
-    CreateService,
-    CreateDeployment,
-    CreatePod,
-    CreateEngineObject,
-    CreateWorkload,
-)
 # Minimum seconds before an immediate requeue if the last reconcile did nothing.
 IDLE: Final = 1.0
 # Seconds until a run that is held is read again.
@@ -125,6 +106,14 @@ class Reconciler:
         stored = self._known.runs.get(key)
         if stored is None:
             return None
+        try:
+            return await self._reconcile_stored(stored)
+        except _NeedsWholeError:
+            # Meanwhile it may have changed, and is decided as it is now.
+            whole = await self._objects.read_run(stored)
+            return await self._reconcile_stored(whole) if whole else None
+
+    async def _reconcile_stored(self, stored: StoredRun) -> float | None:
         reading = self._run_cache.read(stored)
         if held := reading.hold():
             return None if stored.deleted else await self._hold(stored, held)
@@ -146,9 +135,11 @@ class Reconciler:
             observed = self._known.observed(run.namespace, run.metadata.uid, (), set())
             outcome = reconcile(run, Needs(), observed, self._now(), self._terms)
             return await self._conclude(stored, reading, outcome, Done())
-        plan = None if run.status.ended else self._run_cache.plan(stored)
+        plan = None if run.status.ended or stored.reduced else self._run_cache.plan(stored)
         queue = await self._queues.observe(stored, plan)
-        observed, outcome = await self._decide(run, plan.needs if plan else Needs(), queue)
+        needs = plan.needs if plan else Needs(address=run.status.address)
+        observed, outcome = await self._decide(run, needs, queue)
+        _check_whole(stored, outcome)
         if outcome.status.ended and (held := reading.hold_end()):
             return await self._hold(stored, held)
         self._metrics.expect_usage(resources_in_use(observed))
@@ -165,6 +156,7 @@ class Reconciler:
         if decided is None:
             return FIRST_LIST_PAUSE
         observed, outcome = decided
+        _check_whole(stored, outcome)
         if outcome.status.ended and (held := reading.hold_end()):
             return await self._hold(stored, held)
         self._delegation.forget_counted(run, stored.engine, observed)
@@ -255,7 +247,7 @@ class Reconciler:
 
     def _note(self, uid: str, outcome: Outcome, made: set[str], refused: list[Refusal]) -> bool:
         """Record the rejected creations; return True if they changed."""
-        if any(isinstance(action, _CREATIONS) for action in outcome.actions):
+        if any(isinstance(action, CREATIONS) for action in outcome.actions):
             return self._refusals.note(uid, made, refused)
         return self._refusals.forget(uid)
 
@@ -314,3 +306,13 @@ class Reconciler:
         if await self._write(stored, before, Outcome(status)):
             announcement = Announcement("Warning", reason, status.message)
             self._announcer.announce(stored, (announcement,))
+
+
+class _NeedsWholeError(Exception):
+    """The cache has the reduced Run, and the whole one is needed."""
+
+
+def _check_whole(stored: StoredRun, outcome: Outcome) -> None:
+    """Raise _NeedsWholeError if nothing may be done by the outcome."""
+    if stored.reduced and not stored.deleted and needs_whole(stored.phase, outcome):
+        raise _NeedsWholeError

@@ -10,6 +10,7 @@ import orjson
 from webhook import names
 from webhook.recent import Recent
 from webhook.run.backends.engines import engine_key
+from webhook.run.idle import is_idle, reduce_run
 from webhook.run.model.status import PHASES
 from webhook.run.queue import ADMITTED
 from webhook.run.reading import MOST_BYTES, RunReading, is_understood, read_run, size_problem
@@ -27,13 +28,6 @@ OTHER_PHASE: Final = "Other"
 # The reasons of a Run that can have no pods.
 INVALID: Final = "InvalidRun"
 TOO_LARGE: Final = "TooLarge"
-# The metadata of a Run that is too large, as its status needs it.
-_IDENTITY: Final = frozenset(
-    {
-        *("name", "namespace", "uid", "generation", "resourceVersion"),
-        *("creationTimestamp", "deletionTimestamp"),
-    }
-)
 # Fields that objects in a list response lack.
 _TYPE: Final = {"apiVersion": names.API_VERSION, "kind": names.RUN_KIND}
 # Limit on cached runs, those whose replicas change at the same time. The plan of any other run is
@@ -52,9 +46,9 @@ def phase_label(phase: str) -> str:
 class StoredRun:
     """One version of a Run.
 
-    The object stays JSON text, without managedFields. A thousand finished runs take some megabytes
-    as text, a tenth of their size as dictionaries.
+    The object stays JSON text, without managedFields: a tenth of its size as dictionaries.
 
+    reduced: of an idle Run `text` has only what decisions about it need, a kilobyte or two.
     engine: the key in ENGINES of the engine that creates the pods; empty for the native backend.
     queued: it is, or was, in a queue of Kueue.
     understood: its status says nothing else.
@@ -75,6 +69,7 @@ class StoredRun:
     engine: str = ""
     queued: bool = False
     understood: bool = True
+    reduced: bool = False
 
     @property
     def key(self) -> str:
@@ -87,52 +82,62 @@ class StoredRun:
         return whole
 
 
-def store(raw: dict[str, Any]) -> StoredRun:
-    """Convert a raw Run from a response, a list or a watch."""
+def store(raw: dict[str, Any], *, whole: bool = False) -> StoredRun:
+    """Convert a raw Run from a response, a list or a watch; `whole`: even if it is idle."""
     metadata = {key: value for key, value in raw["metadata"].items() if key != "managedFields"}
-    whole = {**_TYPE, **raw, "metadata": metadata}
-    problem = reason = ""
-    try:
-        text = orjson.dumps(whole)
-        if len(text) > MOST_BYTES and (problem := size_problem(whole)):
-            reason = TOO_LARGE
-            text = orjson.dumps(
-                {
-                    **_TYPE,
-                    "metadata": {key: each for key, each in metadata.items() if key in _IDENTITY},
-                    "status": whole.get("status"),
-                }
-            )
-    except orjson.JSONEncodeError:
-        # The API server accepts ten thousand levels. The status is written without the spec; the
-        # stored object keeps its spec.
-        problem = _TOO_DEEP
-        text = orjson.dumps({key: whole[key] for key in whole if key != "spec"})
+    kept = {**_TYPE, **raw, "metadata": metadata}
     engine, status = engine_key(raw.get("spec") or {}), _mapping(raw.get("status"))
     conditions = status.get("conditions")
-    labelled = names.KUEUE_QUEUE in (metadata.get("labels") or {})
+    queued = not engine and (
+        names.KUEUE_QUEUE in (metadata.get("labels") or {})
+        or any(
+            _mapping(each).get("type") == ADMITTED
+            for each in (conditions if isinstance(conditions, list) else ())
+        )
+    )
+    understood = is_understood(status)
+    # What is not understood may be where the reduced Run has nothing.
+    reduced = not whole and understood and is_idle(raw, queued=queued)
+    if reduced:
+        kept = reduce_run(kept)
+    problem, reason = "", INVALID
+    try:
+        text = orjson.dumps(kept)
+        if len(text) > MOST_BYTES and (problem := size_problem(kept)):
+            reason = TOO_LARGE
+    except orjson.JSONEncodeError:
+        # The API server accepts ten thousand levels.
+        problem = _TOO_DEEP
+    if problem:
+        # The status is written without the spec; the stored object keeps its spec.
+        kept = reduce_run(kept)
+        del kept["spec"]
+        text = orjson.dumps(kept)
     return StoredRun(
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        uid=metadata["uid"],
+        namespace=_copy(metadata["namespace"]),
+        name=_copy(metadata["name"]),
+        uid=_copy(metadata["uid"]),
         generation=metadata.get("generation") or 0,
-        version=metadata["resourceVersion"],
-        phase=str(status.get("phase") or ""),
+        version=_copy(metadata["resourceVersion"]),
+        phase=_copy(str(status.get("phase") or "")),
         deleted=bool(metadata.get("deletionTimestamp")),
         text=text,
         problem=problem,
-        reason=reason or INVALID,
+        reason=reason,
         engine=engine,
-        queued=not engine
-        and (
-            labelled
-            or any(
-                _mapping(each).get("type") == ADMITTED
-                for each in (conditions if isinstance(conditions, list) else ())
-            )
-        ),
-        understood=is_understood(status),
+        queued=queued,
+        understood=understood,
+        reduced=reduced,
     )
+
+
+def _copy(text: str) -> str:
+    """Return the text at another place in memory.
+
+    Beside the texts that were read with it, it would keep Python from returning the memory of a
+    thousand of these.
+    """
+    return text.encode().decode()
 
 
 def _mapping(value: object) -> dict[str, Any]:

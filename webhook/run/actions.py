@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
@@ -169,6 +169,17 @@ Action: TypeAlias = (
     | DeleteWorkload
     | WriteWorkload
     | DeleteRun
+)
+
+# Those that make objects of the run's plan, and may be refused.
+CREATIONS: Final = (
+    CreateKeys,
+    CreateConfigMap,
+    CreateService,
+    CreateDeployment,
+    CreatePod,
+    CreateEngineObject,
+    CreateWorkload,
 )
 
 

@@ -37,6 +37,8 @@ _LATE: Final = (
 _UNKNOWN: Final = "QueueUnknown"
 # Seconds until a look at a queue of which nothing is known.
 AGAIN: Final = 3.0
+# The same if only a change of an object can help. The whole Run is read for each.
+LASTING_PAUSE: Final = 60.0
 # Seconds until the next look at the position of the first run that waits.
 POSITION_PAUSE: Final = 15.0
 LONGEST: Final = 500
@@ -100,7 +102,8 @@ def decide(run: Run, known: Queueing, *, pods_left: bool) -> Gate:
         if begun and not known.served:
             return Gate(updates=_admission(known.unknown, admitted=True))
         what = f"queue {queue}: {known.unknown}"
-        return _shut(_UNKNOWN, what, look_again=begun, after=AGAIN)
+        pause = LASTING_PAUSE if known.lasting else AGAIN
+        return _shut(_UNKNOWN, what, look_again=begun, after=pause)
     if workload is None or workload.deleted:
         create = () if pods_left or workload else (CreateWorkload(queue),)
         why = "its Workload was deleted" if queued and pods_left else "it is not in the queue yet"

@@ -69,6 +69,7 @@ class Queueing(NamedTuple):
 
     updates: by pod set, of an admitted Workload.
     unknown: why the Workload cannot be seen, or not be used; empty if it can.
+    lasting: that is so until the Run, its Workload or a flavor changes.
     served: whether the API server has Kueue's definitions.
     position: of the Run in its queue, from 1; None if Kueue does not tell it.
     """
@@ -76,6 +77,7 @@ class Queueing(NamedTuple):
     workload: StoredWorkload | None = None
     updates: Mapping[str, PodUpdate] = {}
     unknown: str = ""
+    lasting: bool = False
     served: bool = True
     position: int | None = None
 

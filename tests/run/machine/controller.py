@@ -15,6 +15,7 @@ from tests.run.machine.laws import Laws
 from tests.run.machine.server import KINDS, Refused, Server
 from tests.run.machine.things import Json, RunThing, moment
 from webhook.run import actions as act
+from webhook.run.idle import needs_whole
 from webhook.run.model import Run
 from webhook.run.observed import Needs, NodeHealth, Observed, OwnedPod, Refusal
 from webhook.run.queue_state import Queueing
@@ -146,8 +147,22 @@ class Controller:
                 there = self.server.nodes.get(node) or self.caches.gone_since(node)
                 read[node] = raw.node(node, there)
         self.laws.decided(run, needs, observed, outcome, now)
+        self._decides_alike(thing, observed, outcome, now)
         now_left = list(outcome.actions)
         self.works[name] = Work(thing, outcome, now_left, {}, self.server.now, observed.gone)
+
+    def _decides_alike(
+        self, thing: RunThing, observed: Observed, outcome: act.Outcome, now: datetime
+    ) -> None:
+        """The same is decided by what is kept of an idle Run, or that the whole one is read."""
+        run = raw.reduced_run(thing)
+        if run is None:
+            return
+        found = self.heart(run, Needs(address=run.status.address), observed, now)
+        phase = run.status.phase
+        if phase == "Suspended" and thing.going is None and needs_whole(phase, found):
+            return
+        assert found == outcome, f"what is kept of {thing} leads to {found}, not {outcome}"
 
     def _observed(
         self, thing: RunThing, absent: frozenset[str], read: Mapping[str, NodeHealth]

@@ -17,6 +17,7 @@ from tests.run.machine.things import (
 )
 from webhook import names
 from webhook.run import observation
+from webhook.run.idle import is_idle, reduce_run
 from webhook.run.model import Run
 from webhook.run.observed import NodeHealth, OwnedDeployment, OwnedPod
 from webhook.run.queue_state import StoredWorkload
@@ -35,6 +36,14 @@ def run(thing: RunThing) -> Run:
             _runs.clear()
         known = _runs[id(thing)] = (thing, Run.model_validate(_run(thing)))
     return known[1]
+
+
+def reduced_run(thing: RunThing) -> Run | None:
+    """The Run as the controller keeps it while it is idle; None if it is not."""
+    whole = _run(thing)
+    if not is_idle(whole, queued="queue" in thing.spec):
+        return None
+    return Run.model_validate(reduce_run(whole))
 
 
 @lru_cache(maxsize=4096)

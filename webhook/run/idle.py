@@ -1,0 +1,81 @@
+"""What is kept of idle Runs: those that are suspended, wait in a queue, are over or being deleted.
+
+Nothing that is decided about an idle Run needs the templates of its pods, which are nearly all of
+its text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.frameworks.table import FRAMEWORKS
+from webhook.run.actions import CREATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.run.actions import Outcome
+
+_METADATA: Final = frozenset(
+    {
+        *("name", "namespace", "uid", "generation", "resourceVersion"),
+        *("creationTimestamp", "deletionTimestamp"),
+    }
+)
+# Fields of the spec, and of its roles, that only a plan reads. All others are short.
+PLANNED: Final = frozenset({"template", "environment", "resources", "byIndex", *FRAMEWORKS})
+
+
+def is_idle(raw: Mapping[str, Any], *, queued: bool) -> bool:
+    """Return whether a stored Run is idle; `queued`: it has a queue.
+
+    A Run that was resumed is not, though its status still says Suspended.
+    """
+    spec, status = _mapping(raw.get("spec")), _mapping(raw.get("status"))
+    phase = status.get("phase")
+    if raw["metadata"].get("deletionTimestamp") or phase in ("Succeeded", "Failed"):
+        return True
+    return phase == "Suspended" and (spec.get("suspend") is True or queued)
+
+
+def reduce_run(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stored Run without what no decision about an idle Run reads.
+
+    Fields that this version does not know stay, because they hold the run.
+    """
+    metadata = raw["metadata"]
+    queue = _mapping(metadata.get("labels")).get(names.KUEUE_QUEUE)
+    return {
+        **{key: raw[key] for key in ("apiVersion", "kind", "status") if key in raw},
+        "metadata": {
+            **{key: value for key, value in metadata.items() if key in _METADATA},
+            **({"labels": {names.KUEUE_QUEUE: queue}} if queue is not None else {}),
+        },
+        "spec": _reduce_spec(_mapping(raw.get("spec"))),
+    }
+
+
+def _reduce_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in spec.items() if key not in PLANNED}
+    if isinstance(replicas := spec.get("replicas"), dict):
+        kept["replicas"] = {
+            role: {key: value for key, value in replica.items() if key not in PLANNED}
+            if isinstance(replica, dict)
+            else replica
+            for role, replica in replicas.items()
+        }
+    return {**kept, "template": {}}
+
+
+def needs_whole(phase: str, outcome: Outcome) -> bool:
+    """Return whether an outcome has to be decided again by the whole Run; `phase`: the stored one.
+
+    By the reduced Run no object can be created, and no other phase be decided.
+    """
+    creates = any(isinstance(action, CREATIONS) for action in outcome.actions)
+    return creates or outcome.status.phase != phase
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
