@@ -13,6 +13,7 @@ from tests.run.scene import Scene, workers
 from tests.wording import Wording, mentions
 from webhook.run.actions import CreatePod, ForceDeletePod
 from webhook.run.observed import NodeHealth
+from webhook.run.reconcile import AGAIN
 from webhook.times import to_second
 
 SCOPES = ("Replica", "Role", "Run")
@@ -144,3 +145,24 @@ def test_a_suspended_run_says_whose_program_may_still_run(wording: Wording) -> N
     wording(scene.status.message)
     scene.vanishes("worker-0")
     assert "mnist-worker-0" not in scene.status.message
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"lost_after": math.inf, "many_of": "spot"}, {"has_claim": True}], ids=str
+)
+def test_a_suspended_run_gives_a_silent_node_up_in_time(
+    fields: dict[str, Any], wording: Wording
+) -> None:
+    """And says until then that the program may run; what is never given up is looked at again."""
+    scene = lost("Replica", **fields).spec(suspend=True)
+    mentions(scene.status.message, "mnist-worker-1", "may still run")
+    wording(scene.status.message)
+    assert scene.after is not None
+    assert scene.after <= AGAIN
+    scene.later(LOST_AFTER - 1)
+    assert (forced(scene), scene.pods) == (0, ["worker-1"])
+    scene.later(1)
+    kept = [] if not fields else ["worker-1"]
+    assert scene.pods == kept
+    assert ("may still run" in scene.status.message) == bool(kept)
+    assert scene.status.phase == "Suspended"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.run.facts import PodOnLostNode, RoleFacts
     from webhook.run.model import Run, RunStatus
     from webhook.run.model.status import Phase
-    from webhook.run.observed import NodeTrouble, Observed, OwnedPod, Refusal
+    from webhook.run.observed import NodeHealth, NodeTrouble, Observed, OwnedPod, Refusal
     from webhook.run.restarts import Counted
     from webhook.run.steps import Steps
     from webhook.run.verdict import Verdict
@@ -228,19 +228,23 @@ def on_lost_nodes(found: Iterable[PodOnLostNode], desired: int) -> Hindrance | N
         of = f"{len(group)} of {desired} pods"
         text = f"{of}: node {node.name} of {pod.name}{more} {describe_trouble(node)}; "
         reason: str = trouble
-        if trouble == "NodeNotReady" and node.ready == "Unknown" and node.since and node.lost_after:
-            if math.isinf(node.lost_after):
-                reason = TOO_MANY_SILENT
-                held = f"while more than a fifth of class {node.many_of} is silent"
-                cure = f"its pods are not replaced {held}; {cure}"
-            else:
-                end = parse_time(node.since) + timedelta(seconds=node.lost_after)
-                cure = (
-                    f"if it is not back by {to_second(end)}, its pods without a volume claim are "
-                    "replaced"
-                )
+        if end := _lost_at(node):
+            cure = f"if it is not back by {end}, its pods without a volume claim are replaced"
+        elif trouble == "NodeNotReady" and node.lost_after and math.isinf(node.lost_after):
+            reason = TOO_MANY_SILENT
+            held = f"while more than a fifth of class {node.many_of} is silent"
+            cure = f"its pods are not replaced {held}; {cure}"
         return Hindrance(reason, text + cure.format(node=node.name))
     return None
+
+
+def _lost_at(node: NodeHealth) -> str:
+    """Return when a silent node is given up, if it is not back by then; empty if it is not."""
+    if node.trouble != "NodeNotReady" or node.ready != "Unknown" or not node.since:
+        return ""
+    if not node.lost_after or math.isinf(node.lost_after):
+        return ""
+    return to_second(parse_time(node.since) + timedelta(seconds=node.lost_after))
 
 
 def _on_leaving_nodes(alive: Sequence[OwnedPod], observed: Observed) -> str:
@@ -292,6 +296,8 @@ def pods_left(facts: Mapping[str, RoleFacts]) -> str:
         pod, node, _ = min(lost, key=lambda each: each.pod.name)
         more = f", and those of {len(lost) - 1} more" if len(lost) > 1 else ""
         why = f"its node {node.name} {describe_trouble(node)}"
+        if (end := _lost_at(node)) and not pod.has_claim:
+            why += f"; if it is not back by {end}, it is given up, and the program counts as gone"
         return f"the program of {pod.name} may still run{more}: {why}"
     pods = [pod for one in facts.values() for pod in one.there.values() if not pod.ended]
     return f"waiting until {_name_first(pods)} gone" if pods else ""

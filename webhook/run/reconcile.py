@@ -227,12 +227,25 @@ def _reconcile_suspended(
     reason, text = refused or (gate.reason, gate.message)
     left = pods_left(facts)
     status = suspended_status(totals, run.metadata.generation, now, reason, text, left)
+    times = (
+        incidents.seconds_until_decided(counted.incidents, now, terms.incident_window),
+        _seconds_until_lost(facts, now, terms.gone_after),
+    )
     return Outcome(
         status,
         (*delete_stale_pods(facts), *open_service(observed)),
         announcements=make_announcements(run, status, counted.down),
-        after=incidents.seconds_until_decided(counted.incidents, now, terms.incident_window),
+        after=min((each for each in times if each is not None), default=None),
     )
+
+
+def _seconds_until_lost(
+    facts: Mapping[str, RoleFacts], now: datetime, gone_after: float
+) -> float | None:
+    """Return the seconds until a look at the nodes that are away, as the first may be given up."""
+    nodes = (each.node for one in facts.values() for each in one.lost.values())
+    times = (node.seconds_left(now, gone_after) for node in nodes if not node.off)
+    return min((min(each, AGAIN) for each in times if each is not None), default=None)
 
 
 def _reconcile_active(
@@ -262,11 +275,9 @@ def _reconcile_active(
         steps.wait(left)
     if waiting := first_to_give_up(facts):
         steps.wait(max(0.0, (waiting[0] - now).total_seconds()))
-    for one in facts.values():
-        for each in one.lost.values():
-            left = each.node.seconds_left(now, terms.gone_after)
-            if left is not None and not each.node.off:
-                steps.wait(min(left, AGAIN))
+    left = _seconds_until_lost(facts, now, terms.gone_after)
+    if left is not None:
+        steps.wait(left)
     if any(pod.avoid and not pod.node for one in facts.values() for pod in one.alive.values()):
         steps.wait(AGAIN)
     for node in (observed.nodes or {}).values():
