@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,10 +21,14 @@ from webhook import names
 from webhook.run.model.intervals import parse_intervals
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.simulated_nodes import Pool, node_manifests
-from webhook.times import to_second
+from webhook.times import parse_time, to_second
 
-pytest_plugins = ["tests.cluster.run_fixtures", "tests.cluster.webhook_fixtures"]
-pytestmark = pytest.mark.usefixtures("running", "rare_node")
+pytest_plugins = [
+    "tests.cluster.policy_fixtures",
+    "tests.cluster.run_fixtures",
+    "tests.cluster.webhook_fixtures",
+]
+pytestmark = pytest.mark.usefixtures("policy_api", "running", "rare_node")
 
 RARE = "example.com/rare"
 NODE = "rare-0"
@@ -60,6 +64,15 @@ def rare_node(control_plane: ControlPlane) -> Iterator[None]:
     control_plane.api.create("/api/v1/nodes", node)
     yield
     control_plane.api.call("DELETE", f"/api/v1/nodes/{NODE}")
+
+
+@pytest.fixture
+def rare_class(run_space: Space) -> Iterator[None]:
+    """The class is an object, so that the controller knows it."""
+    document = POLICIES.partition("---")[0]
+    run_space.kubectl("apply", "-f", "-", stdin=document)
+    yield
+    run_space.kubectl("delete", "-f", "-", stdin=document)
 
 
 @pytest.fixture
@@ -143,6 +156,42 @@ def a_pod(name: str, history: str) -> Json:
     metadata = {"name": name, "labels": {names.RUN: "r"}, "annotations": {names.HISTORY: history}}
     spec = {"containers": [CONTAINER]}
     return an_object("v1", "Pod", metadata, spec)
+
+
+@pytest.mark.usefixtures("rare_class")
+def test_an_author_gets_out_of_no_class_by_terms_that_its_nodes_do_not_meet(space: Space) -> None:
+    """Its pod waits, and the status says why; a class without nodes is given up as ever."""
+    other = next(
+        each["metadata"]["name"]
+        for each in json.loads(space.kubectl("get", "nodes", "-o", "json"))["items"]
+        if each["metadata"]["name"] != NODE and not each["spec"].get("taints")
+    )
+    spec = {"nodeSelector": {names.HOSTNAME_LABEL: other}, "containers": [CONTAINER]}
+    counts = {"worker": {"count": 1}}
+    space.create(run_manifest("train", replicas=counts, template={"spec": spec}))
+    run = LiveRun(space, "train")
+    run.until("it waits", lambda: "no reason" in run.status.get("message", ""))
+    pod = run.live()["worker-0"]
+    for text in (run.status["message"], run.condition("Scheduled")["message"]):
+        mentions(text, "train-worker-0", "class rare", f"hostname={other}")
+    told = {each["reason"]: each["message"] for each in run.events()}
+    mentions(told["Unschedulable"], "class rare", f"hostname={other}")
+    since = next(
+        parse_time(each["lastTransitionTime"])
+        for each in pod["status"]["conditions"]
+        if each["type"] == "PodScheduled"
+    )
+    run.until("it would be given up", lambda: datetime.now(UTC) > since + timedelta(seconds=9))
+    assert run.live()["worker-0"]["metadata"]["uid"] == pod["metadata"]["uid"]
+    assert "history" not in run.role("worker")
+
+    space.kubectl("label", "node", NODE, f"{RARE}-")
+    try:
+        # Else it is looked at once in a minute.
+        space.kubectl("annotate", "run/train", "look=again")
+        run.until("it falls back", lambda: nodes_of(run) == {other})
+    finally:
+        space.kubectl("label", "node", NODE, f"{RARE}=true")
 
 
 @pytest.mark.usefixtures("sold_out")

@@ -14,6 +14,7 @@ import pytest
 from tests.controller.runs import UID, Api, Json, raw_node, raw_pod, raw_run, refused
 from tests.controller.test_action_executor import QUOTA, Counted
 from tests.controller.test_node_health import SPOT, raw_class
+from webhook import names
 from webhook.controller import reconciler as module
 from webhook.controller.action_executor import ActionExecutor
 from webhook.controller.announcer import Announcer
@@ -544,3 +545,32 @@ def test_a_live_pod_that_the_watch_does_not_know_is_read_again_after_a_while() -
     stage.api.answers["get", "mnist-worker-0"] = ended
     stage.look()
     assert stage.status["replicas"]["worker"]["restarts"] == 1
+
+
+@pytest.mark.parametrize("known", ["nodes and class", "nodes", "nothing"])
+def test_an_author_does_not_get_out_of_a_class_where_the_controller_knows_its_nodes(
+    known: str,
+) -> None:
+    """Without nodes, or without the class, it does not guess, and every wait counts."""
+    zone = {"nodeSelector": {"zone": "b"}}
+    stage = Stage(replicas={"worker": {"count": 1}}, environment=zone)
+    for _ in range(3):
+        stage.look()
+    nodes = stage.known.nodes
+    if known != "nothing":
+        there = (raw_node("spot-0", labels=SPOT), raw_node("b-0", labels={"zone": "b"}))
+        nodes.cache.replace({each["metadata"]["name"]: nodes.cache.keep(each) for each in there})
+    if known == "nodes and class":
+        nodes.classes.put("spot", nodes.classes.keep(raw_class("spot", nodes=[{"labels": SPOT}])))
+    stamped: Json = {"annotations": {names.PLACEMENT: '{"fallback": {"spot": 60}}'}}
+    since = {"lastTransitionTime": "2026-11-21T20:15:00Z", "message": "0/2 nodes are available"}
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", **since}
+    raw = {**raw_pod(0, version=300, **stamped), "spec": zone}
+    raw["status"] = {"phase": "Pending", "conditions": [waits]}
+    stage.known.pods.put(*stage.known.pods.entry(raw), "300")
+    stage.moment += timedelta(seconds=60)
+    left = stage.look()
+    counted = "history" in stage.status["replicas"]["worker"]
+    assert counted == (known != "nodes and class")
+    assert ("nodeSelector zone=b" in stage.status["message"]) != counted
+    assert counted or left == 60.0

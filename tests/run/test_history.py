@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.run.scene import BEGIN, Scene, led, workers
 from tests.wording import Wording, mentions
 from webhook.placement.fallback import parse_history
 from webhook.run.actions import CreatePod, DeletePod
+from webhook.run.reconcile import AGAIN
 from webhook.times import to_second
 
 SCOPES = ("Replica", "Role", "Run")
@@ -191,6 +193,29 @@ def test_new_pods_without_a_class_whose_nodes_were_lost_are_an_event(
     assert len(told) == 1
     assert ("waited" in told[0]) == waited
     wording(told[0])
+
+
+def test_a_wait_that_the_author_causes_is_no_reason_to_give_up_a_class(wording: Wording) -> None:
+    """It is reported, and looked at again: once the class has no such node, it counts."""
+    scene = Scene(**workers(2))
+    requires(scene, waits=MINUTE).runs_on(worker_0="spot-0")
+    why = "no node of class spot meets the Run's own nodeSelector zone=b, and nodes outside do"
+    scene.observed = replace(scene.observed, uncounted={("mnist-worker-1", "spot"): why})
+    unscheduled(scene, "worker-1").later(10 * MINUTE)
+    assert histories(scene) == {}
+    assert created(scene) == {"worker-0": 0, "worker-1": 0}
+    for text in (scene.status.message, *(each.message for each in scene.told[-1:])):
+        mentions(text, "0/9 nodes", why)
+        assert "if that lasts" not in text
+    condition = scene.condition("Scheduled")
+    assert condition is not None
+    assert condition.message == scene.status.message
+    wording(scene.status.message)
+    assert scene.after is not None
+    assert 0 < scene.after <= AGAIN
+    scene.observed = replace(scene.observed, uncounted={})
+    scene.later(scene.after)
+    assert histories(scene) == {"1": [("spot", 11 * MINUTE)]}
 
 
 def test_the_first_that_waits_decides_for_all_that_restart_with_it() -> None:

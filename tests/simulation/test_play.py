@@ -11,6 +11,7 @@ import pytest
 
 from tests.examples import examples
 from tests.simulation.scenes import SPOT, on_spot, played, policies, run_of, scenario, told
+from tests.wording import mentions
 from webhook.simulation import play
 
 CHEAP: dict[str, Any] = {"name": "cheap", "labels": SPOT, "nodes": 10, "price": 0.25, "boot": "1m"}
@@ -78,6 +79,17 @@ def test_a_class_that_is_sold_out_is_given_up_and_returned_to() -> None:
     assert later == ["cheap"] * 4
     gave_up = [each.what for each in ending.happenings if each.what.startswith("GaveUpClass")]
     assert len(gave_up) == 1
+
+
+def test_a_run_whose_own_terms_exclude_a_class_does_not_get_out_of_it() -> None:
+    """It waits for the class, and says why."""
+    spec = {"nodeSelector": {"zone": "b"}, "containers": [{"name": "main", "image": "x"}]}
+    run = run_of(template={"spec": spec})
+    there = [CHEAP, {**SOLID, "labels": {"zone": "b"}}]
+    (ending,) = played(on_spot(fallback=FALLBACK), scenario(there, limit="5h"), run=run)
+    assert ending.phase == "Pending"
+    assert ending.waiting == pytest.approx(20.0)
+    mentions(ending.reason, "class spot", "nodeSelector zone=b")
 
 
 def test_a_run_without_nodes_reaches_the_limit() -> None:

@@ -161,12 +161,17 @@ class ClassedNodes:
                 key=lambda of: ((True, False, None).index(of.interruptible), of.name),
             )
         ]
+        self._compiled = {count.of.name: count.of.compiled for count in self._counts}
         self._keys = sorted({key for count in self._counts for key in count.of.compiled.keys})
         self._classes_by_labels: dict[tuple[str | None, ...], tuple[_Count, ...]] = {}
         self._judged: dict[str, _Judged] = {}
         # Names of nodes, in order of their change: those that are ill, by any class.
         self._ill: dict[str, None] = {}
         self._curable: tuple[NodeHealth, ...] | None = None
+
+    def compiled(self, name: str) -> capacity.CapacityClass | None:
+        """Return the class of this name; None if there is none."""
+        return self._compiled.get(name)
 
     def names(self) -> list[str]:
         """Return the names of all nodes, as they are now."""
@@ -307,7 +312,9 @@ def compile_classes(documents: Mapping[str, CapacityClass]) -> Iterator[NodeClas
         yield NodeClass(
             name,
             True if spec.lost_after and spec.interruptible is None else spec.interruptible,
-            capacity.complement(name, compiled) if of else compiled,
+            capacity.complement(name, compiled, autoscaled=bool(spec.autoscaled))
+            if of
+            else compiled,
             span_seconds(spec.lost_after) if spec.lost_after else None,
             unhealthy,
         )

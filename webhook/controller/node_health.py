@@ -16,6 +16,7 @@ from webhook.controller.classed_nodes import ClassedNodes, WatchedNode, compile_
 from webhook.kube.cache import Cache
 from webhook.lenient import salvage
 from webhook.placement import nodes
+from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import InvalidNode, Node
 from webhook.policy.model import CapacityClass
 from webhook.recent import Recent
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from webhook.controller.classed_nodes import NodeClass
     from webhook.kube.cache import Change
+    from webhook.placement.capacity import CapacityClass as CompiledClass
 
 # Limit on the names of deleted nodes, kept with the time when the deletion was noticed.
 REMEMBERED: Final = 10_000
@@ -58,6 +60,7 @@ class Nodes:
         self._sharing = Sharing()
         self.cache: Cache[WatchedNode] = Cache(self._keep, clock=clock)
         self.classes: Cache[CapacityClass] = Cache(_read_class, clock=clock)
+        self.groups = NodeGroups()
         self._gone: Recent[str, NodeHealth] = Recent(REMEMBERED)
         # Those of them that went before the classes were listed.
         self._unclassed: Recent[str, Node] = Recent(REMEMBERED)
@@ -86,6 +89,10 @@ class Nodes:
     def ill(self) -> tuple[NodeHealth, ...]:
         """Return the ill nodes, except those that are silent or of a class with too many."""
         return self._current().ill()
+
+    def compiled_class(self, name: str) -> CompiledClass | None:
+        """Return the capacity class of this name; None if it is not known."""
+        return self._current().compiled(name)
 
     def names_leaving(self) -> Collection[str]:
         """Return the names of the nodes that are about to be taken away. For any thread."""
@@ -201,6 +208,8 @@ class Nodes:
             self._unclassed.forget(name)
         for judged in filter(None, (self._judged, self._next)):
             judged.put(name, after)
+        if change.before is None or after is None or change.before.node != after.node:
+            self.groups.update(name, after.node if after else None)
         if after and after.leaving:
             self._leaving.add(name)
         else:

@@ -16,6 +16,7 @@ from webhook.run.backends.engines import find_engine
 from webhook.run.engine_report import pause_of_events
 from webhook.run.idle import needs_whole
 from webhook.run.observed import Needs
+from webhook.run.own_terms import uncounted_waits
 from webhook.run.reading import held_status, hold_invalid
 from webhook.run.reconcile import DEFAULT_TERMS, invalid_status, reconcile
 from webhook.run.replica_nodes import nodes_without_pods
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from webhook.crd.conditions import ConditionUpdate
     from webhook.run.model import Run, RunStatus
     from webhook.run.observed import Observed, OwnedPod, Refusal
+    from webhook.run.plan import Plan
     from webhook.run.queue_state import Queueing
     from webhook.run.reading import RunReading
     from webhook.run.restarts import RestartTerms
@@ -137,8 +139,7 @@ class Reconciler:
             return await self._conclude(stored, reading, outcome, Done())
         plan = None if run.status.ended or stored.reduced else self._run_cache.plan(stored)
         queue = await self._queues.observe(stored, plan)
-        needs = plan.needs if plan else Needs(address=run.status.address)
-        observed, outcome = await self._decide(run, needs, queue)
+        observed, outcome = await self._decide(run, plan, queue)
         _check_whole(stored, outcome)
         if outcome.status.ended and (held := reading.hold_end()):
             return await self._hold(stored, held)
@@ -202,9 +203,12 @@ class Reconciler:
             return 0.0
         return self._next(stored.uid, outcome, busy=written or done.acted)
 
-    async def _decide(self, run: Run, needs: Needs, queue: Queueing) -> tuple[Observed, Outcome]:
+    async def _decide(
+        self, run: Run, plan: Plan | None, queue: Queueing
+    ) -> tuple[Observed, Outcome]:
         """Compute the outcome, after reading the pods that are missing from the cache."""
         uid = run.metadata.uid
+        needs = plan.needs if plan else Needs(address=run.status.address)
         of_failures = {each.node for each in run.status.incidents if each.cause != "Disruption"}
         bare = nodes_without_pods(run, self._known.pods_of(run.namespace, uid))
         observed = self._known.observed(
@@ -213,6 +217,12 @@ class Reconciler:
             self._refusals.refusals_of(uid),
             {*of_failures, *bare} - {""},
         )
+        nodes = self._known.nodes
+        if plan and observed.nodes is not None:
+            waits = uncounted_waits(
+                plan, observed.pods.values(), nodes.compiled_class, nodes.groups
+            )
+            observed = replace(observed, uncounted=waits)
         observed, left = await self._with_report(run, replace(observed, queue=queue))
         outcome = reconcile(run, needs, observed, self._now(), self._terms)
         looked_up: frozenset[str] = frozenset()
@@ -221,13 +231,13 @@ class Reconciler:
             looked_up |= unknown
             found = await self._objects.get_pods(run, unknown)
             unwatched = unwatched or bool(found)
-            nodes = await self._objects.read_nodes(outcome.look_up_nodes)
+            read = await self._objects.read_nodes(outcome.look_up_nodes)
             observed = replace(
                 observed,
                 pods={**observed.pods, **found},
                 absent=observed.absent | (unknown - found.keys()),
-                nodes=None if observed.nodes is None else {**observed.nodes, **nodes},
-                nodes_read=observed.nodes_read | nodes.keys(),
+                nodes=None if observed.nodes is None else {**observed.nodes, **read},
+                nodes_read=observed.nodes_read | read.keys(),
             )
             outcome = reconcile(run, needs, observed, self._now(), self._terms)
         times = [each for each in (left, outcome.after) if each is not None]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.node_groups import NodeGroups
+    from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Requirement, Taint, Term
 
@@ -55,11 +56,19 @@ def _could(pod: PodPlacement, capacity: CapacityClass, groups: NodeGroups) -> bo
     if len(alike) * len(inside) * work(pod) > _MOST_LOOKS:
         return True
     there = [
-        _Model(each.node.labels, [taint for taint in each.node.taints if not passing(taint)])
-        for each in alike
-        if node_affinity.holds(inside, each.node.labels, each.node.name)
+        each.node for each in alike if node_affinity.holds(inside, each.node.labels, each.node.name)
     ]
-    models = [model for model in there if untolerated(model.taints, pod.tolerations) is None]
+    return could_make(pod, capacity, there)
+
+
+def could_make(pod: PodPlacement, capacity: CapacityClass, there: Iterable[Node]) -> bool:
+    """Return whether an autoscaled class could make a node for the pod; `there` are its nodes."""
+    inside = capacity.inside
+    like = [
+        _Model(node.labels, [taint for taint in node.taints if not passing(taint)])
+        for node in there
+    ]
+    models = [model for model in like if untolerated(model.taints, pod.tolerations) is None]
     if _opens(capacity, pod):
         models.append(_Model({}, ()))
     return any(

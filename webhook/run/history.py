@@ -74,7 +74,9 @@ class History:
             event = HistoryEvent(capacity_class=capacity, time=self._at)
             events[self._key(role, index)][event] = None
         down = {self._key(each.role, each.index) for one in self._unit for each in one.down}
-        waits = {each: seconds for each, seconds in self._waits().items() if each[0] not in down}
+        waits = {
+            each: seconds for each, seconds in self._waits(observed).items() if each[0] not in down
+        }
         for (key, capacity), seconds in waits.items():
             event = HistoryEvent(capacity_class=capacity, time=self._at, waited_seconds=seconds)
             events[key][event] = None
@@ -136,11 +138,11 @@ class History:
                     for capacity, _ in pod.fallback:
                         yield pod.role, pod.index, capacity
 
-    def _waits(self) -> dict[tuple[tuple[str, int], str], int]:
+    def _waits(self, observed: Observed) -> dict[tuple[tuple[str, int], str], int]:
         """Return the seconds for which replicas have waited for a class, as long as they may."""
         longest: dict[tuple[tuple[str, int], str], int] = {}
         for one in self._unit:
-            for pod, capacity, end in _waiting(one):
+            for pod, capacity, end in _waiting(one, observed):
                 if end <= self._now:
                     key = self._key(pod.role, pod.index), capacity
                     waited = int(elapsed(pod.unscheduled_since, self._now))
@@ -175,18 +177,21 @@ def waited_for(history: Sequence[ReplicaHistory], index: int) -> set[str]:
     return {name for name, waited in waits.items() if waited}
 
 
-def first_to_give_up(facts: Mapping[str, RoleFacts]) -> tuple[datetime, str] | None:
+def first_to_give_up(
+    facts: Mapping[str, RoleFacts], observed: Observed
+) -> tuple[datetime, str] | None:
     """Return when the first pods are created again because they waited, and for which class."""
-    found = ((end, capacity) for one in facts.values() for _, capacity, end in _waiting(one))
+    waiting = (each for one in facts.values() for each in _waiting(one, observed))
+    found = ((end, capacity) for _, capacity, end in waiting)
     return min(found, default=None)
 
 
-def _waiting(one: RoleFacts) -> Iterator[tuple[OwnedPod, str, datetime]]:
-    """Yield each pod that waits for a node of a class, and until when."""
+def _waiting(one: RoleFacts, observed: Observed) -> Iterator[tuple[OwnedPod, str, datetime]]:
+    """Yield each pod that waits for a node of a class, and until when, if that counts."""
     for pod in one.alive.values():
         if pod.unscheduled and pod.unscheduled_since and not pod.node:
             for capacity, most in pod.fallback:
-                if most is not None:
+                if most is not None and (pod.name, capacity) not in observed.uncounted:
                     yield pod, capacity, parse_time(pod.unscheduled_since) + timedelta(seconds=most)
 
 

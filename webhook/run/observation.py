@@ -214,6 +214,9 @@ def _read_pod(
     phase = _PHASES.get(status.get("phase") or "Pending", "Unknown")
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled")
+    spec = raw.get("spec") or {}
+    fallback = read_waits(metadata)
+    waits = not spec.get("nodeName") and any(most is not None for _, most in fallback)
     return OwnedPod(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -223,7 +226,7 @@ def _read_pod(
         attempt=_number(annotation(metadata, names.ATTEMPT)) or 0,
         phase=phase,
         ready=_is_true(conditions.get("Ready")),
-        node=sys.intern((raw.get("spec") or {}).get("nodeName") or ""),
+        node=sys.intern(spec.get("nodeName") or ""),
         deleted_at=_deleted_at(metadata),
         given_grace=bool(metadata.get("deletionGracePeriodSeconds")),
         half_deleted=_half_deleted(metadata),
@@ -234,18 +237,19 @@ def _read_pod(
         unscheduled_since=_since(scheduled) if unscheduled else "",
         created=metadata.get("creationTimestamp") or "",
         bound_since=_since(scheduled) if _is_true(scheduled) else "",
-        accelerators=_accelerators(raw.get("spec") or {}),
-        fallback=read_waits(metadata),
+        accelerators=_accelerators(spec),
+        fallback=fallback,
+        selector=tuple(sorted((spec.get("nodeSelector") or {}).items())) if waits else (),
         given_up=read_given_up(metadata),
         avoid=frozenset(filter(is_subdomain, avoided_nodes(metadata.get("annotations") or {}))),
         waiting=containers.waiting(),
         exit=containers.exit() if phase in ("Succeeded", "Failed") else None,
         running_since=containers.running_since(),
         init_since=containers.init_since(),
-        gates=len((raw.get("spec") or {}).get("schedulingGates") or ()),
+        gates=len(spec.get("schedulingGates") or ()),
         has_claim=any(
             "persistentVolumeClaim" in each or "ephemeral" in each
-            for each in (raw.get("spec") or {}).get("volumes") or ()
+            for each in spec.get("volumes") or ()
         ),
     )
 

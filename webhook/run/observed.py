@@ -81,6 +81,8 @@ class OwnedPod:
     fallback: tuple[tuple[str, int | None], ...] = ()
     """The classes that it requires until policies give them up, each with the seconds for which it
     may wait for a node; None if waiting is no reason. As the webhook wrote them."""
+    selector: tuple[tuple[str, str], ...] = ()
+    """The nodeSelector of a pod that may wait for a class of `fallback`, by key; else empty."""
     given_up: tuple[tuple[str, str], ...] = ()
     """The classes that it does not require, as policies gave them up, each with until when."""
     avoid: frozenset[str] = frozenset()
@@ -281,6 +283,7 @@ class Observed:
     refusals: rejections since the last successful creation.
     ill_nodes: all of the cluster.
     reported: what an autoscaler says about the pod that waits longest; empty if nothing is known.
+    uncounted: by pod and class, why its waiting for a node of the class is no fallback.
     queue: what is known of the run's queue.
     """
 
@@ -298,6 +301,7 @@ class Observed:
     nodes_read: frozenset[str] = frozenset()
     ill_nodes: tuple[NodeHealth, ...] = ()
     reported: str = ""
+    uncounted: Mapping[tuple[str, str], str] = field(default_factory=dict)
     queue: Queueing = NO_QUEUE
 
     @property

@@ -15,7 +15,7 @@ from webhook.frameworks.replica_group import Gang
 from webhook.frameworks.table import render_env, render_shared
 from webhook.policy.findings import path_text
 from webhook.run import manifests
-from webhook.run.environment import bottom, upon
+from webhook.run.environment import bottom, placed, upon
 from webhook.run.observed import Needs
 from webhook.run.pod_template_cache import make_template_cache, with_log_as_message
 from webhook.run.reading import size_problem
@@ -234,6 +234,11 @@ class Plan:
         if avoid:
             pod["metadata"]["annotations"][names.AVOID_NODES] = ",".join(avoid)
         return pod
+
+    def placed_spec(self, role: str, index: int) -> Mapping[str, Any]:
+        """Return the fields of a replica's pod that its author wrote about nodes, among others."""
+        draft = self.special.get((role, index))
+        return placed(draft.placement).spec if draft else self.templates[role].spec
 
     def template_cache(self, role: str, index: int) -> PodTemplateCache:
         """Return the parts that the replica shares with equal replicas."""

@@ -91,8 +91,13 @@ def describe_progress(
     unscheduled = unschedulable(alive, desired)
     if unscheduled:
         more = f"; {observed.reported}" if observed.reported else ""
-        if end := first_to_give_up(facts):
+        if end := first_to_give_up(facts, observed):
             more += f"; if that lasts until {to_second(end[0])}, class {end[1]} is given up"
+        if observed.uncounted:
+            (name, capacity), why = min(observed.uncounted.items())
+            others = len({pod for pod, _ in observed.uncounted}) - 1
+            pods = f"{name} and {others} more" if others else name
+            more += f"; the wait of {pods} is no reason to give up class {capacity}: {why}"
         unscheduled = unscheduled._replace(message=unscheduled.message + more)
     waiting = waiting_containers(alive, desired)
     terminating_pods = terminating(facts)

@@ -63,7 +63,8 @@ if TYPE_CHECKING:
 DEFAULT_TERMS: Final = RestartTerms()
 # Maximum nodes to read live per reconcile; further nodes keep their previous state.
 MOST_READ: Final = 50
-# Seconds until a run looks again at a node that is not given up because too many are silent.
+# Seconds until a run looks again at what may change without an event of its own: nodes that are not
+# given up because too many are silent, and classes for which waiting does not count.
 AGAIN: Final = 60.0
 
 
@@ -273,7 +274,10 @@ def _reconcile_active(
     left = incidents.seconds_until_decided(counted.incidents, now, terms.incident_window)
     if left is not None:
         steps.wait(left)
-    if waiting := first_to_give_up(facts):
+    if observed.uncounted:
+        # Nodes of the class may go, and then it counts.
+        steps.wait(AGAIN)
+    if waiting := first_to_give_up(facts, observed):
         steps.wait(max(0.0, (waiting[0] - now).total_seconds()))
     left = _seconds_until_lost(facts, now, terms.gone_after)
     if left is not None:

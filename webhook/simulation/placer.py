@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.placement import pod as pods
 from webhook.placement.node_affinity import failed
+from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node, obstacle
 from webhook.placement.pod import PREFERRED_NODES
 from webhook.placement.pod_requests import requests
 from webhook.placement.quantity import amount
 from webhook.run.observation import pod as observed_pod
+from webhook.run.own_terms import uncounted_waits
 from webhook.run.plan import plan
 from webhook.times import to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.evaluation.world import World
     from webhook.placement.pod import PodPlacement
@@ -53,6 +55,7 @@ class Placer:
         self.plan = plan(_stored(run))
         self._pools = {each.name: each for each in pools}
         self._nodes = {each.name: _node(each) for each in self._pools.values()}
+        self._groups = NodeGroups(self._nodes.values())
         self._known: dict[tuple[str, int, str], Placed] = {}
 
     def placed(self, role: str, index: int, attempt: int, history: str) -> Placed:
@@ -63,6 +66,10 @@ class Placer:
                 self._known.clear()
             self._known[key] = self._evaluate(self.plan.pod(role, index, attempt, history))
         return self._known[key]
+
+    def uncounted_waits(self, waiting: Iterable[OwnedPod]) -> Mapping[tuple[str, str], str]:
+        """Return why the waiting of pods for a class does not count, as if each pool had nodes."""
+        return uncounted_waits(self.plan, waiting, self._world.policies.classes.get, self._groups)
 
     def _evaluate(self, pod: JsonObject) -> Placed:
         namespace = self.plan.run.namespace

@@ -182,6 +182,7 @@ class Play:
             nodes=self._health(),
             uncreated=frozenset(self._uncreated),
             refusals=tuple(self._refusals.values()),
+            uncounted=self._placer.uncounted_waits(self._pods.values()),
         )
         while True:
             # Nothing is kept of Secrets here.

@@ -283,6 +283,7 @@ class Cluster:
         self.admit()
         self.server.quota_used_up = False
         self.server.answers_lost = None
+        self.server.excluded = False
         # Nodes of the class never come if all give it up. A pod waits as the policy said when it
         # was created.
         waits = self.server.rule is not None and self.server.rule.pending is not None

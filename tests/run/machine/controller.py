@@ -194,6 +194,12 @@ class Controller:
             nodes_read=frozenset(read),
             ill_nodes=tuple(each for each in (nodes or {}).values() if each.ill),
             refusals=tuple(self.refusals.get(thing.name, {}).values()),
+            uncounted={
+                (name, capacity): "excluded"
+                for name, pod in pods.items()
+                for capacity, most in pod.fallback
+                if self.server.excluded and pod.unscheduled and not pod.node and most is not None
+            },
             queue=Queueing(
                 raw.workload(held("workloads")[thing.name], thing.name)
                 if mine("workloads")

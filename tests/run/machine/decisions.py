@@ -30,6 +30,7 @@ def check(run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now:
     _order(needs, observed, outcome)
     _charges(run, observed, outcome, now)
     _illness(run, observed, outcome, now)
+    _waits(run, observed, outcome)
     if run.status.phase not in OVER and not run.metadata.deletion_timestamp:
         _looked_up(run, observed)
     pods = [each for each in outcome.actions if isinstance(each, act.CreatePod)]
@@ -77,6 +78,25 @@ def _illness(run: Run, observed: Observed, outcome: act.Outcome, now: datetime) 
         assert node.ill, f"{name} is well"
         lasts = (now - datetime.fromisoformat(node.ill_since)).total_seconds()
         assert lasts >= node.ill_after, f"{name} is ill for {lasts} s"
+
+
+def _waits(run: Run, observed: Observed, outcome: act.Outcome) -> None:
+    """A class is given up for a wait only if no author causes it."""
+    counting = {
+        (pod.role, capacity)
+        for pod in observed.pods.values()
+        for capacity, most in pod.fallback
+        if most is not None and pod.unscheduled and (pod.name, capacity) not in observed.uncounted
+    }
+    for role, after in outcome.status.replicas.items():
+        known = (run.status.replicas.get(role) or RoleStatus()).history
+        before = {event for each in known for event in each.events}
+        for event in {event for each in after.history for event in each.events} - before:
+            roles = run.spec.roles if run.spec.restart_scope == "Run" else (role,)
+            waited = event.waited_seconds is None or any(
+                (each, event.capacity_class) in counting for each in roles
+            )
+            assert waited, f"{role}: {event} is no reason: {observed.uncounted}"
 
 
 def _looked_up(run: Run, observed: Observed) -> None:

@@ -15,6 +15,8 @@ from webhook.backoff import GONE_AFTER
 
 # Rounds of: the world goes one step, the controller does all that is due. Each backoff is a round.
 ROUNDS = 150
+# Within so many seconds the controller looks again whether an author still causes a wait.
+AGAIN = 60.0
 # Reconciles of one run without a change from outside, until it asks for nothing more.
 SETTLED = 40
 OVER = ("Succeeded", "Failed")
@@ -58,7 +60,7 @@ def settle(server: Server, controller: Controller) -> None:
         if not ready:
             for name, run in server.runs.items():
                 if run.going is None and name not in controller.works:
-                    _services_are_open(server, run)
+                    _services_are_open(server, run, controller.due.get(name))
                     _quota_is_back(server, run)
                     _woken_in_time(server, run, controller)
             return
@@ -68,11 +70,11 @@ def settle(server: Server, controller: Controller) -> None:
     raise AssertionError(f"the controller never rests: {controller.due}, {_told(server)}")
 
 
-def _services_are_open(server: Server, run: RunThing) -> None:
+def _services_are_open(server: Server, run: RunThing, due: float | None) -> None:
     """Where nothing is left to do, replicas find each other: no Service is closed any more."""
     service = server.stored["services"].get(run.name)
-    if server.answers_lost is not None:
-        # Its pods are tried again and again.
+    if server.answers_lost is not None or (due is not None and due <= server.now + 1):
+        # Its pods are tried again and again, or once more.
         return
     if service and service.run_uid == run.uid and run.status.get("phase") not in OVER:
         assert not service.closed, f"the Service of {run.name} stays closed"
@@ -111,7 +113,7 @@ def _times(server: Server, run: RunThing) -> list[float]:
     if "activeDeadlineSeconds" in run.spec and "startTime" in run.status:
         times.append(seconds(run.status["startTime"]) + run.spec["activeDeadlineSeconds"])
     times += [
-        pod.unscheduled + most
+        server.now + AGAIN if server.excluded else pod.unscheduled + most
         for pod in server.pods.values()
         if pod.run_uid == run.uid and pod.unscheduled is not None and not pod.node
         for _, most in pod.fallback

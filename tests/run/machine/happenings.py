@@ -55,6 +55,7 @@ HAPPENINGS = (
     Happening("delete", 1, {"kind": ("services", "configmaps", "deployments")}),
     Happening("policy", 2, {"rule": RULES}),
     Happening("stock", 3, {"sold_out": (False, True)}),
+    Happening("excluded", 2, {"value": (False, True)}),
     Happening("quota", 1, {"used_up": SELDOM}),
     Happening("answers", 1, {"stored": (None, None, True, False)}),
     Happening("stranger", 1, {"name": ("", "", "one-worker-0", "one-master-0")}),

@@ -47,6 +47,8 @@ class Server:
         # The fallback of the policy in force, and whether there are no spot nodes to be had.
         self.rule: Fallback | None = None
         self.sold_out = False
+        # Whether the authors' own terms exclude the nodes of spot that there are.
+        self.excluded = False
 
     @property
     def runs(self) -> Mapping[str, RunThing]:

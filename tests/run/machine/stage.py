@@ -123,6 +123,10 @@ class Stage:
         """There are no spot nodes any more, or there are again."""
         self.server.sold_out = sold_out
 
+    def excluded(self, value: bool) -> None:
+        """The nodes of spot that there are do not meet the authors' own terms, or do again."""
+        self.server.excluded = value
+
     def quota(self, used_up: bool) -> None:
         """The namespace's quota of pods is used up, or is not any more."""
         self.server.quota_used_up = used_up
