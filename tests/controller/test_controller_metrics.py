@@ -64,6 +64,22 @@ def test_what_is_done_is_counted() -> None:
     assert value("leader") == 0
 
 
+def test_time_that_is_taken_back_is_taken_from_what_comes_next() -> None:
+    """A counter does not fall: a finished replica runs again, or a program had ended earlier."""
+    registry, counted = metrics()
+
+    def usage(seconds: int, repeated: int) -> RunStatus:
+        row = Usage(resource="replicas", seconds=seconds, repeated_seconds=repeated)
+        return RunStatus(usage=(row,))
+
+    for before, after in (((0, 0), (30, 0)), ((30, 0), (30, 30)), ((30, 30), (70, 30))):
+        counted.written(usage(*before), usage(*after))
+    of = {"capacity_class": "", "resource": "replicas"}
+    for state, seconds in (("useful", 40), ("repeated", 30)):
+        name = "fairlead_run_usage_seconds_total"
+        assert registry.get_sample_value(name, {**of, "state": state}) == seconds
+
+
 def test_every_result_has_its_series_from_the_start() -> None:
     """One that begins with its first event hides that event from rate()."""
     registry, _ = metrics()

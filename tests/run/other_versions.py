@@ -52,6 +52,7 @@ STATUS: Json = {
             "recreations": 1,
             "nodes": [{"class": "spot", "fallback": [], "nodes": {"a": "0-2"}}],
             "countedUIDs": ["gone"],
+            "ending": [{"indexes": "1", "since": "2026-11-21T20:14:00Z", "repeated": True}],
             "countedRestarts": {"gone": 1},
             "recovering": [
                 {

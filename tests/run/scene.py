@@ -48,7 +48,8 @@ class Scene:
 
     Failures are charged at once unless an incident_window is given. live: nodes as a live read has
     them, where that differs from what was heard. off: nodes without a kubelet, whose pods hang when
-    they are deleted. given_up: what the webhook writes of classes that new pods do not require.
+    they are deleted. held: no pod is deleted for now. given_up: what the webhook writes of classes
+    that new pods do not require.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Scene:
         self.terms = RestartTerms(restart_delays, incident_window)
         self.live: dict[str, NodeHealth] = {}
         self.off: set[str] = set()
+        self.held = False
         self.given_up: tuple[tuple[str, str], ...] = ()
         self.observed = Observed()
         self.uncreated: set[str] = set()
@@ -206,7 +208,7 @@ class Scene:
         self.after = outcome.after
         self.uncreated |= outcome.planned
         self.observed = replace(self.observed, gone=())
-        return changed or bool(outcome.actions)
+        return changed or (bool(outcome.actions) and not self.held)
 
     def _do(self, action: Action) -> None:
         match action:
@@ -218,6 +220,8 @@ class Scene:
                 pod = OwnedPod(name, uid, UID, role, index, attempt, "Pending")
                 pod = replace(pod, given_up=self.given_up)
                 self.observed = replace(self.observed, pods={**self.observed.pods, name: pod})
+            case DeletePod() | ForceDeletePod() if self.held:
+                pass
             case DeletePod(name, uid) | ForceDeletePod(name, uid):
                 pod = self.observed.pods[name]
                 assert pod.uid == uid

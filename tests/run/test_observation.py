@@ -413,3 +413,15 @@ def test_a_pod_runs_since_its_main_container_started() -> None:
     assert found is not None
     assert (found.running_since, found.init_since) == ("", "2026-11-20T10:00:05Z")
     assert found.on_node_since == found.init_since
+
+
+def test_the_end_of_the_main_container_is_known_while_others_run() -> None:
+    """Its own, and not that of the container that failed."""
+
+    def finished(*containers: dict[str, Any]) -> str:
+        found = observation.pod(raw_pod(status={"containerStatuses": containers}))
+        assert found is not None
+        return found.finished_at
+
+    assert finished(terminated("main", 0), running("proxy")) == "2026-11-20T10:07:00Z"
+    assert finished(running("main"), terminated("proxy", 1)) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -99,6 +100,8 @@ class ControllerMetrics:
             registry=registry,
         )
         self._expected: set[tuple[str, str]] = set()
+        # Usage that was counted and is not so: a counter does not fall, so less is added later.
+        self._taken_back: dict[tuple[str, str, str], int] = defaultdict(int)
         for result in RESULTS:
             # A counter that appears with its first event hides that event from rate().
             self._reconciles.labels(result)
@@ -131,7 +134,10 @@ class ControllerMetrics:
             useful = each.seconds - each.repeated_seconds
             amounts = (useful, each.repeated_seconds, each.waiting_seconds)
             for state, seconds in zip(STATES, amounts, strict=True):
-                self._usage.labels(each.capacity_class, each.resource, state).inc(seconds)
+                of = each.capacity_class, each.resource, state
+                left = seconds - self._taken_back[of]
+                self._usage.labels(*of).inc(max(0, left))
+                self._taken_back[of] = max(0, -left)
 
     def pod_created(self) -> None:
         """Count a pod that was created, or that existed already."""

@@ -244,6 +244,7 @@ def _read_pod(
         avoid=frozenset(filter(is_subdomain, avoided_nodes(metadata.get("annotations") or {}))),
         waiting=containers.waiting(),
         exit=containers.exit() if phase in ("Succeeded", "Failed") else None,
+        finished_at=containers.finished_at(),
         running_since=containers.running_since(),
         init_since=containers.init_since(),
         gates=len(spec.get("schedulingGates") or ()),
@@ -417,6 +418,14 @@ class Containers:
         for each in self._all:
             if each["name"] == self.main:
                 return _started(each)
+        return ""
+
+    def finished_at(self) -> str:
+        """Return the end time of the main container; empty before its end."""
+        for each in self._all:
+            if each["name"] == self.main:
+                ended = (each.get("state") or {}).get("terminated") or {}
+                return ended.get("finishedAt") or ""
         return ""
 
     def init_since(self) -> str:

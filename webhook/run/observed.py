@@ -66,6 +66,8 @@ class OwnedPod:
     exit: Exit | None = None
     """How the pod ended: the main container's exit if it failed, else the first failed exit, else
     the main container's. None while it runs, or if the exit is unknown."""
+    finished_at: str = ""
+    """When its main container ended, RFC 3339; empty before, and if it is not known."""
     running_since: str = ""
     """When its main container started, RFC 3339; empty before."""
     init_since: str = ""

@@ -42,7 +42,7 @@ from webhook.run.restarts import (
     suspended_role,
 )
 from webhook.run.steps import create_keys, delete_stale_pods, next_steps, open_service
-from webhook.run.usage import settle_usage
+from webhook.run.usage import settle_ended, settle_usage
 from webhook.run.verdict import Verdict, find_verdict
 from webhook.shortening import cut
 from webhook.times import elapsed, to_microsecond, to_second
@@ -109,7 +109,7 @@ def reconcile(
         outcome = _reconcile_active(run, facts, counted, needs, observed, now, terms)
     if not end:
         outcome = queue.apply_gate(gate, outcome, observed.queue, run, now)
-    return replace(outcome, status=settle_usage(run.status, outcome.status, facts, observed, now))
+    return replace(outcome, status=settle_usage(outcome.status, facts, observed, now))
 
 
 def invalid_status(
@@ -380,6 +380,7 @@ def _reconcile_ended(run: Run, observed: Observed, now: datetime) -> Outcome:
             "replicas_ready": f"{ready}/{desired}" if roles else run.status.replicas_ready,
         }
     )
+    status = settle_ended(status, observed, now)
     actions: list[Action] = list(clean_pods(run.spec, observed.pods))
     actions += queue.finished(run, observed.queue, pods_left=observed.active)
     if observed.deployment is not None:

@@ -1,21 +1,23 @@
 """What a run used: seconds of replicas and of their accelerators, by the class of their nodes.
 
-A pod's time is added to the status once, by the write after which the run counts on it no more. Of
-pods that live, the time follows from their own timestamps. So nothing is written while they run,
-and no restart of the controller loses or repeats a second.
+A pod's time is added to the status once, by the write after which the run counts on it no more. If
+the pod has not ended by then, because the controller ends it, the rest is added once its end is
+known. Of pods that live, the time follows from their own timestamps. So nothing is written while
+they run, and no restart of the controller loses or repeats a second.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.run.model.intervals import parse_intervals
-from webhook.run.model.status import Usage
+from webhook.run.model.intervals import format_intervals, parse_intervals
+from webhook.run.model.status import Ending, Usage
 from webhook.times import elapsed, format_span, parse_time, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from webhook.run.facts import RoleFacts
@@ -30,22 +32,29 @@ _AMOUNTS: Final = ("seconds", "waiting_seconds", "repeated_seconds")
 class PodTime(NamedTuple):
     """Whole seconds of one pod.
 
-    waiting: from its creation until it had a node; on_node: from then until its main container
-    ended, its deletion was requested, its node was lost, or the given time: what came first. Grace
-    periods do not count.
+    waiting: from its creation until it had a node; on_node: from then until its end.
     """
 
     waiting: int
     on_node: int
 
 
-def pod_time(pod: OwnedPod, node: NodeHealth | None, now: datetime) -> PodTime:
-    """Return the time of a pod until now."""
-    ends = [to_second(now), pod.deleted_at, pod.exit.finished_at if pod.exit else ""]
+def known_end(pod: OwnedPod, node: NodeHealth | None) -> datetime | None:
+    """Return when the pod's time ended, if it is known: its main container ended, its deletion was
+    requested, or its node was lost, what came first. Grace periods do not count."""
+    ends = [pod.deleted_at, pod.finished_at, pod.exit.finished_at if pod.exit else ""]
     if node and node.trouble and node.ready != "False":
         # Its end is not known: only when it was last heard of.
         ends.append(node.since)
-    end = min(parse_time(each) for each in ends if each)
+    if pod.phase == "Failed" and pod.disruption and not any(ends):
+        # No kubelet reported its end.
+        ends.append(pod.disruption[2])
+    return min((parse_time(each) for each in ends if each), default=None)
+
+
+def pod_time(pod: OwnedPod, end: datetime) -> PodTime:
+    """Return the time of a pod until its end, or until it is looked at."""
+    end = parse_time(to_second(end))
     bound = (pod.bound_since or pod.on_node_since or pod.created) if pod.node else ""
     waits_until = min(parse_time(bound), end) if bound else end
     waiting = elapsed(pod.created, waits_until) if pod.created else 0.0
@@ -54,7 +63,6 @@ def pod_time(pod: OwnedPod, node: NodeHealth | None, now: datetime) -> PodTime:
 
 
 def settle_usage(
-    before: RunStatus,
     after: RunStatus,
     facts: Mapping[str, RoleFacts],
     observed: Observed,
@@ -69,6 +77,7 @@ def settle_usage(
     over = after.completion_time is not None
     wasted = after.phase not in ("Suspended", "Succeeded")
     rows: list[Usage] = []
+    ending: dict[str, tuple[Ending, ...]] = {}
     for role, one in facts.items():
         status = after.replicas[role]
         if not (over or one.gone) and _same(one.before, status):
@@ -76,25 +85,100 @@ def settle_usage(
         counts_then, counts_now = _counting(one.before), _counting(status)
         finished = parse_intervals(status.succeeded_indexes)
         left = [pod for pod in one.there.values() if over or not counts_now(pod)]
+        not_ended: dict[bool, list[int]] = {True: [], False: []}
         for pod in filter(counts_then, (*left, *one.gone.values())):
             repeated = wasted and pod.index not in finished
             rows += usage_of(pod, observed, now, repeated=repeated)
+            if pod.index in one.there and not pod.ended and not _end_of(pod, observed):
+                not_ended[repeated].append(pod.index)
+        ending[role] = tuple(
+            Ending(indexes=format_intervals(indexes), since=to_second(now), repeated=repeated)
+            for repeated, indexes in not_ended.items()
+            if indexes
+        )
         if wasted:
             rows += _run_again(
                 one, parse_intervals(one.before.succeeded_indexes) - finished, observed, now
             )
     unseen = sum(not each.pod.uid for one in facts.values() for each in one.down)
+    return _with_usage(settle_ended(after, observed, now, ending), rows, unseen)
+
+
+def settle_ended(
+    after: RunStatus,
+    observed: Observed,
+    now: datetime,
+    newly_ending: Mapping[str, tuple[Ending, ...]] = MappingProxyType({}),
+) -> RunStatus:
+    """Return the status with the rest of the time of pods that were ending and have ended.
+
+    Of a pod that is gone, and whose last state nobody saw, the rest stays unknown.
+    """
+    rows: list[Usage] = []
+    roles = {}
+    for role, status in after.replicas.items():
+        entries = newly_ending.get(role, ())
+        new = {index for each in entries for index in parse_intervals(each.indexes)}
+        pods = _pods_of(role, observed) if status.ending else {}
+        for entry in status.ending:
+            left = []
+            for index in sorted(parse_intervals(entry.indexes) - new):
+                pod = _find_ending(pods.get(index, ()), entry)
+                if pod is None:
+                    continue
+                there = observed.pods.get(pod.name) is pod
+                if there and not pod.ended and not _end_of(pod, observed):
+                    left.append(index)
+                else:
+                    rows += _rest(pod, entry, observed, now)
+            if left:
+                again = entry.model_copy(update={"indexes": format_intervals(left)})
+                entries = (*entries, again)
+        if entries != status.ending:
+            roles[role] = status.model_copy(update={"ending": entries})
+    if not roles:
+        return after
+    return _with_usage(after.model_copy(update={"replicas": {**after.replicas, **roles}}), rows, 0)
+
+
+def _with_usage(after: RunStatus, rows: Sequence[Usage], unseen: int) -> RunStatus:
     if not rows and not unseen:
         return after
-    usage = tuple(sum_usage((*before.usage, *rows)))
+    usage = tuple(sum_usage((*after.usage, *rows)))
     total = sum(each.repeated_seconds for each in usage if each.resource == REPLICAS)
     return after.model_copy(
         update={
             "usage": usage,
-            "unseen": before.unseen + unseen,
+            "unseen": after.unseen + unseen,
             "repeated": format_span(total) if total else None,
         }
     )
+
+
+def _pods_of(role: str, observed: Observed) -> Mapping[int, Sequence[OwnedPod]]:
+    """Return the pods of a role by index: those that are gone first, the latest last."""
+    found: dict[int, list[OwnedPod]] = defaultdict(list)
+    for pod in (*observed.gone, *observed.pods.values()):
+        if pod.role == role:
+            found[pod.index].append(pod)
+    return found
+
+
+def _find_ending(pods: Sequence[OwnedPod], entry: Ending) -> OwnedPod | None:
+    """Return the pod that was ending: not one that was created after it."""
+    since = parse_time(entry.since)
+    old = (pod for pod in reversed(pods) if not pod.created or parse_time(pod.created) <= since)
+    return next(old, None)
+
+
+def _rest(pod: OwnedPod, entry: Ending, observed: Observed, now: datetime) -> Iterator[Usage]:
+    """Yield the time of a pod that the status does not have; below zero if it ended earlier."""
+    before = _usage_until(pod, observed, parse_time(entry.since), repeated=entry.repeated)
+    return _differences(before, usage_of(pod, observed, now, repeated=entry.repeated))
+
+
+def _end_of(pod: OwnedPod, observed: Observed) -> datetime | None:
+    return known_end(pod, observed.node_health(pod))
 
 
 def _run_again(
@@ -110,19 +194,31 @@ def live_usage(
     status: RunStatus, facts: Mapping[str, RoleFacts], observed: Observed, now: datetime
 ) -> Iterator[Usage]:
     """Yield the time until now of the pods that are not in the status yet."""
-    for one in facts.values() if status.completion_time is None else ():
+    for role, one in facts.items():
         counts = _counting(one.before)
-        for pod in one.there.values():
+        for pod in one.there.values() if status.completion_time is None else ():
             if counts(pod):
                 yield from usage_of(pod, observed, now, repeated=False)
+        pods = _pods_of(role, observed) if one.before.ending else {}
+        for entry in one.before.ending:
+            for index in parse_intervals(entry.indexes):
+                if old := _find_ending(pods.get(index, ()), entry):
+                    yield from _rest(old, entry, observed, now)
 
 
 def usage_of(
     pod: OwnedPod, observed: Observed, now: datetime, *, repeated: bool
 ) -> Iterator[Usage]:
     """Yield the time of a pod: as a replica, and of each accelerator that it requests."""
+    end = _end_of(pod, observed)
+    return _usage_until(pod, observed, min(now, end) if end else now, repeated=repeated)
+
+
+def _usage_until(
+    pod: OwnedPod, observed: Observed, end: datetime, *, repeated: bool
+) -> Iterator[Usage]:
     node = observed.node_health(pod)
-    waiting, on_node = pod_time(pod, node, now)
+    waiting, on_node = pod_time(pod, end)
     for resource, count in ((REPLICAS, 1), *pod.accelerators):
         yield Usage(
             capacity_class=node.capacity_class if node else "",
@@ -163,19 +259,17 @@ def sum_usage(rows: Iterable[Usage]) -> list[Usage]:
 
 
 def usage_increase(before: Iterable[Usage], after: Iterable[Usage]) -> list[Usage]:
-    """Return what the rows `after` have more than `before`."""
+    """Return what the rows `after` have more than `before`; less is below zero."""
+    return list(_differences(before, after))
+
+
+def _differences(before: Iterable[Usage], after: Iterable[Usage]) -> Iterator[Usage]:
     earlier = {(each.capacity_class, each.resource): each for each in before}
     nothing = Usage(resource="")
-    return [
-        each.model_copy(
-            update={
-                field: getattr(each, field)
-                - getattr(earlier.get((each.capacity_class, each.resource), nothing), field)
-                for field in _AMOUNTS
-            }
-        )
-        for each in after
-    ]
+    for each in after:
+        known = earlier.get((each.capacity_class, each.resource), nothing)
+        more = {field: getattr(each, field) - getattr(known, field) for field in _AMOUNTS}
+        yield each.model_copy(update=more)
 
 
 def _same(before: RoleStatus, after: RoleStatus) -> bool:

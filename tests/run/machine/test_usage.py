@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ from tests.run.machine.specs import training
 from tests.run.machine.stage import Stage
 from tests.run.machine.things import Json, Pod, RunThing, moment
 from tests.run.machine.walks import random_walk
+from webhook.run.actions import Outcome
 from webhook.run.deletion import BEING_DELETED
+from webhook.run.model import Run
+from webhook.run.observed import Needs, Observed
 from webhook.run.reconcile import reconcile
 
 # What would make the controller learn of things later than they happen.
@@ -25,28 +29,55 @@ LATE = ("mood", "lag", "hear", "relist", "step", "reconcile", "settle", "apply",
 
 @dataclass
 class Recorder:
-    """Adds up the time of each pod that a write of the status gives up.
+    """Adds up the time of each pod that a write of the status gives up, until its end.
 
     sums: (class, resource, amount) -> seconds; added: uids of these pods; gone: those of them that
-    were gone by then, and whose last state was seen.
+    were gone by then, and whose last state was seen; ending: by the uids of those that had not
+    ended, what is in the sums of them, and whether it is repeated; later: how many ended later.
     """
 
     stage: NodesHeard
     sums: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     added: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
+    ending: dict[str, tuple[float, bool]] = field(default_factory=dict)
+    going_on: set[str] = field(default_factory=set)
+    later: int = 0
     crashed: float = 0.0
     uid: str = ""
 
     def __post_init__(self) -> None:
         self._law = self.stage.laws.written
+        self._decided = self.stage.laws.decided
         self.stage.laws.written = self.written  # type: ignore[method-assign]
+        self.stage.laws.decided = self.decided  # type: ignore[method-assign]
+
+    def decided(
+        self, run: Run, needs: Needs, observed: Observed, outcome: Outcome, now: datetime
+    ) -> None:
+        """Note which pods go on, as the decision knows it."""
+        self._decided(run, needs, observed, outcome, now)
+        self.going_on = {
+            pod.uid
+            for pod in observed.pods.values()
+            if not (pod.ended or pod.deleted_at)
+            and not ((node := observed.node_health(pod)) and node.ready == "Unknown")
+            and not (node and node.trouble == "NodeGone")
+        }
 
     def written(self, old: RunThing, new: RunThing) -> None:
         """Take note of a write, after the laws have."""
         self._law(old, new)
         if new.name != "one" or new.status["message"].startswith(BEING_DELETED):
             return
+        for uid, (until, repeated) in list(self.ending.items()):
+            fate = self.stage.server.ledger.fates[uid]
+            if uid not in self.going_on:
+                del self.ending[uid]
+                seen = fate.gone_at is None or fate.gone_at >= self.crashed
+                self._add(fate.pod, until, repeated=repeated, sign=-1 if seen else 0)
+                self._add(fate.pod, self._until_now(fate.pod), repeated=repeated, sign=seen)
+                self.later += seen and whole(self._until_now(fate.pod)) > whole(until)
         over = new.status["phase"] in OVER
         useful = new.status["phase"] in ("Suspended", "Succeeded")
         for fate in self.stage.server.ledger.fates.values():
@@ -63,21 +94,33 @@ class Recorder:
                 continue
             self.added.add(pod.uid)
             done = pod.index in indexes(role_of(new.status, pod.role).get("succeededIndexes", ""))
-            self._add(pod, repeated=not (useful or done))
+            repeated = not (useful or done)
+            self._add(pod, self._until_now(pod), repeated=repeated)
+            if fate.gone_at is None and not pod.over and self._end(pod) is None:
+                self.ending[pod.uid] = self.stage.server.now, repeated
         self.uid = new.uid
 
-    def _add(self, pod: Pod, *, repeated: bool) -> None:
-        now = self.stage.server.now
-        ends = [now, pod.going, pod.ended if pod.code is not None else None, self._silent(pod)]
-        end = min(each for each in ends if each is not None)
+    def _end(self, pod: Pod) -> float | None:
+        """When its time ended, as far as anybody can know."""
+        ends = [pod.going, pod.ended if pod.code is not None else None, self._silent(pod)]
+        known = [each for each in ends if each is not None]
+        if pod.phase == "Failed" and pod.target and not known:
+            known = [pod.target[1]]
+        return min(known, default=None)
+
+    def _until_now(self, pod: Pod) -> float:
+        now, end = self.stage.server.now, self._end(pod)
+        return now if end is None else min(now, end)
+
+    def _add(self, pod: Pod, end: float, *, repeated: bool, sign: int = 1) -> None:
         until = end if pod.bound is None else min(end, pod.bound)
         on_node = 0 if pod.bound is None else max(0, whole(end) - whole(pod.bound))
         waited = max(0, whole(until) - whole(pod.created))
         for resource, count in (("replicas", 1), ("example.com/gpu", pod.index % 3)):
             key = CLASSES.get(pod.node, ""), resource
-            self.sums[*key, "seconds"] += on_node * count
-            self.sums[*key, "waitingSeconds"] += waited * count
-            self.sums[*key, "repeatedSeconds"] += on_node * count * repeated
+            self.sums[*key, "seconds"] += on_node * count * sign
+            self.sums[*key, "waitingSeconds"] += waited * count * sign
+            self.sums[*key, "repeatedSeconds"] += on_node * count * repeated * sign
 
     def _run_again(self, pod: Pod, old: Json, new: Json) -> None:
         """The work of a finished replica is repeated if the replica runs again."""
@@ -146,7 +189,7 @@ class NodesHeard(Stage):
 def test_usage_is_the_sum_over_the_recorded_history() -> None:
     """Whatever ends the pods, and however often the controller is killed."""
     total: Counter[str] = Counter()
-    gone = 0
+    gone = later = 0
     for seed in range(examples(300)):
         walk = random_walk(seed, training, 1)
         stage = NodesHeard(reconcile, 1, walk.spec)
@@ -164,9 +207,12 @@ def test_usage_is_the_sum_over_the_recorded_history() -> None:
                 assert told(run.status) == {k: v for k, v in recorder.sums.items() if v}, seed
                 assert "unseen" not in run.status or not run.status["unseen"], seed
                 gone += len(recorder.gone)
+                later += recorder.later
                 total.update({amount: value for (*_, amount), value in recorder.sums.items()})
             else:
                 recorder.sums.clear()
+                recorder.ending.clear()
     assert min(total[each] for each in ("seconds", "waitingSeconds", "repeatedSeconds"))
     assert gone
+    assert later
     assert {each.method for each in HAPPENINGS} > set(LATE) - {"apply"}

@@ -68,6 +68,7 @@ _REMEMBERED: Final = (
     "recreations",
     "nodes",
     "countedUIDs",
+    "ending",
     "countedRestarts",
     "recovering",
     "history",
@@ -138,6 +139,14 @@ def _check_nodes(entries: tuple[ReplicaNodes, ...]) -> None:
     _check_intervals(text for entry in entries for text in entry.nodes.values())
 
 
+class Ending(Reported):
+    """Replicas whose pods do not count any more, and whose programs may still run."""
+
+    indexes: Indexes = Field(description="The indexes of the replicas, as intervals.")
+    since: Time = Field(description="The time up to which `usage` has what the pods used.")
+    repeated: bool = Field(description="Whether that time is repeated.")
+
+
 class RoleStatus(Reported):
     """The replicas of one role."""
 
@@ -191,6 +200,11 @@ class RoleStatus(Reported):
         default=(),
         alias="countedUIDs",
         description="The uids of ended pods that are counted and not deleted yet.",
+    )
+    ending: Annotated[tuple[Ending, ...], readable(_check_disjoint)] = Field(
+        default=(),
+        description="Replicas whose pods the controller ends, until their end is known: the rest "
+        "of their time is added then.",
     )
     counted_restarts: Mapping[str, Count] = Field(
         default_factory=dict,
