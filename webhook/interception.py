@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.dns_names import MAX_LABEL
+from webhook.errors import UnreadableText
+from webhook.foreign_text import parse_object
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ DEFAULT_SOURCES: Final = ("fairlead", "namespace")
 # Pods of these namespaces are not sent: Fairlead must not block what it runs on.
 EXCLUDED_NAMESPACES: Final = ("kube-system", names.NAMESPACE)
 PATH: Final = "/mutate"
+# Seconds. With more, users see creations that hang, and the API server's own time limit ends.
+LONGEST_TIMEOUT: Final = 10
 # Entries of these sources keep the names that they had before other sources existed.
 _NAMED: Final = {"fairlead": "pods", "namespace": "namespaces"}
 _SUFFIX: Final = f".{names.GROUP}"
@@ -34,6 +39,7 @@ def webhooks(
     failure_policy: str = "Fail",
     timeout_seconds: int = 3,
     only_namespaces: Sequence[str] = (),
+    namespace_labels: Sequence[Mapping[str, Any]] = (),
     table: SourceTable = SHIPPED,
 ) -> list[dict[str, Any]]:
     """Return the `webhooks` of a MutatingWebhookConfiguration: one entry for each mark.
@@ -41,11 +47,12 @@ def webhooks(
     `sources` are names of rows of `table`, which decides the order. Entries exclude each other,
     because each entry that matches a pod is one more call. They call `url`, or without it the
     installation's Service. Without `ca_bundle` (PEM) the field is left out; the controller or
-    cert-manager writes it. `only_namespaces` limits the entries to these namespaces, for a trial.
-    Raises ValueError for an unknown name.
+    cert-manager writes it. `only_namespaces` limits the entries to these namespaces, for a trial,
+    and `namespace_labels` to namespaces that meet these expressions. Raises ValueError for an
+    unknown name.
     """
     client = client_config(PATH, url, ca_bundle)
-    reach = [of_namespaces("NotIn", EXCLUDED_NAMESPACES)]
+    reach = [of_namespaces("NotIn", EXCLUDED_NAMESPACES), *namespace_labels]
     if only_namespaces:
         reach.append(of_namespaces("In", only_namespaces))
     return [
@@ -211,11 +218,13 @@ class Record(NamedTuple):
 
     names: entries of the webhook configurations, and policies that are guards, each with its kind.
     only_namespaces: the only namespaces whose pods are sent; empty: no limit.
+    namespace_labels: expressions that the labels of such namespaces meet; empty: no limit.
     since: when the installation was made, as the API server writes it; empty: unknown.
     """
 
     names: Mapping[str, str]
     only_namespaces: tuple[str, ...] = ()
+    namespace_labels: tuple[Mapping[str, Any], ...] = ()
     since: str = ""
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
@@ -239,7 +248,8 @@ def record_annotations(
 def read_record(deployment: Mapping[str, Any] | None) -> Record:
     """Return the record on the controller's Deployment; an empty one if there is none.
 
-    What is recorded with an unknown kind counts as an entry for pods, and so is missed.
+    What is recorded with an unknown kind counts as an entry for pods, and so is missed. A selector
+    that cannot be read is no limit, so that live entries with a limit count as narrowed.
     """
     metadata = (deployment or {}).get("metadata") or {}
     annotations = metadata.get("annotations") or {}
@@ -256,8 +266,27 @@ def read_record(deployment: Mapping[str, Any] | None) -> Record:
     return Record(
         found,
         tuple(name.strip() for name in only.split(",") if name.strip()),
+        _read_expressions(str(annotations.get(names.INTERCEPTED_NAMESPACE_SELECTOR) or "{}")),
         str(metadata.get("creationTimestamp") or ""),
     )
+
+
+def _read_expressions(text: str) -> tuple[Mapping[str, Any], ...]:
+    """Return the expressions of a label selector as JSON; none of a text that is not one."""
+    with suppress(UnreadableText, AttributeError, KeyError, TypeError):
+        selector = parse_object(text)
+        labels = (selector.get("matchLabels") or {}).items()
+        found = [(key, "In", [value]) for key, value in labels]
+        found += [
+            (each["key"], each["operator"], [*(each.get("values") or ())])
+            for each in selector.get("matchExpressions") or ()
+        ]
+        if all(isinstance(word, str) for key, *_, values in found for word in (key, *values)):
+            return tuple(
+                {"key": key, "operator": operator, "values": values}
+                for key, operator, values in found
+            )
+    return ()
 
 
 def placed_whole(
@@ -286,5 +315,8 @@ def expected_entries(
         if any(entry_name(source.name, at) in known for at in range(len(source.marks)))
     }
     return webhooks(
-        {*DEFAULT_SOURCES, *sources}, only_namespaces=record.only_namespaces, table=table
+        {*DEFAULT_SOURCES, *sources},
+        only_namespaces=record.only_namespaces,
+        namespace_labels=record.namespace_labels,
+        table=table,
     )

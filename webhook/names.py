@@ -82,9 +82,10 @@ DISABLED_UNTIL: Final = f"{GROUP}/disabled-until"
 DISABLED_RULES: Final = f"{GROUP}/disabled-rules"
 # The record of what an installation intercepts: annotations of the controller's Deployment, so that
 # it outlives the webhook configurations. One for each entry and guard (INTERCEPTS and its name; the
-# value is its kind), and one with the only namespaces whose pods are sent, if there is a limit.
+# value is its kind), and two for a limit to some namespaces, by name and by a label selector.
 INTERCEPTS: Final = f"intercepts.{GROUP}/"
 INTERCEPTED_NAMESPACES: Final = f"{GROUP}/intercepted-namespaces"
+INTERCEPTED_NAMESPACE_SELECTOR: Final = f"{GROUP}/intercepted-namespace-selector"
 # Annotation of the ConfigMap of policies: a digest of the content that `fairlead install` wrote.
 POLICIES_APPLIED: Final = f"{GROUP}/policies-applied"
 

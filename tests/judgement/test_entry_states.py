@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import hostile
 from webhook import names, validating
 from webhook.interception import (
     DEFAULT_SOURCES,
@@ -121,6 +123,59 @@ def test_only_some_namespaces_are_recorded() -> None:
     annotation = {names.INTERCEPTED_NAMESPACES: "research, lab"}
     assert recorded(entries, **annotation).only_namespaces == ("research", "lab")
     assert reasons(recorded(entries, **annotation), configured(*entries)) == {}
+
+
+SELECTOR = {
+    "matchLabels": {"team": "ml"},
+    "matchExpressions": [{"key": "tier", "operator": "Exists"}],
+}
+
+
+def narrowed(selector: Json) -> list[Json]:
+    """The entries as the chart narrows them: beside what they select."""
+    found = webhooks()
+    for each in found:
+        own = each["namespaceSelector"]["matchExpressions"]
+        each["namespaceSelector"] = {
+            "matchLabels": selector["matchLabels"],
+            "matchExpressions": [*own, *selector["matchExpressions"]],
+        }
+    return found
+
+
+def test_a_selector_of_namespaces_is_recorded() -> None:
+    """It is no fault if it is recorded; one expression more is one."""
+    entries = narrowed(SELECTOR)
+    both = {FIRST: entry_states.NARROWED, SECOND: entry_states.NARROWED}
+    annotation = {names.INTERCEPTED_NAMESPACE_SELECTOR: json.dumps(SELECTOR)}
+    assert reasons(recorded(entries), configured(*entries)) == both
+    assert reasons(recorded(entries, **annotation), configured(*entries)) == {}
+    more = narrowed({**SELECTOR, "matchLabels": {"team": "ml", "gpu": "yes"}})
+    assert reasons(recorded(more, **annotation), configured(*more)) == both
+
+
+UNREADABLE: dict[str, Sequence[object]] = {
+    "matchLabels": [7, [], {"a": {}}, {"a": None}],
+    "matchExpressions": [
+        *(7, [7], [{}], {"a": 1}),
+        [{"key": "a", "operator": {}, "values": [[]]}],
+        [{"key": "a", "operator": [], "values": ["b"]}],
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *hostile.PLAIN.values(),
+        *(json.dumps({key: value}) for key, values in UNREADABLE.items() for value in values),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_no_limit(text: str) -> None:
+    """So what is live and narrower is reported, and nothing is raised."""
+    entries = narrowed(SELECTOR)
+    record = recorded(entries, **{names.INTERCEPTED_NAMESPACE_SELECTOR: text})
+    assert set(reasons(record, configured(*entries)).values()) == {entry_states.NARROWED}
 
 
 def test_without_a_record_what_every_installation_has_is_missed() -> None:

@@ -18,7 +18,7 @@ from webhook.installation.doctor.cluster_state import (
     warning,
 )
 from webhook.installation.object_kinds import GUARD
-from webhook.interception import EXCLUDED_NAMESPACES, entry_name
+from webhook.interception import EXCLUDED_NAMESPACES, LONGEST_TIMEOUT, entry_name
 from webhook.judgement.entry_states import ABSENT, ELSEWHERE, pod_entries
 from webhook.judgement.guard_states import changed_parts
 from webhook.judgement.reporting.interception import cure_of, unsent_marks
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     Json = Mapping[str, Any]
 
-# With more, users see creations that hang, and the API server's own time limit ends.
-_LONGEST: Final = 10
 _ENABLE: Final = "`fairlead enable`"
 
 
@@ -221,7 +219,7 @@ def _fields(entry: Json, state: ClusterState) -> Iterator[Finding]:
     waits = "every creation waits so long for a webhook that does not answer"
     late = "what other webhooks change afterwards is not placed"
     for field, is_wrong, effect in (
-        ("timeoutSeconds", entry.get("timeoutSeconds", 10) > _LONGEST, waits),
+        ("timeoutSeconds", entry.get("timeoutSeconds", 10) > LONGEST_TIMEOUT, waits),
         ("reinvocationPolicy", entry.get("reinvocationPolicy") != "IfNeeded", late),
     ):
         if is_wrong:
