@@ -26,8 +26,9 @@ def test_only_an_answer_of_our_webhook_counts(words: str, answered: bool, failed
 
 
 def test_the_pod_asks_for_nothing_that_a_strict_namespace_forbids() -> None:
-    """Pod Security's restricted level, and quotas that want requests and limits."""
+    """Pod Security's restricted level, users of OpenShift, and quotas that want requests."""
     spec = pod()["spec"]
+    assert "runAsUser" not in spec["securityContext"]
     assert spec["securityContext"]["runAsNonRoot"]
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     (container,) = spec["containers"]
