@@ -24,9 +24,29 @@ from webhook.sandbox.binaries import (
 from webhook.sandbox.cache_folder import cache_directory, locked
 
 HOME: Final = Path(__file__).parent / "go"
-HELM: Final = Program(
-    "helm", Module("helm", "helm.sh/helm/v4", HOME), "helm.sh/helm/v4/cmd/helm", 120
-)
+# The version of Kubernetes for which Helm 3 renders and lints; its own build sets it as well.
+_RENDERED_FOR: Final = {"k8sVersionMajor": "1", "k8sVersionMinor": "36"}
+# Both majors are in use, and differ in options and in how they apply objects.
+HELMS: Final = {
+    "helm-4": Program(
+        "helm", Module("helm", "helm.sh/helm/v4", HOME), "helm.sh/helm/v4/cmd/helm", 120
+    ),
+    "helm-3": Program(
+        "helm",
+        Module(
+            "helm-3",
+            "helm.sh/helm/v3",
+            HOME,
+            tuple(
+                f"helm.sh/helm/v3/pkg/{package}.{name}={text}"
+                for package in ("chartutil", "lint/rules")
+                for name, text in _RENDERED_FOR.items()
+            ),
+        ),
+        "helm.sh/helm/v3/cmd/helm",
+        120,
+    ),
+}
 # Its controllers and cainjector; go/cert-manager/main.go has why it is a program of ours.
 CERT_MANAGER: Final = Program(
     "cert-manager",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,9 @@ from typing import Final
 import click
 from prometheus_client import CollectorRegistry
 
+from tests.fast_yaml import load_yaml
+from tests.manifests.chart import CHART
+from tests.manifests.value_rows import described
 from tests.messages import golden_messages, other_messages
 from tests.scenarios import SCENARIOS
 from tests.test_metric_names import controllers, webhooks
@@ -58,6 +62,29 @@ def metrics() -> str:
     for program, registry in (("webhook", webhooks()), ("controller", controllers())):
         lines += ["", f"## Metrics of the {program}", "", "| metric | type | meaning |"]
         lines += ["|---|---|---|", *sorted(_metric_rows(registry))]
+    return "\n".join(lines) + "\n"
+
+
+def chart() -> str:
+    """Return the page of the values of the Helm chart, from its schema and its values.yaml."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    defaults = load_yaml((CHART / "values.yaml").read_text())
+    lines = [
+        "# Values of the Helm chart",
+        "",
+        (
+            "Every value with its default. [Install Fairlead with Helm](../guides/helm.md) has "
+            "what to choose when. A value that is a field of pods has the form that Kubernetes "
+            "gives it; the chart's schema rejects any other."
+        ),
+        "",
+        "| value | default | meaning |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| `{path}` | `{_cell(json.dumps(default))}` | {_cell(about)} |"
+        for path, default, about in described(schema, defaults)
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -148,6 +175,7 @@ def _code(text: str) -> str:
 
 
 PAGES: Final = {
+    "chart": chart,
     "commands": commands,
     "messages": messages,
     "metrics": metrics,

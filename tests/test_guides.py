@@ -33,9 +33,13 @@ PAGES = [*GUIDES, ROOT / "policies" / "README.md"]
 # Where a block speaks of classes that it does not describe.
 CLASSES = (ROOT / "policies" / "capacity" / "gke-spot.yaml").read_text()
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# tests/helm/test_values.py has the values and the kustomization.
 FOREIGN = tuple(
     f"# {name}\n"
-    for name in ("Polyaxon", "MLRun", "Kubeflow", "Kyverno", "Gatekeeper", "Argo CD", "Flux")
+    for name in (
+        *("Polyaxon", "MLRun", "Kubeflow", "Kyverno", "Gatekeeper", "Argo CD", "Flux"),
+        *("Helm values", "mine/kustomization.yaml"),
+    )
 )
 
 

@@ -1,4 +1,4 @@
-"""The real helm, built on first use, and what the chart comes to."""
+"""The real helm of both majors, built on first use, and what the chart comes to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.control_planes import build_before_tests
 from tests.fast_yaml import load_all_yaml
-from tests.go_programs import HELM, obtain_program
+from tests.go_programs import HELMS, obtain_program
 from tests.manifests.chart import CHART
 from tests.manifests.kustomize import Json
 from webhook import names
@@ -21,19 +21,26 @@ Template = Callable[[Mapping[str, Any]], tuple[Json, ...]]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build helm before the first test, on the first run ever."""
-    build_before_tests(session, "helm", lambda: obtain_program(HELM))
+    """Build both before the first test, on the first run ever."""
+    build_before_tests(
+        session, "helm", lambda: [obtain_program(program) for program in HELMS.values()]
+    )
+
+
+@pytest.fixture(scope="session", params=HELMS)
+def helm(request: pytest.FixtureRequest) -> Path:
+    """The real helm, one major after the other."""
+    return obtain_program(HELMS[request.param])
 
 
 @pytest.fixture(scope="session")
-def helm() -> Path:
-    """The real helm."""
-    return obtain_program(HELM)
+def template() -> Template:
+    """Gives the chart's objects with these values, by the newest helm."""
+    return templating(obtain_program(HELMS["helm-4"]))
 
 
-@pytest.fixture(scope="session")
-def template(helm: Path) -> Template:
-    """Gives the chart's objects with these values."""
+def templating(helm: Path) -> Template:
+    """The same by any helm."""
 
     def rendered(values: Mapping[str, Any]) -> tuple[Json, ...]:
         options = ["--namespace", names.NAMESPACE, "--values", "-"]

@@ -1,4 +1,7 @@
-"""Install, upgrade, roll back and uninstall with the real helm, on a real API server."""
+"""Install, upgrade, roll back and uninstall with the real helm, on a real API server.
+
+By Helm 4, which applies on the server's side, and by Helm 3, which sends merge patches.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import base64
 import http
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +20,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.eventually import eventually
+from tests.fast_yaml import load_yaml
+from tests.go_programs import HELMS, obtain_program
 from tests.helm.conftest import Template
 from tests.manifests.chart import CHART
 from tests.manifests.generated import ROOT
@@ -65,6 +71,11 @@ class Release:
     plane: ControlPlane
     program: Path
 
+    @property
+    def on_the_server(self) -> bool:
+        """Whether this helm applies on the server's side: Helm 4 does."""
+        return self.helm("version", "--template", "{{ .Version }}").startswith("v4")
+
     def helm(self, *arguments: str | Path, ok: bool = True) -> str:
         """Run a command of helm in the namespace; its output, or that of its failure."""
         done = subprocess.run(
@@ -101,6 +112,30 @@ class Release:
             for path in (CONFIGURATION, VALIDATING)
             for each in self.get(path)["webhooks"]
         }
+
+    def set_level(self, level: str | None) -> None:
+        """Set the namespace's Pod Security level; None: as helm leaves it."""
+        path = f"/api/v1/namespaces/{names.NAMESPACE}"
+        labels = {"pod-security.kubernetes.io/enforce": level}
+        status, answer = self.plane.api.call(
+            "PATCH",
+            path,
+            {"metadata": {"labels": labels}},
+            content_type="application/merge-patch+json",
+        )
+        assert status == OK, answer
+
+    def admits_pods(self, level: str) -> list[str]:
+        """Why a pod of each program is refused under this level; empty if it is not."""
+        self.set_level(level)
+        pods = f"/api/v1/namespaces/{names.NAMESPACE}/pods?dryRun=All"
+        found = []
+        for name in (names.WEBHOOK, names.CONTROLLER):
+            spec = self.get(f"{DEPLOYMENTS}/{name}")["spec"]["template"]["spec"]
+            pod = an_object("v1", "Pod", {"name": "tried"}, spec)
+            status, answer = self.plane.api.call("POST", pods, pod)
+            found.append("" if status == http.HTTPStatus.CREATED else answer["message"])
+        return found
 
     def keep_bundles(self) -> None:
         """Write the caBundle as the controller does: server-side apply of that field alone."""
@@ -231,6 +266,121 @@ def test_an_upgrade_upgrades_the_definitions(release: Release, tmp_path: Path) -
     assert "formerTime" not in fields_of_a_run(release)
 
 
+# A field of today by definition, and the object that has it.
+STORED: Mapping[str, tuple[str, str, Json]] = {
+    "placementpolicies": (
+        "rollout",
+        POLICIES,
+        an_object(
+            names.API_VERSION,
+            names.POLICY_KIND,
+            "narrow",
+            {
+                "rollout": {"namespaces": ["pilot"]},
+                "overrides": {"nodeSelector": {"pool": "mine"}},
+            },
+        ),
+    ),
+    "capacityclasses": (
+        "lostAfter",
+        f"/apis/{names.API_VERSION}/{names.POLICY_RESOURCES[names.CLASS_KIND]}",
+        an_object(
+            names.API_VERSION,
+            names.CLASS_KIND,
+            "spot",
+            {"nodes": [{"labels": {"pool": "spot"}}], "lostAfter": "60s"},
+        ),
+    ),
+    "placementexceptions": (
+        "reason",
+        f"/apis/{names.API_VERSION}/{names.POLICY_RESOURCES[names.EXCEPTION_KIND]}",
+        an_object(
+            names.API_VERSION,
+            names.EXCEPTION_KIND,
+            "maintenance",
+            {
+                "policies": ["narrow"],
+                "match": {"namespaces": ["pilot"]},
+                "until": "2030-01-01T00:00:00Z",
+                "reason": "maintenance",
+            },
+        ),
+    ),
+    "runsources": (
+        "identity",
+        f"/apis/{names.API_VERSION}/{names.POLICY_RESOURCES[names.SOURCE_KIND]}",
+        an_object(
+            names.API_VERSION,
+            names.SOURCE_KIND,
+            "acme",
+            {
+                "system": "Acme",
+                "identity": {
+                    "precedence": 650,
+                    "marks": [{"label": "acme.example.com/job"}],
+                    "run": [{"label": "acme.example.com/job"}],
+                },
+            },
+        ),
+    ),
+    "runs": (
+        "ttlSecondsAfterFinished",
+        f"/apis/{names.API_VERSION}/namespaces/default/{names.RUNS}",
+        {**RUN, "spec": {**RUN["spec"], "ttlSecondsAfterFinished": 60}},
+    ),
+}
+
+
+def test_a_rollback_keeps_what_is_stored_today(release: Release, tmp_path: Path) -> None:
+    """The chart of before lacks a field of each definition that today's objects have.
+
+    Policies, classes, exceptions and sources keep it, and the Run's is back after the upgrade.
+    """
+    older = copied_chart(tmp_path)
+    definitions_file = older / "files" / "crds.yaml"
+    shortened = load_yaml(definitions_file.read_text())
+    for definition in shortened:
+        field, _, _ = STORED[definition["spec"]["names"]["plural"]]
+        for version in definition["spec"]["versions"]:
+            spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+            del spec["properties"][field]
+            spec["required"] = [each for each in spec.get("required", ()) if each != field]
+            rules = spec.pop("x-kubernetes-validations", [])
+            spec["x-kubernetes-validations"] = [each for each in rules if field not in each["rule"]]
+    definitions_file.write_text(json.dumps(shortened))
+    release.helm("install", "fairlead", older, "--create-namespace")
+    release.helm("upgrade", "fairlead", CHART)
+    release.keep_bundles()
+    # Nothing serves the webhook here, and without its configuration nothing judges policies.
+    release.plane.api.delete(VALIDATING)
+    for resource, (_, path, document) in STORED.items():
+        read_kind(release.plane, resource)
+        release.plane.api.create(path, document)
+
+    def stored() -> dict[str, Json]:
+        return {
+            resource: release.get(f"{path}/{document['metadata']['name']}")
+            for resource, (_, path, document) in STORED.items()
+        }
+
+    def has_fields() -> dict[str, bool]:
+        return {
+            resource: STORED[resource][0] in each["spec"] for resource, each in stored().items()
+        }
+
+    before = stored()
+    release.helm("rollback", "fairlead", "1")
+    kept = {**dict.fromkeys(STORED, True), "runs": False}
+    eventually("the older definitions serve", lambda: has_fields() == kept, explain=has_fields)
+    after = stored()
+    del before["runs"], after["runs"]
+    assert after == before
+    release.helm("upgrade", "fairlead", CHART)
+    everything = dict.fromkeys(STORED, True)
+    eventually("the definitions serve", lambda: has_fields() == everything, explain=has_fields)
+    assert BUNDLE in release.bundles()
+
+
 def copied_chart(folder: Path) -> Path:
     """A chart that a test may change."""
     copy = folder / "fairlead"
@@ -249,9 +399,12 @@ def test_a_source_is_removed_without_server_side_apply(release: Release) -> None
     """Its entry has a caBundle by then, which is another manager's; the guide has the option."""
     release.install("--set", "sources={mlrun}")
     release.keep_bundles()
-    refused = release.helm("upgrade", "fairlead", CHART, "--set-json", "sources=[]", ok=False)
-    mentions(refused, "webhooks[2]")
-    release.helm("upgrade", "fairlead", CHART, "--set-json", "sources=[]", "--server-side=false")
+    removal = ("upgrade", "fairlead", CHART, "--set-json", "sources=[]")
+    if release.on_the_server:
+        mentions(release.helm(*removal, ok=False), "webhooks[2]")
+        release.helm(*removal, "--server-side=false")
+    else:
+        release.helm(*removal)
     assert release.entries() == ["pods-0.fairlead.dev", "namespaces.fairlead.dev"]
     assert release.bundles() == {BUNDLE}
 
@@ -262,8 +415,28 @@ def test_objects_of_kubectl_are_taken_over_on_request(release: Release, kubectl_
     kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "default"))
     refused = release.helm("install", "fairlead", CHART, ok=False)
     mentions(refused, "invalid ownership metadata")
-    release.helm("install", "fairlead", CHART, "--take-ownership", "--force-conflicts")
+    options = ["--force-conflicts"] if release.on_the_server else []
+    release.helm("install", "fairlead", CHART, "--take-ownership", *options)
     assert release.replicas() == 3
+
+
+def test_a_release_of_helm_3_goes_on_with_helm_4(plane: ControlPlane, release: Release) -> None:
+    """It stays on the client's side, so that no option is needed to remove a source."""
+    if release.on_the_server:
+        older = Release(plane, obtain_program(HELMS["helm-3"]))
+        older.install("--set", "sources={mlrun}")
+        release.keep_bundles()
+        release.helm("upgrade", "fairlead", CHART, "--set-json", "sources=[]")
+    else:
+        newer = Release(plane, obtain_program(HELMS["helm-4"]))
+        release.install("--set", "sources={mlrun}")
+        newer.helm("upgrade", "fairlead", CHART, "--set", "webhook.replicas=4,sources={mlrun}")
+        release.keep_bundles()
+        newer.helm("rollback", "fairlead", "1")
+        assert release.replicas() == 3
+        newer.helm("upgrade", "fairlead", CHART)
+    assert release.entries() == ["pods-0.fairlead.dev", "namespaces.fairlead.dev"]
+    assert release.bundles() == {BUNDLE}
 
 
 def test_fairlead_install_leaves_a_release_alone(release: Release) -> None:
@@ -296,6 +469,33 @@ def test_fairlead_install_leaves_a_release_alone(release: Release) -> None:
     assert definitions(release) == ALL
     shown = CliRunner().invoke(fairlead, ["install", *at, "--dry-run"])
     assert shown.exit_code == 0, shown.output
+
+
+def test_doctor_takes_a_chosen_narrowing_as_meant(release: Release) -> None:
+    """Until its record is gone."""
+    release.install(
+        *("--set", "guards.stamp=deny,guards.nodeNames=true,guards.tolerations=true"),
+        *("--set", "webhookConfigurations.namespaceSelector.matchLabels.team=ml"),
+    )
+
+    def narrowings() -> list[str]:
+        at = ("--kubeconfig", str(release.plane.kubeconfig), "--check", "interception")
+        told = CliRunner().invoke(fairlead, ["doctor", *at, "-o", "json"])
+        found = [each["what"] for each in json.loads(told.stdout)["findings"]]
+        return [what for what in found if "in addition to what is installed" in what]
+
+    (entry, *_) = release.get(CONFIGURATION)["webhooks"]
+    assert entry["namespaceSelector"]["matchLabels"] == {"team": "ml"}
+    assert narrowings() == []
+    path = f"{DEPLOYMENTS}/{names.CONTROLLER}"
+    status, _ = release.plane.api.call(
+        "PATCH",
+        path,
+        {"metadata": {"annotations": {names.INTERCEPTED_NAMESPACE_SELECTOR: None}}},
+        content_type="application/merge-patch+json",
+    )
+    assert status == OK
+    assert len(narrowings()) == 2
 
 
 def test_gitops_tools_find_no_difference(release: Release, template: Template) -> None:
@@ -338,3 +538,33 @@ def differing(wanted: Any, live: Any, path: str = ".webhooks") -> set[str]:
             for found in differing(wanted.get(key), live.get(key), f"{path}.{key}")
         }
     return set() if wanted == live else {path}
+
+
+def test_openshift_on_the_network_of_the_nodes(release: Release) -> None:
+    """The profile and hostNetwork: scheduled, on ports of their own, and admitted by the level."""
+    found = release.install(
+        *("--values", str(CHART / "openshift.yaml")),
+        *("--set", "webhook.hostNetwork=true,controller.hostNetwork=true"),
+        *("--set", "webhook.port=9443,webhook.healthPort=9081,monitoring=false"),
+    )
+    label = re.search(r"pod-security\.kubernetes\.io/enforce=(\w+)", found)
+    assert label
+    admitted = {level: release.admits_pods(level) for level in ("restricted", label[1])}
+    release.set_level(None)
+    refused = admitted.pop("restricted")
+    mentions(" ".join(refused), "hostNetwork")
+    assert admitted == {"privileged": ["", ""]}
+
+    def ready() -> list[int]:
+        programs = (names.WEBHOOK, names.CONTROLLER)
+        found = [release.get(f"{DEPLOYMENTS}/{name}")["status"] for name in programs]
+        return [each.get("readyReplicas", 0) for each in found]
+
+    eventually("the replicas are ready", lambda: ready() == [3, 2], explain=ready)
+    listed = release.get(f"/api/v1/namespaces/{names.NAMESPACE}/pods")["items"]
+    webhooks = [each for each in listed if each["metadata"]["name"].startswith(names.WEBHOOK)]
+    # The scheduler puts no two pods with one port of the host on one node.
+    assert len({each["spec"]["nodeName"] for each in webhooks}) == 3
+    for each in listed:
+        assert each["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+        assert not {"runAsUser", "runAsGroup"} & {*each["spec"]["securityContext"]}

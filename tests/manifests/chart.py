@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import yaml
 
-from tests.manifests.chart_values import chart_values, values_schema, values_text
+from tests.manifests.chart_values import chart_values
 from tests.manifests.generated import MANIFESTS, OTHERS, ROOT, written
 from tests.manifests.kustomize import Json, kustomized, of_kind
+from tests.manifests.value_rows import places, values_schema, values_text
 from webhook import __version__
 from webhook.guards import keeps_mark
 from webhook.installation.manifests import backends
@@ -56,12 +57,14 @@ def chart_files(kubectl: Path) -> Mapping[str, str]:
     parts["policy-files"] = [
         {**each, "data": {}} for each in _added(files, base) if each["kind"] == "ConfigMap"
     ]
+    values = chart_values(base)
     return {
         **{f"files/{name}.yaml": written("manifests", objects) for name, objects in parts.items()},
+        "files/places.yaml": written("tests/manifests/chart_values.py", places(values)),
         "files/sources.yaml": written("webhook/sources", _sources()),
         "Chart.yaml": written("pyproject.toml", _metadata()),
-        "values.yaml": values_text(chart_values(base)),
-        "values.schema.json": json.dumps(values_schema(chart_values(base)), indent=2) + "\n",
+        "values.yaml": values_text(values),
+        "values.schema.json": json.dumps(values_schema(values), indent=1) + "\n",
     }
 
 

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
-
-import yaml
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from tests.manifests.generated import OTHERS
 from tests.manifests.kustomize import Json, one
-from webhook import names
+from tests.manifests.program_values import program_values
+from tests.manifests.value_rows import Place, Value, narrowing, on_deployment, on_pods
+from tests.manifests.value_schemas import (
+    FLAG,
+    LABELS,
+    NETWORK_PEERS,
+    NETWORK_PORTS,
+    PAIRS,
+    TEXT,
+    TEXTS,
+    field_of,
+    list_of,
+    one_of,
+)
+from webhook import names, validating
 from webhook.installation.manifests import backends
+from webhook.interception import LONGEST_TIMEOUT
 
-_PROGRAMS: Final = {"webhook": names.WEBHOOK, "controller": names.CONTROLLER}
-_TEXT: Final[Json] = {"type": "string"}
-_FLAG: Final[Json] = {"type": "boolean"}
-_OBJECT: Final[Json] = {"type": "object"}
-_TEXTS: Final[Json] = {"type": "array", "items": _TEXT}
 # The grammar of image names: github.com/distribution/reference, reference.go.
 _PART: Final = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _REPOSITORY: Final[Json] = {
@@ -32,111 +39,105 @@ _SECRET: Final[Json] = {
     "additionalProperties": False,
     "properties": {"name": {"type": "string", "minLength": 1}},
 }
-# v1.Toleration.
-_TOLERATION: Final[Json] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "key": _TEXT,
-        "operator": {"enum": ["Exists", "Equal", "Lt", "Gt"]},
-        "value": _TEXT,
-        "effect": {"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
-        "tolerationSeconds": {"type": "integer"},
-    },
+_CONFIGURATIONS: Final = "(Mutating|Validating)WebhookConfiguration"
+# The controller reads certificates and counters of the webhook's replicas.
+_READS_REPLICAS: Final[Json] = {
+    "podSelector": {
+        "matchLabels": {
+            "app.kubernetes.io/name": "fairlead",
+            "app.kubernetes.io/component": "controller",
+        }
+    }
 }
-
-
-@dataclass(frozen=True)
-class Value:
-    """One value: its path with dots, what it does, its JSON schema, and its default."""
-
-    path: str
-    about: str
-    schema: Json
-    default: Any
 
 
 def chart_values(base: Sequence[Json]) -> list[Value]:
     """Every value, in the order of values.yaml; defaults are those of the base's objects."""
+    webhook = one(base, "Deployment", names.WEBHOOK)
+    pod = webhook["spec"]["template"]["spec"]
     return [
-        Value(
-            "image.repository", "Image of both programs, without its tag.", _REPOSITORY, "fairlead"
-        ),
-        Value("image.tag", "Empty: the chart's appVersion.", _TAG, ""),
-        Value("image.digest", "sha256:…, instead of the tag.", _DIGEST, ""),
-        Value(
-            "image.pullSecrets", "Secrets as {name: …}, in the namespace.", _list_of(_SECRET), []
-        ),
+        *_image(pod["containers"][0]),
         Value(
             "certificates",
             "Who makes the webhook's certificate: controller (Fairlead's own), or cert-manager, "
             "which then has to be in the cluster.",
-            {"enum": ["controller", "cert-manager"]},
+            one_of("controller", "cert-manager"),
             "controller",
         ),
         Value(
             "failurePolicy",
             "While no replica answers: Fail rejects pods of runs, Ignore creates them unplaced. "
             "Set guards.stamp with Ignore.",
-            {"enum": ["Fail", "Ignore"]},
+            one_of("Fail", "Ignore"),
             "Fail",
+            (Place("MutatingWebhookConfiguration", "webhooks/*/failurePolicy"),),
         ),
+        *_configurations(one(base, "MutatingWebhookConfiguration")["webhooks"][0]),
         Value(
             "guards.stamp",
             "What the API server does with a run's pod without Fairlead's stamp: off, warn, deny.",
-            {"enum": ["off", "warn", "deny"]},
+            one_of("off", "warn", "deny"),
             "off",
         ),
-        Value("guards.nodeNames", "Forbid nodeName in pods of runs.", _FLAG, False),
-        Value(
-            "guards.tolerations", "Forbid to add tolerations to a run's pod later.", _FLAG, False
-        ),
+        Value("guards.nodeNames", "Forbid nodeName in pods of runs.", FLAG, False),
+        Value("guards.tolerations", "Forbid to add tolerations to a run's pod later.", FLAG, False),
         Value(
             "guards.tolerationsExempt",
             "Users who may: system:serviceaccount:kueue-system:kueue-controller-manager for Kueue.",
-            _TEXTS,
+            TEXTS,
             [],
         ),
         Value(
             "sources",
             "Systems whose pods are sent to the webhook beside those of runs (docs/sources.md).",
-            {
-                "type": "array",
-                "uniqueItems": True,
-                "items": {"enum": sorted(source.name for source in OTHERS)},
-            },
+            {**list_of(one_of(*sorted(each.name for each in OTHERS))), "uniqueItems": True},
             [],
         ),
         Value(
             "backends",
             "Engines to which the controller may give Runs, and kueue for its queues.",
-            {"type": "array", "uniqueItems": True, "items": {"enum": list(backends())}},
+            {**list_of(one_of(*backends())), "uniqueItems": True},
             [],
         ),
-        Value("nodes", "Warn about pods that no node admits; reads nodes.", _FLAG, False),
+        Value(
+            "nodes",
+            "Warn about pods that no node admits; reads nodes.",
+            FLAG,
+            False,
+            (on_deployment(names.WEBHOOK, "container/args", "append", item="--nodes"),),
+        ),
         Value(
             "policyReports",
             "Write a PolicyReport in each namespace with pods of runs; needs policies as objects.",
-            _FLAG,
+            FLAG,
             False,
+            (on_deployment(names.CONTROLLER, "container/args", "append", item="--policy-reports"),),
         ),
         Value(
             "pages",
             "A pod with the pages of `fairlead ui cluster`, for who may forward a port to it.",
-            _FLAG,
+            FLAG,
             False,
         ),
         Value(
             "doctor",
             "Run `fairlead doctor` every 15 minutes in a CronJob; a Job fails if it finds errors.",
-            _FLAG,
+            FLAG,
             False,
         ),
         Value(
             "monitoring",
             "ServiceMonitor, alerts and dashboard; needs the Prometheus operator.",
-            _FLAG,
+            FLAG,
             False,
+        ),
+        Value(
+            "monitoringLabels",
+            "More labels of ServiceMonitor and PrometheusRule. kube-prometheus-stack reads only "
+            "those with the label `release`, whose value is the name of its own Helm release.",
+            LABELS,
+            {},
+            (Place("ServiceMonitor|PrometheusRule", "metadata/labels", "merge"),),
         ),
         Value(
             "policyFiles",
@@ -145,7 +146,7 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
             {
                 "type": "object",
                 # The keys of a ConfigMap. Helm reports `propertyNames` at a wrong path.
-                "patternProperties": {r"^[-.\w]{1,253}$": _TEXT},
+                "patternProperties": {r"^[-.\w]{1,253}$": TEXT},
                 "additionalProperties": False,
             },
             {},
@@ -154,99 +155,210 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
             "crds.install",
             "Create and upgrade the definitions. They stay after an uninstall, with every Run "
             "and policy.",
-            _FLAG,
+            FLAG,
             True,
         ),
         Value(
             "namespace.create",
             "The chart creates the namespace. Helm creates it itself with --create-namespace, and "
             "then refuses a chart that has it: true is for `helm template` and GitOps.",
-            _FLAG,
+            FLAG,
             False,
         ),
         Value(
             "criticalPodsQuota",
             "ResourceQuota without which GKE admits no critical pods outside kube-system.",
-            _FLAG,
+            FLAG,
             True,
         ),
-        *(
-            value
-            for program, deployment in _PROGRAMS.items()
-            for value in _program(program, one(base, "Deployment", deployment))
-        ),
+        *_network_policy(one(base, "NetworkPolicy", names.WEBHOOK)["spec"]["egress"]),
+        *_service(),
+        *_every_object(pod),
+        *program_values("webhook", webhook),
+        *program_values("controller", one(base, "Deployment", names.CONTROLLER)),
     ]
 
 
-def _program(program: str, deployment: Json) -> list[Value]:
-    pod = deployment["spec"]["template"]["spec"]
+def _image(container: Json) -> Iterator[Value]:
+    yield Value(
+        "image.repository", "Image of both programs, without its tag.", _REPOSITORY, "fairlead"
+    )
+    yield Value("image.tag", "Empty: the chart's appVersion.", _TAG, "")
+    yield Value("image.digest", "sha256:…, instead of the tag.", _DIGEST, "")
+    yield Value(
+        "image.pullPolicy",
+        "When nodes pull it.",
+        field_of("Container", "imagePullPolicy"),
+        container["imagePullPolicy"],
+        on_pods("spec/containers/*/imagePullPolicy"),
+    )
+    yield Value(
+        "image.pullSecrets",
+        "Secrets as {name: …}, in the namespace.",
+        list_of(_SECRET),
+        [],
+        on_pods("spec/imagePullSecrets"),
+    )
+
+
+def _configurations(entry: Json) -> Iterator[Value]:
+    yield Value(
+        "webhookConfigurations.timeoutSeconds",
+        "How long the creation of a pod waits for the webhook.",
+        {"type": "integer", "minimum": 1, "maximum": LONGEST_TIMEOUT},
+        entry["timeoutSeconds"],
+        (Place("MutatingWebhookConfiguration", "webhooks/*/timeoutSeconds"),),
+    )
+    yield Value(
+        "webhookConfigurations.namespaceSelector",
+        "Namespaces whose pods are sent, by their labels; empty: all except kube-system and "
+        "fairlead-system. Guards, warnings on workloads and `fairlead doctor` follow it.",
+        field_of("PodAffinityTerm", "namespaceSelector"),
+        {},
+        (
+            *narrowing("MutatingWebhookConfiguration", "webhooks/*/namespaceSelector"),
+            *narrowing(
+                "ValidatingWebhookConfiguration",
+                f"webhooks/{validating.WORKLOADS}/namespaceSelector",
+            ),
+            # The bindings of other guards are made of the entries.
+            *narrowing(
+                "ValidatingAdmissionPolicyBinding",
+                "spec/matchResources/namespaceSelector",
+                name=f"{names.NODE_NAMES_GUARD}-.*",
+            ),
+        ),
+    )
+    yield Value(
+        "webhookConfigurations.labels",
+        "More labels of both configurations, such as admissions.enforcer/disabled on AKS.",
+        LABELS,
+        {},
+        (Place(_CONFIGURATIONS, "metadata/labels", "merge"),),
+    )
+    yield Value(
+        "webhookConfigurations.annotations",
+        "Annotations of both configurations.",
+        PAIRS,
+        {},
+        (Place(_CONFIGURATIONS, "metadata/annotations", "merge"),),
+    )
+
+
+def _network_policy(egress: Sequence[Json]) -> Iterator[Value]:
+    dns, api_server = egress
+    yield Value(
+        "networkPolicy.enabled",
+        "Create NetworkPolicies for all pods of the chart; false: the network is yours to limit.",
+        FLAG,
+        True,
+    )
+    yield Value(
+        "networkPolicy.dnsPorts",
+        "Ports of the cluster's DNS, as its pods have them: 5353 on OpenShift.",
+        NETWORK_PORTS,
+        dns["ports"],
+        (Place("NetworkPolicy", "spec/egress/0/ports"),),
+    )
+    yield Value(
+        "networkPolicy.apiServerPorts",
+        "Ports of the API servers: those of the endpoints of the Service kubernetes.",
+        NETWORK_PORTS,
+        api_server["ports"],
+        (Place("NetworkPolicy", "spec/egress/1/ports"),),
+    )
+    yield Value(
+        "networkPolicy.apiServers",
+        "Where the API servers are, such as {ipBlock: {cidr: …}}; empty: any address.",
+        NETWORK_PEERS,
+        [],
+        (Place("NetworkPolicy", "spec/egress/1/to"),),
+    )
+    yield Value(
+        "networkPolicy.callers",
+        "Who may reach the webhook's HTTPS port, beside the controller: the API servers, by the "
+        "addresses from which they call; empty: any address.",
+        NETWORK_PEERS,
+        [],
+        _admitted(names.WEBHOOK, 0),
+    )
+    yield Value(
+        "networkPolicy.scrapers",
+        "Who may reach the ports of metrics and probes: Prometheus, and the API servers for "
+        "`fairlead doctor`; empty: any address. With controller.hostNetwork these and the callers "
+        "have to include the nodes.",
+        NETWORK_PEERS,
+        [],
+        (*_admitted(names.WEBHOOK, 1), *_admitted(names.CONTROLLER, 0)),
+    )
+
+
+def _admitted(name: str, rule: int) -> tuple[Place, ...]:
+    at = f"spec/ingress/{rule}/from"
+    return (
+        Place("NetworkPolicy", at, "append", name, item=_READS_REPLICAS),
+        Place("NetworkPolicy", at, "append", name),
+    )
+
+
+def _service() -> Iterator[Value]:
+    yield Value(
+        "service.ipFamilyPolicy",
+        "Empty: the API server's default, which is SingleStack.",
+        one_of("SingleStack", "PreferDualStack", "RequireDualStack"),
+        "",
+        (Place("Service", "spec/ipFamilyPolicy"),),
+    )
+    yield Value(
+        "service.ipFamilies",
+        "IPv4, IPv6 or both, in order; empty: the cluster's own.",
+        list_of(one_of("IPv4", "IPv6")),
+        [],
+        (Place("Service", "spec/ipFamilies"),),
+    )
+
+
+def _every_object(pod: Json) -> Iterator[Value]:
     (container,) = pod["containers"]
-    replicas = deployment["spec"]["replicas"]
-    return [
-        Value(f"{program}.replicas", "Pods.", {"type": "integer", "minimum": 1}, replicas),
-        Value(f"{program}.extraArgs", "More options, such as --log-level=debug.", _TEXTS, []),
-        Value(f"{program}.resources", "Requests and limits.", _OBJECT, container["resources"]),
-        Value(
-            f"{program}.priorityClassName",
-            "Empty: the cluster's default.",
-            _TEXT,
-            pod["priorityClassName"],
-        ),
-        Value(
-            f"{program}.nodeSelector",
-            "Labels that its nodes have.",
-            {"type": "object", "additionalProperties": _TEXT},
-            {},
-        ),
-        Value(f"{program}.tolerations", "Taints that it admits.", _list_of(_TOLERATION), []),
-        Value(
-            f"{program}.keepOffSpotNodes",
-            "Never run on spot nodes, and only on Linux; false: on any node.",
-            _FLAG,
-            True,
-        ),
-        Value(f"{program}.spread", "Spread the pods over hosts and zones.", _FLAG, True),
-        Value(f"{program}.podDisruptionBudget", "A drain evicts one pod at a time.", _FLAG, True),
-    ]
-
-
-def _list_of(items: Json) -> Json:
-    return {"type": "array", "items": items}
-
-
-def values_text(values: Sequence[Value]) -> str:
-    """values.yaml: each value under its description."""
-    lines = ["# Made by `make manifests` from tests/manifests/chart_values.py; do not edit."]
-    open_group = ""
-    for value in values:
-        group, _, key = value.path.rpartition(".")
-        if group and group != open_group:
-            lines.append(f"{group}:")
-        open_group = group
-        indent = "  " if group else ""
-        lines.append(f"{indent}# {value.about}")
-        dumped = yaml.safe_dump({key: value.default}, sort_keys=True, width=90)
-        lines += [f"{indent}{line}" for line in dumped.splitlines()]
-    return "\n".join(lines) + "\n"
-
-
-def values_schema(values: Sequence[Value]) -> Json:
-    """values.schema.json: no key that is not in the table."""
-    schema = _closed({"$schema": "http://json-schema.org/draft-07/schema#", "title": "fairlead"})
-    for value in values:
-        group, _, key = value.path.rpartition(".")
-        into = schema["properties"]
-        if group:
-            into = into.setdefault(group, _closed({}))["properties"]
-        into[key] = {"description": value.about, **value.schema}
-    # values.yaml has them all, so only a null takes one away.
-    for each in (schema, *schema["properties"].values()):
-        if "properties" in each:
-            each["required"] = list(each["properties"])
-    # Helm gives every chart this key.
-    schema["properties"]["global"] = _OBJECT
-    return schema
-
-
-def _closed(more: Json) -> Json:
-    return {**more, "type": "object", "additionalProperties": False, "properties": {}}
+    yield Value(
+        "commonLabels",
+        "More labels of every object, without the pods.",
+        LABELS,
+        {},
+        (Place(".*", "metadata/labels", "merge"),),
+    )
+    yield Value(
+        "podLabels",
+        "More labels of all pods of the chart.",
+        LABELS,
+        {},
+        on_pods("metadata/labels", "merge"),
+    )
+    yield Value(
+        "podAnnotations",
+        "More annotations of all pods of the chart.",
+        PAIRS,
+        {},
+        on_pods("metadata/annotations", "merge"),
+    )
+    yield Value(
+        "podSecurityContext",
+        "Of all pods of the chart. null leaves a field to the platform (docs/guides/openshift.md).",
+        field_of("PodSpec", "securityContext"),
+        pod["securityContext"],
+        on_pods("spec/securityContext"),
+    )
+    yield Value(
+        "containerSecurityContext",
+        "Of their containers. null leaves a field to the platform.",
+        field_of("Container", "securityContext"),
+        container["securityContext"],
+        on_pods("spec/containers/*/securityContext"),
+    )
+    yield Value(
+        "runtimeClassName",
+        "Of all pods of the chart; empty: the cluster's default.",
+        TEXT,
+        "",
+        on_pods("spec/runtimeClassName"),
+    )
