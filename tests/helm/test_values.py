@@ -21,8 +21,9 @@ from tests.manifests.generated import MANIFESTS, ROOT
 from tests.manifests.kustomize import Json, kustomized, one
 from tests.manifests.value_rows import described
 from webhook import names
-from webhook.interception import expected_entries, read_record
-from webhook.judgement.entry_states import guard_states, pod_entries
+from webhook.interception import GUARD, expected_entries, read_record
+from webhook.judgement.entry_states import pod_entries
+from webhook.judgement.guard_states import guard_states
 from webhook.sources import SHIPPED
 
 SCHEMA: Json = json.loads((CHART / "values.schema.json").read_text())
@@ -393,8 +394,9 @@ def test_a_chosen_narrowing_is_recorded_and_is_no_fault(template: Template) -> N
         for each in found
         if each["kind"] == "ValidatingAdmissionPolicy"
     }
+    authors = policies[names.RUN_AUTHORS_GUARD]
     expected = expected_entries(record)
-    guards = guard_states(record, policies, bindings, expected, {})
+    guards = guard_states(record.of_kind(GUARD), policies, bindings, expected, {}, authors)
     assert {each.entry: each.reason for each in guards} == dict.fromkeys(policies, "")
     _, workloads = one(found, "ValidatingWebhookConfiguration")["webhooks"]
     narrowed = [
