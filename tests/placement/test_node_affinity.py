@@ -108,6 +108,22 @@ def test_many_terms_are_compared_as_few_are(terms: list[Term], condition: list[T
         assert node_affinity.implied(wide, condition)[: len(condition)] == [True] * len(condition)
 
 
+@few
+@given(term_lists, term_lists)
+def test_of_many_terms_the_redundant_ones_are_those_of_few(
+    terms: list[Term], condition: list[Term]
+) -> None:
+    """By sets instead of by pairs: the same terms stay, in the same order."""
+    wide = [node_affinity.both(term, part) for term in terms for part in condition]
+    empty: Term = {}
+    for some in (terms, [*terms, *wide, *condition], [*wide, *terms, empty]):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(node_affinity, "_FEW", 10**9)
+            expected = node_affinity.without_redundant(some)
+            patch.setattr(node_affinity, "_FEW", 0)
+            assert node_affinity.without_redundant(some) == expected
+
+
 def test_terms_that_are_equal_as_json_stand_once() -> None:
     """The first of them, in whatever order its members are; the order of values counts."""
     one: Term = {"matchExpressions": [{"key": "k", "operator": "In", "values": ["a", "b"]}]}

@@ -8,7 +8,7 @@ an empty list.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook import names
 from webhook.errors import FairleadError
@@ -16,7 +16,7 @@ from webhook.foreign_text import split_names
 from webhook.placement import label_values
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.shapes import Requirement, Term
 
@@ -129,25 +129,56 @@ def implies(term: Term, condition: Sequence[Term]) -> bool:
 def implied(terms: Sequence[Term], condition: Sequence[Term]) -> list[bool]:
     if len(terms) * len(condition) <= _FEW:
         return [implies(term, condition) for term in terms]
-    # Each part is looked for where its rarest requirement is: all pairs would take a second.
-    parts = [_set_of(part) for part in condition]
+    parts = _sets_of(condition)
     if not all(parts):
         return [True] * len(terms)
-    counted = Counter(requirement for part in parts for requirement in part)
-    by_rarest: dict[Hashable, list[frozenset[Hashable]]] = {}
-    for part in parts:
-        by_rarest.setdefault(min(part, key=counted.__getitem__), []).append(part)
+    index = _by_rarest(parts)
     return [
-        any(part <= whole for each in whole for part in by_rarest.get(each, ()))
-        for whole in map(_set_of, terms)
+        any(part <= whole for each in whole for part in index.get(each, ()))
+        for whole in _sets_of(terms)
     ]
 
 
-def _set_of(term: Term) -> frozenset[Hashable]:
-    """Return the term's requirements in a form that compares as JSON does."""
-    expressions = ((False, _hashable(each)) for each in term.get("matchExpressions") or ())
-    fields = ((True, _hashable(each)) for each in term.get("matchFields") or ())
-    return frozenset((*expressions, *fields))
+_Parts: TypeAlias = "frozenset[Hashable]"
+
+
+def _by_rarest(parts: Sequence[_Parts]) -> Mapping[Hashable, Sequence[_Parts]]:
+    """Return each part by its rarest requirement, where it is looked for: all pairs would take a
+    second."""
+    counted = Counter(requirement for part in parts for requirement in part)
+    found: dict[Hashable, list[_Parts]] = {}
+    for part in parts:
+        found.setdefault(min(part, key=counted.__getitem__), []).append(part)
+    return found
+
+
+def _sets_of(terms: Iterable[Term]) -> list[_Parts]:
+    """Return the requirements of each term in a form that compares as JSON does."""
+    hashable = _hashing()
+    return [
+        frozenset(
+            (
+                *((False, hashable(each)) for each in term.get("matchExpressions") or ()),
+                *((True, hashable(each)) for each in term.get("matchFields") or ()),
+            )
+        )
+        for term in terms
+    ]
+
+
+def _hashing() -> Callable[[Requirement], Hashable]:
+    """Return a function as _hashable, for requirements of terms that stay as they are meanwhile.
+
+    The terms of a conjunction share the requirements of its conditions.
+    """
+    known: dict[int, Hashable] = {}
+
+    def hashable(each: Requirement) -> Hashable:
+        if id(each) not in known:
+            known[id(each)] = _hashable(each)
+        return known[id(each)]
+
+    return hashable
 
 
 def _hashable(value: Any) -> Hashable:
@@ -189,9 +220,13 @@ def narrowed(terms: Sequence[Term], condition: Sequence[Term]) -> list[Term]:
 def _different(terms: list[Term]) -> list[Term]:
     if len(terms) ** 2 <= _FEW:
         return [term for at, term in enumerate(terms) if term not in terms[:at]]
+    hashable = _hashing()
     found: dict[Hashable, Term] = {}
     for term in terms:
-        found.setdefault(_hashable(term), term)
+        # Both lists are given, or None.
+        parts: Any = term.items()
+        same = frozenset((name, part and tuple(map(hashable, part))) for name, part in parts)
+        found.setdefault(same, term)
     return list(found.values())
 
 
@@ -205,6 +240,8 @@ def conjunction(conditions: Iterable[Sequence[Term]]) -> list[Term] | None:
 
 def without_redundant(terms: Sequence[Term]) -> list[Term]:
     """Drop terms that contain another one: A or (A and B) is A."""
+    if len(terms) ** 2 > _FEW:
+        return _without_redundant(terms)
     return [
         term
         for at, term in enumerate(terms)
@@ -214,6 +251,21 @@ def without_redundant(terms: Sequence[Term]) -> list[Term]:
             and not (contains(other, term) and at < other_at)
             and not is_empty(other)
             for other_at, other in enumerate(terms)
+        )
+    ]
+
+
+def _without_redundant(terms: Sequence[Term]) -> list[Term]:
+    sets = _sets_of(terms)
+    first = {each: at for at, each in reversed([*enumerate(sets)]) if each}
+    index = _by_rarest([*first])
+    return [
+        term
+        for at, (term, whole) in enumerate(zip(terms, sets, strict=True))
+        if not whole
+        or (
+            first[whole] == at
+            and not any(part < whole for each in whole for part in index.get(each, ()))
         )
     ]
 
