@@ -124,7 +124,8 @@ def _nodes(effort: Effort) -> dict[str, str]:
 
 def _policy_writes(effort: Effort) -> dict[str, str]:
     done = policy_writes.measure(effort.policies, effort.writes, _lines, _say)
-    return {"policy-writes": policy_tables.writes(done)}
+    many = policy_writes.burst(effort.policies, effort.policies // 2, _lines)
+    return {"policy-writes": f"{policy_tables.writes(done)}\n\n{policy_tables.burst(many)}"}
 
 
 def _policy_memory(effort: Effort) -> dict[str, str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.bench.nodes_decide import NodesDecide
     from tests.bench.policy_memory import PolicyMemory
-    from tests.bench.policy_writes import WritesResult
+    from tests.bench.policy_writes import BurstResult, WritesResult
 
 # What the manifests give the webhook: more would have it killed.
 _LIMIT_MIB = 512
@@ -60,6 +60,23 @@ def writes(result: WritesResult) -> str:
         what,
         table(["until", "p50", "p99", "most"], rows),
         verdicts(("every replica, p99 under 1 s", f"{worst / 1000:.2f} s", worst < 1000)),
+    )
+
+
+def burst(result: BurstResult) -> str:
+    """Many policies by one `kubectl apply --server-side`."""
+    each = result.processor / result.written * 1000
+    what = (
+        f"{result.written} more policies by one `kubectl apply --server-side`, beside a webhook "
+        f"and a controller: {result.seconds:.0f} s, and {each:.0f} ms of processor time of both "
+        "for each write."
+    )
+    return page(
+        what,
+        verdicts(
+            ("no write fails", f"{result.failed} failed", result.failed == 0),
+            ("at most 20 s", f"{result.seconds:.0f} s", result.seconds <= 20),
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Measures a write of one policy until each of several replicas serves by it."""
+"""Measures writes of policies: one until all replicas serve by it, and many by one kubectl."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ import orjson
 
 from tests.bench import arena, policy_arena, reviews
 from tests.bench.client import Connection, patch
+from tests.bench.process import cpu_ms
 from tests.objects import an_object
 from webhook import names, validating
-from webhook.sandbox.api import wait_until
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.api import install_definitions, wait_until
+from webhook.sandbox.binaries import obtain_kubectl
+from webhook.sandbox.fairlead import start_controller
+from webhook.sandbox.kubectl import Kubectl
 
 if TYPE_CHECKING:
     from webhook.progress import Progress
@@ -33,6 +38,7 @@ _LOOK: Final = 0.005
 _LONGEST: Final = 60.0
 # Before each write a pause of up to this, so that writes keep no step with anything.
 _PAUSE: Final = 0.3
+_CONTROLLER: Final = "controller"
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,44 @@ class WritesResult:
     answered: list[float]
     first: list[float]
     every: list[float]
+
+
+@dataclass(frozen=True)
+class BurstResult:
+    """One `kubectl apply --server-side` of many policies.
+
+    failed: how many it reports as failed; the others are applied, one after the other
+    processor: seconds of processor time of the webhook and of the controller
+    """
+
+    policies: int
+    written: int
+    failed: int
+    seconds: float
+    processor: float
+
+
+def burst(policies: int, written: int, progress: Progress) -> BurstResult:
+    """Apply `written` policies to a cluster of `policies`, beside a webhook and a controller."""
+    with policy_arena.api_server(progress) as plane:
+        with progress.step(f"{policies} policies, a webhook and a controller", about=20):
+            policy_arena.store(plane, policies)
+            install_definitions(plane.api, [custom_resource_definition()])
+            plane.create_namespace(names.NAMESPACE)
+            webhook = policy_arena.replica(plane, "replica", None)
+            _have_judged(plane, webhook)
+            start_controller(plane, name=_CONTROLLER, options=("--no-leader-election",))
+        more = policy_arena.documents(policies + written)[-written:]
+        text = "\n".join(orjson.dumps(each).decode() for each in more)
+        kubectl = Kubectl(obtain_kubectl(progress), plane.kubeconfig)
+        pids = [plane.pids[name] for name in ("replica", _CONTROLLER)]
+        used = sum(map(cpu_ms, pids))
+        began = time.perf_counter()
+        done = kubectl.run("apply", "--server-side", "-f", "-", stdin=text)
+        seconds = time.perf_counter() - began
+        used = sum(map(cpu_ms, pids)) - used
+        applied = done.stdout.count("serverside-applied")
+        return BurstResult(policies, written, written - applied, seconds, used / 1000)
 
 
 def measure(

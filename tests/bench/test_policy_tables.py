@@ -10,7 +10,7 @@ from tests.bench import policy_arena, policy_tables
 from tests.bench.__main__ import TABLES
 from tests.bench.document import check
 from tests.bench.policy_memory import node
-from tests.bench.policy_writes import WritesResult, value_in, written
+from tests.bench.policy_writes import BurstResult, WritesResult, value_in, written
 from webhook import names
 from webhook.policy.load import load
 
@@ -29,6 +29,18 @@ def test_the_slowest_replica_decides_whether_a_write_was_in_time() -> None:
         text = policy_tables.writes(WritesResult(1000, 3, [20.0] * 100, [200.0] * 100, every))
         assert "1,000 policies is written, 100 writes" in text
         assert text.endswith(word)
+
+
+def test_a_write_that_fails_or_takes_long_misses_the_goal() -> None:
+    """Of a burst by one kubectl: each of the two goals by itself."""
+    for failed, seconds, words in (
+        (0, 19.0, ["**reached**", "**reached**"]),
+        (1, 19.0, ["**not reached**", "**reached**"]),
+        (0, 21.0, ["**reached**", "**not reached**"]),
+    ):
+        text = policy_tables.burst(BurstResult(1000, 500, failed, seconds, 10.0))
+        assert "20 ms of processor time" in text
+        assert [line.rpartition(", ")[2] for line in text.splitlines()[-2:]] == words
 
 
 def test_the_measured_settings_are_the_documented_ones() -> None:

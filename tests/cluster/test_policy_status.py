@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from tests.admission.reviews import pod, review
@@ -16,11 +17,12 @@ from tests.cluster.paths import path
 from tests.cluster.spaces import Json, metric
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
-from tests.objects import an_object
+from tests.objects import an_object, required_affinity
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
 from webhook.cli.check import command as check
+from webhook.cli.policies import command as policies
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
@@ -51,6 +53,23 @@ spec:
   requirements: {nodeSelector: {pool: a}}
 """
 NOWHERE = ON_SPOT.replace("class: spot", "class: nowhere")
+
+
+def large_policy(at: int) -> str:
+    """A policy whose condition on nodes multiplies with that of each other."""
+    terms = [
+        {
+            "matchExpressions": [
+                {"key": f"k{(term + more) % 9}", "operator": "In", "values": [f"v{term}-{at}", "w"]}
+                for more in range(2)
+            ]
+        }
+        for term in range(20)
+    ]
+    spec = {"overrides": {"affinity": required_affinity(*terms)}, "priority": at}
+    return yaml.safe_dump(
+        {**an_object(names.API_VERSION, names.POLICY_KIND, f"large-{at}"), "spec": spec}
+    )
 
 
 class Site:
@@ -194,6 +213,20 @@ def test_a_set_that_is_none_says_who_is_at_fault_and_what_is_in_force(clean: Sit
     for place in ("pp/on-spot", "pp/late"):
         site.until_said(place, "Accepted", "True", "Accepted")
     assert site.condition("pp/strict")["lastTransitionTime"] == began
+
+
+def test_what_is_not_checked_at_once_is_checked_when_it_is_quiet(clean: Site) -> None:
+    """Until then nothing says that all is well: not the status, and not `fairlead policies`."""
+    site = clean
+    listed = "---\n".join(large_policy(at) for at in range(12))
+    site.kubectl("create", "-f", "-", stdin=listed)
+    message = site.until_said("pp/large-11", "Satisfiable", "Unknown", "NotChecked")["message"]
+    mentions(message, "not checked", "fairlead check")
+    told = CliRunner().invoke(policies, ["--kubeconfig", str(site.plane.kubeconfig)])
+    mentions(told.stdout + told.stderr, "Satisfiable is not known of", "large-0")
+    # No node of this cluster is known: then that is all that is unknown.
+    site.until_said("pp/large-11", "Satisfiable", "Unknown", "NoNodes")
+    site.until_said("pp/large-0", "Satisfiable", "Unknown", "NoNodes")
 
 
 def test_a_stored_set_that_rejects_every_pod_serves_with_an_alarm(clean: Site) -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from tests.cluster.test_shipped_policies import SHIPPED
 from tests.cluster.webhooks import erase, serving_objects
-from tests.objects import an_object
+from tests.objects import an_object, required_affinity
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
@@ -124,6 +124,28 @@ def test_all_that_ships_can_be_applied(kubectl: Kubectl) -> None:
     assert done.returncode == 0, done.stderr
     for line in done.stderr.splitlines():
         assert "no PriorityClass" in line or ("none of the" in line and " nodes" in line), line
+
+
+def test_many_large_policies_are_written_and_say_what_is_not_checked(kubectl: Kubectl) -> None:
+    """Each is answered in the time of the API server, by the same budget under any load."""
+    terms = [
+        {
+            "matchExpressions": [
+                {"key": f"k{(at + more) % 20}", "operator": "In", "values": [f"value-{at}", "w"]}
+                for more in range(15)
+            ]
+        }
+        for at in range(30)
+    ]
+    large = "".join(
+        policy(f"large-{at:02}", priority=at, requirements={"affinity": required_affinity(*terms)})
+        for at in range(40)
+    )
+    code, said = apply(kubectl, large, "--server-side")
+    assert code == 0, said
+    assert said.count("it is not checked together") >= 30
+    mentions(said, "policy 'large-39': spec: it is not checked together", "Satisfiable")
+    mentions(refusal(kubectl, setting("spt"), "--server-side"), "'spt'")
 
 
 def test_a_key_without_a_value_is_reported_although_the_api_server_drops_it(

@@ -10,6 +10,7 @@ import pytest
 from tests.policy.examples import EVERYTHING
 from webhook.cluster_objects.policy_objects import text_of
 from webhook.judgement.set_judgement import MOST_BYTES, count_bytes, judge_set, load_served
+from webhook.judgement.together.warnings import UNBOUNDED
 from webhook.policy.findings import Kind
 from webhook.policy.policy_documents import parse
 from webhook.policy.yaml_text import trees
@@ -37,7 +38,7 @@ def test_an_object_that_is_too_large_to_write_is_an_error_and_still_serves(beyon
     """Where it is stored, or in a folder, it has its effect."""
     room = MOST_BYTES - len(text_of("placementpolicies", policy("")))
     documents = parse({"wide.yaml": orjson.dumps(policy("x" * (room + beyond)))})
-    found = [each for each in judge_set(documents).findings if each.severity == "error"]
+    found = [each for each in judge_set(documents, UNBOUNDED).findings if each.severity == "error"]
     assert [each.kind for each in found] == [Kind.TOO_LARGE] * beyond
     served = load_served(documents)
     assert list(served.faults) == found

@@ -7,16 +7,18 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.judgement.test_cluster_objects import objects
+from tests.laws.strategies import CLASSES, policy_lists
 from tests.objects import an_object, required_affinity
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.errors import InvalidDocuments
 from webhook.judgement.set_judgement import Objects, load_objects
+from webhook.judgement.together.warnings import OF_A_WRITE, Budget
 from webhook.judgement.write_judge import Judge, Judgement, Write
 from webhook.placement.nodes import Node
 from webhook.policy.findings import Kind
@@ -385,6 +387,52 @@ def test_a_good_set_stays_good_whatever_is_written(writes: list[tuple[Json, bool
         else:
             assert good(after)
             there = after
+
+
+@settings(max_examples=examples(120), deadline=None)
+@given(
+    policy_lists(most=6),
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), min_size=1, max_size=6),
+    st.sampled_from([OF_A_WRITE, Budget(3, 200), Budget(40, 1_000), Budget(400, 20)]),
+    st.booleans(),
+)
+def test_what_is_remembered_changes_no_answer(
+    documents: list[Json], changes: list[tuple[int, int]], budget: Budget, with_nodes: bool
+) -> None:
+    """Neither of what was judged before nor the order of objects, however little may be spent."""
+    nodes = [Node("n1", {"pool": "a", "zone": "z"}, []), Node("n2", {"pool": "b"}, [])]
+    there, judging = texts(*CLASSES), Judge()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("webhook.judgement.together.warnings.OF_A_WRITE", budget)
+        for at, priority in changes:
+            chosen = documents[at % len(documents)]
+            new = {**chosen, "spec": {**chosen["spec"], "priority": priority}}
+            old = there.get(place(new))
+            text = None if old and priority == 2 else orjson.dumps(new)
+            write = Write(place(new), old, text)
+            known = nodes if with_nodes else None
+            found = judging.judge(there, write, nodes=known)
+            # As another replica that has just started has it.
+            again = Judge().judge(dict(reversed(there.items())), write, nodes=known)
+            assert found == again
+            event(f"not checked: {any('not checked' in line for line in found.warnings)}")
+            if not found.refusals:
+                there = write.after(there)
+
+
+def test_what_a_write_leaves_unchecked_is_said(wording: Wording) -> None:
+    """Of policies each of which multiplies the terms of all others; without them nothing is."""
+    terms = [
+        {"matchExpressions": [{"key": f"k{at}", "operator": "In", "values": [f"v{at}"]}] * 9}
+        for at in range(30)
+    ]
+    large = [policy(f"p{at}", overrides={"affinity": required_affinity(*terms)}) for at in range(4)]
+    (line,) = judge(large[1:], large[0]).warnings
+    mentions(line, "policy 'p0': spec: ", "not checked", "Satisfiable", "fairlead check")
+    wording(line)
+    (refusal,) = judge(large[1:], setting("spt")).refusals
+    assert "'spt'" in refusal
+    assert not judge([], large[0]).warnings
 
 
 @settings(max_examples=examples(150), deadline=None)

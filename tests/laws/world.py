@@ -18,7 +18,7 @@ from webhook.placement import capacity
 from webhook.policy import compile as compiling
 from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
 from webhook.policy.policy_documents import PolicyDocument
-from webhook.policy.policy_set import PolicySet, content_hash
+from webhook.policy.policy_set import PolicySet, content, hash_of
 
 Json = dict[str, Any]
 CLUSTER = Cluster(default_priority_class="cluster-default")
@@ -38,7 +38,7 @@ def policy_set(policies: Iterable[Json], classes: Iterable[Json] = CLASSES) -> P
             other = compiled[model.spec.complement_of]
             compiled[model.name] = capacity.complement(model.name, other)
     documents: list[PolicyDocument] = [*models, *class_models, *exceptions]
-    return PolicySet(models, compiled, content_hash(documents), exceptions)
+    return PolicySet(models, compiled, hash_of(map(content, documents)), exceptions)
 
 
 def decided(

@@ -8,6 +8,7 @@ from tests.cli.test_added_source import POLICY, SOURCE
 from tests.wording import mentions
 from webhook.errors import InvalidDocuments
 from webhook.judgement.set_judgement import judge_set, load_served
+from webhook.judgement.together.warnings import UNBOUNDED
 from webhook.policy.findings import Kind
 from webhook.policy.load import load
 from webhook.policy.policy_documents import parse
@@ -38,7 +39,9 @@ def test_what_ships_already_is_an_error_and_used_instead(
     """A later version may bring it: then the stored set still serves, with what ships."""
     objects = {"a.yaml": SOURCE.replace(old, new).encode(), "b.yaml": POLICY.encode()}
     documents = parse(objects)
-    (found,) = [each for each in judge_set(documents).findings if each.severity == "error"]
+    (found,) = [
+        each for each in judge_set(documents, UNBOUNDED).findings if each.severity == "error"
+    ]
     assert found.kind is Kind.SHIPS_ALREADY
     mentions(str(found), *facts)
     served = load_served(documents)

@@ -11,6 +11,7 @@ import pytest
 from tests.fast_yaml import load_yaml
 from webhook.errors import InvalidDocuments
 from webhook.judgement.set_judgement import judge_set
+from webhook.judgement.together.warnings import UNBOUNDED
 from webhook.placement.nodes import Node
 from webhook.policy.policy_documents import parse
 from webhook.policy_tests import load_tests
@@ -44,6 +45,7 @@ def judged_sets(files: dict[str, bytes]) -> Sequence[Any]:
         }
         found += judge_set(
             parse({name: text.encode()}),
+            UNBOUNDED,
             nodes=[Node(*each) for each in known["Nodes"]] if "Nodes" in known else None,
             classes={"RuntimeClass": known["RuntimeClasses"]}
             if "RuntimeClasses" in known

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from webhook.judgement.together.warnings import Prepared
+    from webhook.judgement.together.warnings import Budget, Prepared
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.feasibility import Concern, Feasibility
@@ -56,6 +56,7 @@ class SetJudgement(NamedTuple):
 
 def judge_set(
     documents: Documents[PolicyDocument],
+    budget: Budget,
     *,
     now: datetime | None = None,
     nodes: Sequence[Node] | None = None,
@@ -63,7 +64,7 @@ def judge_set(
     compiler: Compiler | None = None,
     memory: Memory | None = None,
 ) -> SetJudgement:
-    """Return all findings about the documents.
+    """Return all findings about the documents; `budget` bounds the checks of policies together.
 
     Without `now` there are no findings that depend on the time, without `nodes` none about nodes.
     `classes` are objects of the cluster by kind and name: PriorityClasses, for `missing_classes`,
@@ -76,7 +77,7 @@ def judge_set(
         return SetJudgement(None, tuple(e for e in error.findings if isinstance(e, Finding)))
     runtime = inputs_of(classes).runtime_classes
     ready = (memory or Memory()).prepare(documents.documents, policies.classes, runtime)
-    findings = [*found, *warnings(ready, nodes), *_faults_of_documents(documents.documents)]
+    findings = [*found, *warnings(ready, nodes, budget), *_faults_of_documents(documents.documents)]
     findings += missing_classes(documents.documents, classes or {})
     if now is not None:
         findings += of_time(documents.documents, now)
@@ -91,7 +92,7 @@ def _faults_of_documents(documents: Sequence[Document]) -> Iterator[Finding]:
     """Faults that a document has by itself."""
     yield from ship_already(documents)
     for each in documents:
-        if reason := size_fault(count_bytes(each)):
+        if reason := size_fault(each.derive(count_bytes)):
             yield each.finding((), reason, about=each.model.name, kind=Kind.TOO_LARGE)
 
 
@@ -138,7 +139,7 @@ def load_served(
     loaded = compiled(documents, compiler)
     ready = (memory or Memory()).prepare(documents.documents, loaded.policies.classes, {})
     found = [*faults(ready), *_faults_of_documents(documents.documents)]
-    return Served(loaded.policies, loaded.warnings, tuple(sorted(found)))
+    return Served(loaded.policies.indexed(), loaded.warnings, tuple(sorted(found)))
 
 
 def load_sound(files: Mapping[str, bytes]) -> PolicySet:
@@ -182,12 +183,14 @@ class Objects:
     def judge(
         self,
         objects: Mapping[str, bytes],
+        budget: Budget,
         now: datetime,
         classes: Mapping[str, Mapping[str, JsonObject]] | None = None,
     ) -> SetJudgement:
         """Return all findings about the objects; `classes` are those of judge_set."""
         return judge_set(
             self.documents(objects),
+            budget,
             now=now,
             classes=classes,
             compiler=self._compiler,

@@ -283,13 +283,13 @@ _COMPILERS: Final[Mapping[Form, Callable[[MatchField, Any], Condition]]] = {
 def globs(patterns: Sequence[str]) -> re.Pattern[str]:
     """Return one pattern that matches what any of the globs matches (`*` any text, `?` one
     character)."""
-    return _compiled("|".join(fnmatch.translate(pattern) for pattern in patterns))
+    return _compiled(tuple(patterns))
 
 
 # Half of the time to compile a set in which one policy of a thousand changed; Python caches 512.
 @functools.lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns))
 
 
 def is_glob(pattern: str) -> bool:

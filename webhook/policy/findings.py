@@ -48,7 +48,13 @@ class Kind(StrEnum):
 
 # Findings about policies together with others: of fifty, often about each.
 _BESIDE: Final = frozenset(
-    {Kind.SOME_PODS_REJECTED, Kind.NEVER_APPLIED, Kind.DROPPED_BESIDE, Kind.EQUAL_PRIORITY}
+    {
+        Kind.SOME_PODS_REJECTED,
+        Kind.NEVER_APPLIED,
+        Kind.DROPPED_BESIDE,
+        Kind.EQUAL_PRIORITY,
+        Kind.NOT_CHECKED,
+    }
 )
 # Errors in a set that compiles, which `check` and the webhook reject. A set that is stored with
 # such a fault still serves, and an alert reports it.

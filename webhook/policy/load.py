@@ -15,7 +15,7 @@ from webhook.policy.added_sources import source_faults, source_warnings, table_o
 from webhook.policy.findings import Kind, path_text
 from webhook.policy.model import ALL, PlacementException, PlacementPolicy
 from webhook.policy.model import CapacityClass as CapacityClassDocument
-from webhook.policy.policy_set import Compiler, PolicySet, content_hash
+from webhook.policy.policy_set import Compiler, PolicySet, content, hash_of
 from webhook.policy.run_source import RunSource
 from webhook.policy.selectors import compile_selector
 from webhook.strict import guess
@@ -64,12 +64,16 @@ def compiled(documents: Documents[PolicyDocument], compiler: Compiler | None = N
     policy_set = PolicySet(
         policies,
         classes,
-        content_hash(good),
+        hash_of(document.derive(_content) for document in documents.documents),
         exceptions,
         compiler,
         table_of(documents.documents),
     )
     return Loaded(policy_set, tuple(findings))
+
+
+def _content(document: Document) -> bytes:
+    return content(document.model)
 
 
 def judge_documents(
@@ -150,10 +154,15 @@ def compiled_classes(
 def unknown_classes(documents: Sequence[Document], known: Collection[str]) -> Iterator[Finding]:
     """Report capacity settings for an unknown class."""
     for document in documents:
-        if isinstance(document.model, PlacementPolicy):
-            for path, name in document.model.class_names():
-                if name not in known:
-                    yield document.finding(path, _unknown(name, known), about=name)
+        for path, name in document.derive(named_classes):
+            if name not in known:
+                yield document.finding(path, _unknown(name, known), about=name)
+
+
+def named_classes(document: Document) -> Sequence[tuple[Path, str]]:
+    """Return the classes of a policy's capacity settings, each with its path."""
+    model = document.model
+    return [*model.class_names()] if isinstance(model, PlacementPolicy) else ()
 
 
 def unknown_policies(documents: Sequence[Document], known: Collection[str]) -> Iterator[Finding]:
@@ -178,7 +187,7 @@ def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
     read_annotations = dict.fromkeys(sources.read_annotations, "the table of marks")
     for document in documents:
         who = "exception" if isinstance(document.model, PlacementException) else "policy"
-        for key, path in _selected(document):
+        for key, path in document.derive(_selected):
             read_labels.setdefault(key, f"{who} {document.model.name} ({path_text(path)})")
     for document in documents:
         yield from _written(document, read_labels, read_annotations)
@@ -196,32 +205,42 @@ def _written(
     kind: Kind = Kind.DOCUMENT,
 ) -> Iterator[Finding]:
     """Report what a policy writes of these keys, given with what reads each."""
+    for part, field, key in document.derive(_written_keys):
+        read = labels if field == "labels" else annotations
+        if key in read:
+            rule = "no policy may write what decides which policies match"
+            what = f"{rule}: {read[key]} reads it"
+            about = key if kind is Kind.DOCUMENT else f"{document.model.name} {part} {key}"
+            yield document.finding(("spec", part, field, key), what, about=about, kind=kind)
+
+
+def _written_keys(document: Document) -> Sequence[tuple[str, str, str]]:
+    """Return part, field and key of all labels and annotations that a policy writes."""
     model = document.model
-    for part, placement in model.spec.parts() if isinstance(model, PlacementPolicy) else ():
-        for field, read in (("labels", labels), ("annotations", annotations)):
-            for key in getattr(placement, field) or ():
-                if key in read:
-                    rule = "no policy may write what decides which policies match"
-                    what = f"{rule}: {read[key]} reads it"
-                    about = key if kind is Kind.DOCUMENT else f"{model.name} {part} {key}"
-                    yield document.finding(("spec", part, field, key), what, about=about, kind=kind)
+    return [
+        (part, field, key)
+        for part, placement in (model.spec.parts() if isinstance(model, PlacementPolicy) else ())
+        for field in ("labels", "annotations")
+        for key in getattr(placement, field) or ()
+    ]
 
 
-def _selected(document: Document) -> Iterator[tuple[str, Path]]:
-    """Yield the pod labels that the selectors of a policy or an exception read, each with its
+def _selected(document: Document) -> Sequence[tuple[str, Path]]:
+    """Return the pod labels that the selectors of a policy or an exception read, each with its
     path."""
     model = document.model
     if isinstance(model, CapacityClassDocument | RunSource):
-        return
+        return ()
     excluded = model.spec.exclude if isinstance(model, PlacementPolicy) else []
     blocks: list[tuple[Path, object]] = [
         (("spec", "exclude", at), b) for at, b in enumerate(excluded)
     ]
-    for path, match in [(("spec", "match"), model.spec.match), *blocks]:
-        selector = getattr(match, "pod_selector", None)
-        if selector is not None:
-            for key in sorted(compile_selector(selector).keys):
-                yield key, (*path, "podSelector")
+    return [
+        (key, (*path, "podSelector"))
+        for path, match in [(("spec", "match"), model.spec.match), *blocks]
+        if (selector := getattr(match, "pod_selector", None)) is not None
+        for key in sorted(compile_selector(selector).keys)
+    ]
 
 
 def _unknown(name: str, known: Collection[str]) -> str:

@@ -6,7 +6,8 @@ import hashlib
 import itertools
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 
 import orjson
 
@@ -23,7 +24,7 @@ from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
@@ -51,7 +52,7 @@ _ONLY: Final = Variant()
 _Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[Variant, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Policy:
     """One compiled policy.
 
@@ -77,7 +78,13 @@ class Policy:
         """Whether it has a requirement."""
         return any(setting.part == "requirements" for setting in self.settings)
 
-    @property
+    @cached_property
+    def system(self) -> tuple[int, str] | None:
+        """The operating system that it names, in each of its variants."""
+        found = {*map(operating_system.required_system, self.variants)}
+        return found.pop() if len(found) == 1 else None
+
+    @cached_property
     def has_fallback(self) -> bool:
         """Whether a class of its settings may be given up."""
         return any(isinstance(each, CapacitySetting) and each.fallback for each in self.settings)
@@ -136,9 +143,8 @@ class PolicySet:
 
     `hash` is of the content alone: the same documents in any order and any files give the same.
     `systems` has the operating system of each policy that names one, by position, `varied` the
-    positions of policies with several variants. `tested` has the
-    match fields that a policy or exception gives, by name, each with all their values. `sources` is
-    the table of systems by which pods are recognized.
+    positions of policies with several variants. `sources` is the table of systems by which pods
+    are recognized.
     """
 
     def __init__(
@@ -160,11 +166,25 @@ class PolicySet:
         self.sources = sources
         self.exceptions = Exceptions(exceptions)
         self.hash = content_hash
-        parts = [policy.tested for policy in self.policies]
-        parts.append(conditions.collect_tested(each.spec.match for each in exceptions))
-        self.tested = conditions.merge_tested(parts)
-        self._index = Index([p.spec.match or Match() for p in ordered])
+        self._matches = [each.spec.match or Match() for each in ordered]
+        self._matches_of_exceptions = [each.spec.match for each in exceptions]
         self._bundles: dict[_Key, Bundle] = {}
+
+    @cached_property
+    def tested(self) -> Mapping[str, frozenset[object]]:
+        """The match fields that a policy or exception gives, by name, each with all its values."""
+        parts = [policy.tested for policy in self.policies]
+        parts.append(conditions.collect_tested(self._matches_of_exceptions))
+        return conditions.merge_tested(parts)
+
+    @cached_property
+    def _index(self) -> Index:
+        return Index(self._matches)
+
+    def indexed(self) -> Self:
+        """Return this set, ready for its first pod; it takes as long as to walk some ten times."""
+        _ = self.tested, self._index
+        return self
 
     def with_exceptions_of(self, other: PolicySet) -> PolicySet:
         """Return this set with the other's exceptions in place of its own; the hash stays as it
@@ -184,7 +204,10 @@ class PolicySet:
         made.systems = _systems(made.policies)
         made.varied = _varied(made.policies)
         made.exceptions = Exceptions(())
-        made._index = Index([Match()] * len(some))  # noqa: SLF001  of this class
+        made.__dict__.pop("_index", None)
+        made.__dict__.pop("tested", None)
+        made._matches = [Match()] * len(some)  # noqa: SLF001  of this class
+        made._matches_of_exceptions = []  # noqa: SLF001
         made._bundles = {}  # noqa: SLF001
         return made
 
@@ -245,12 +268,7 @@ class PolicySet:
 
 
 def _systems(policies: Sequence[Policy]) -> dict[int, tuple[int, str]]:
-    return {
-        at: system
-        for at, policy in enumerate(policies)
-        for found in [{*map(operating_system.required_system, policy.variants)}]
-        if len(found) == 1 and (system := found.pop()) is not None
-    }
+    return {at: policy.system for at, policy in enumerate(policies) if policy.system is not None}
 
 
 def _varied(policies: Sequence[Policy]) -> frozenset[int]:
@@ -328,13 +346,14 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
     )
 
 
-def content_hash(documents: Sequence[PolicyDocument]) -> str:
-    """SHA-256 of the documents' content, in hexadecimal; order and layout do not count."""
-    contents = sorted(
-        orjson.dumps(
-            [d.kind, d.name, d.spec.model_dump(by_alias=True, exclude_none=True)],
-            option=orjson.OPT_SORT_KEYS,
-        )
-        for d in documents
+def content(document: PolicyDocument) -> bytes:
+    """Return what counts of a document; its layout does not."""
+    return orjson.dumps(
+        [document.kind, document.name, document.spec.model_dump(by_alias=True, exclude_none=True)],
+        option=orjson.OPT_SORT_KEYS,
     )
-    return hashlib.sha256(b"\n".join(contents)).hexdigest()
+
+
+def hash_of(contents: Iterable[bytes]) -> str:
+    """Return the SHA-256 of documents' contents, in hexadecimal; their order does not count."""
+    return hashlib.sha256(b"\n".join(sorted(contents))).hexdigest()

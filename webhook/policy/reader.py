@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from webhook.errors import InvalidDocuments
 from webhook.policy import yaml_tree
@@ -12,8 +12,9 @@ from webhook.policy.findings import Finding, Kind, Path, Severity, path_text
 from webhook.policy.yaml_text import Tree, Unreadable, read_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+T = TypeVar("T")
 
 # A ConfigMap holds 1 MiB, and a list from kubectl several times that.
 MAX_BYTES: Final = 8 * 2**20
@@ -27,6 +28,19 @@ class Document(Generic[M]):
     model: M
     _node: yaml_tree.Node = field(repr=False, compare=False)
     _prefix: Path = ()
+    _derived: dict[Callable[[Any], Any], Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def derive(self, compute: Callable[[Self], T]) -> T:
+        """Return what `compute` returns for this document; it is called once.
+
+        A set is compiled after each write, and most of its documents are those of the set before.
+        """
+        if compute not in self._derived:
+            self._derived[compute] = compute(self)
+        found: T = self._derived[compute]
+        return found
 
     def locate(self, path: Path, *, at_key: bool = False) -> yaml_tree.Place:
         """Line and column, from 1, of a path such as ("spec", "overrides", "capacity", 0).

@@ -11,6 +11,7 @@ from webhook import names
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import UnreadableInput
 from webhook.judgement.set_judgement import Objects, judge_set
+from webhook.judgement.together.warnings import UNBOUNDED
 from webhook.placement.split import needs_replicas
 from webhook.policy import policy_documents
 from webhook.policy.findings import condensed
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.judgement.set_judgement import SetJudgement
+    from webhook.judgement.together.warnings import Budget
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
     from webhook.placement.nodes import Node
@@ -84,9 +86,9 @@ async def _read_cluster(
     return objects, known, await read_classes(client)
 
 
-def check(given: CheckInput, now: datetime) -> SetJudgement | None:
+def check(given: CheckInput, now: datetime, budget: Budget = UNBOUNDED) -> SetJudgement | None:
     """Judge the policies, equal findings together; None if there are no documents."""
-    found = judge_set(given.documents, now=now, nodes=given.nodes, classes=given.there)
+    found = judge_set(given.documents, budget, now=now, nodes=given.nodes, classes=given.there)
     if not (given.documents.documents or found.findings):
         return None
     return found._replace(findings=tuple(condensed(found.findings)))

@@ -15,7 +15,7 @@ from webhook.comparison import difference_report
 from webhook.errors import InvalidDocuments, UnreadableInput
 from webhook.evaluation.result import result_of
 from webhook.judgement.set_judgement import judge_set
-from webhook.judgement.together.warnings import Memory
+from webhook.judgement.together.warnings import AT_ONCE, Memory
 from webhook.policy import policy_documents
 from webhook.policy.findings import condensed
 from webhook.policy.load import load
@@ -204,7 +204,9 @@ def _judged(policies: str, nodes: str, now: datetime) -> _Judged:
     objects = list(objects_in("nodes.yaml", nodes.encode(), problems))
     found = nodes_among(objects, problems)
     documents = policy_documents.parse({"policies.yaml": policies.encode()})
-    judged = judge_set(documents, now=now, nodes=found or None, compiler=_COMPILER, memory=_MEMORY)
+    judged = judge_set(
+        documents, AT_ONCE, now=now, nodes=found or None, compiler=_COMPILER, memory=_MEMORY
+    )
     return _Judged(documents, judged, objects, found, problems)
 
 

@@ -14,6 +14,7 @@ from webhook.cluster_objects.policy_objects import read_whole_objects
 from webhook.controller.node_health import Nodes
 from webhook.errors import ClusterError
 from webhook.judgement.set_judgement import Objects
+from webhook.judgement.together.warnings import AT_ONCE
 from webhook.kube.cache import Cache
 from webhook.placement.nodes import taint_text
 from webhook.placement.pod_requests import requests
@@ -183,7 +184,7 @@ def _judged(
 ) -> _Judged:
     unknown: list[Alike] = []
     given = check_report.CheckInput(sorted(objects), Objects().documents(objects), nodes, there)
-    judged = check_report.check(given, datetime.now(UTC))
+    judged = check_report.check(given, datetime.now(UTC), AT_ONCE)
     if judged and judged.policies and judged.policies.policies:
         unknown = unreached(judged.policies, nodes, there.get("RuntimeClass", {}))
     return judged, list(check_report.notes(given, judged)) if judged else [], unknown

@@ -12,10 +12,13 @@ import pytest
 from tests.controller.policies.memory import Cluster, raw_policy
 from tests.kube.fake_api import until
 from tests.wording import mentions
-from webhook.controller.policies.policy_judging import Judging
+from webhook.controller.policies.policy_judging import Judging, Overtaken, _pausing
+from webhook.judgement.together.policy_view import STEPS_UNTIL_PAUSE
+from webhook.judgement.together.warnings import AT_ONCE, IN_TIME, Budget
 from webhook.placement.nodes import Node
 
 PLACE = "placementpolicies/a"
+POOL = {"nodeSelector": {"pool": "a"}}
 
 
 class View:
@@ -62,12 +65,16 @@ class Classes:
 
 @asynccontextmanager
 async def started(
-    cluster: Cluster, view: View, classes: Classes | None = None
+    cluster: Cluster, view: View, classes: Classes | None = None, quiet: float = 0.1
 ) -> AsyncIterator[tuple[Judging, list[int]]]:
     """One that judges, and a list that is as long as there was news."""
     news: list[int] = []
     judging = Judging(
-        cluster.watched, cast(Any, view), cast(Any, classes or Classes()), lambda: news.append(1)
+        cluster.watched,
+        cast(Any, view),
+        cast(Any, classes or Classes()),
+        lambda: news.append(1),
+        quiet=quiet,
     )
     tasks = [asyncio.create_task(each()) for each in (judging.judge, judging.survey)]
     yield judging, news
@@ -117,6 +124,43 @@ async def test_nodes_are_waited_for_unless_they_cannot_be_had() -> None:
         view.become(Node("n", {"pool": "b"}, []), Node("m", {"pool": "a"}, []))
         await until(lambda: judging.satisfied[PLACE][1].reason == "NodesFound")
         assert judging.satisfied[PLACE][0] == ("uid-a", 1)
+
+
+@pytest.mark.parametrize(
+    "at_once", [AT_ONCE._replace(proofs=0), AT_ONCE._replace(trials=0)], ids=["proofs", "trials"]
+)
+async def test_what_the_budget_leaves_out_is_judged_when_it_is_quiet(
+    at_once: Budget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then it is unknown; a change starts again, and the same set is judged whole at once."""
+    module = "webhook.controller.policies.policy_judging"
+    monkeypatch.setattr(f"{module}.AT_ONCE", at_once)
+    cluster, view = Cluster(*(raw_policy(n, requirements=POOL) for n in "ab")), View()
+    view.become(Node("n", {"pool": "a"}, []))
+
+    def satisfied(judging: Judging) -> set[tuple[int, str]]:
+        return {(version[1], one.reason) for version, one in judging.satisfied.values()}
+
+    async with started(cluster, view, quiet=1.0) as (judging, _):
+        await until(lambda: satisfied(judging) == {(1, "NotChecked")})
+        await until(lambda: satisfied(judging) == {(1, "NodesFound")})
+        monkeypatch.setattr(judging, "quiet", 0.1)
+        view.become(Node("n", {"pool": "a"}, []), Node("m", {"pool": "b"}, []))
+        for name in "ab":
+            edited = raw_policy(name, version=8, requirements=POOL)
+            edited["metadata"]["generation"] = 2
+            cluster.put(edited)
+        await until(lambda: satisfied(judging) == {(2, "NodesFound")})
+
+
+async def test_a_check_that_takes_minutes_ends_with_the_set_that_it_is_about() -> None:
+    """And with the process."""
+    changed, ended = asyncio.Event(), asyncio.Event()
+    effort = _pausing(IN_TIME, changed, ended).for_trials()
+    assert effort.spend(3 * STEPS_UNTIL_PAUSE)
+    ended.set()
+    with pytest.raises(Overtaken):
+        effort.spend(STEPS_UNTIL_PAUSE)
 
 
 async def test_a_class_that_the_cluster_does_not_have_is_in_the_status() -> None:

@@ -11,6 +11,7 @@ import orjson
 from tests.objects import an_object
 from webhook import names
 from webhook.judgement.set_judgement import Objects, SetJudgement
+from webhook.judgement.together.warnings import UNBOUNDED
 from webhook.policy.status_model import MODELS, ObjectStatus, ObservedObject
 
 KINDS = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}
@@ -21,7 +22,7 @@ ON_SPOT: dict[str, Any] = {"overrides": {"capacity": [{"class": "spot", "mode": 
 
 def judged_objects(objects: Mapping[str, bytes]) -> SetJudgement:
     """All that is said of the objects, on a day in March."""
-    return Objects().judge(objects, datetime(2026, 3, 1, 12, tzinfo=UTC))
+    return Objects().judge(objects, UNBOUNDED, datetime(2026, 3, 1, 12, tzinfo=UTC))
 
 
 def seen(

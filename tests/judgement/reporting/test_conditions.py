@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,12 +26,14 @@ from webhook.judgement.reporting.conditions import (
 )
 from webhook.judgement.reporting.decision_counts import Ledger
 from webhook.judgement.reporting.statuses import Knowledge, due
-from webhook.judgement.set_judgement import load_objects
+from webhook.judgement.set_judgement import Objects, load_objects
+from webhook.judgement.together.warnings import UNBOUNDED, Budget
 from webhook.placement.nodes import Node
 from webhook.policy.findings import Kind
 from webhook.policy.status_model import ObservedObject
 
 NOW = "2026-03-01T12:00:00Z"
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TAINT: Any = {"key": "spot", "value": "true", "effect": "NoSchedule"}
 NORMAL = Node("normal", {"pool": "a"}, [])
 CHEAP = Node("cheap", {"lifecycle": "spot"}, [])
@@ -170,7 +174,7 @@ def test_a_set_with_a_fault_is_in_force_and_says_so(wording: Wording) -> None:
     mentions(text, "spec.requirements.nodeSelector.zone: ", "every run", "'a'", "'b'")
     wording(text)
     assert found.policies is not None
-    satisfied = satisfaction(found.policies, None, found.ready, found.faults)
+    satisfied = satisfaction(found, None, UNBOUNDED)
     assert satisfied["placementpolicies/p2"].status == "False"
     assert satisfied["placementpolicies/p2"].reason == "EveryPodRejected"
     assert satisfied["placementpolicies/p1"].status == "Unknown"
@@ -182,7 +186,7 @@ def stated(
     """Status and reason of a policy and of the class spot."""
     objects = by_place(policy("p", spec), capacity_class("spot", of_class))
     loaded = load_objects({place: each.text for place, each in objects.items()})
-    found = satisfaction(loaded.policies, nodes)
+    found = satisfaction(Acceptance(policies=loaded.policies), nodes, UNBOUNDED)
     return {place: (each.status, each.reason) for place, each in found.items()}
 
 
@@ -220,4 +224,27 @@ def test_messages_about_met_nodes_have_no_number() -> None:
     objects = by_place(policy("p", POOL))
     loaded = load_objects({place: each.text for place, each in objects.items()})
     more = Node("more", {"pool": "a"}, [])
-    assert satisfaction(loaded.policies, [NORMAL]) == satisfaction(loaded.policies, [NORMAL, more])
+    accepted = Acceptance(policies=loaded.policies)
+    few, many = (satisfaction(accepted, some, UNBOUNDED) for some in ([NORMAL], [NORMAL, more]))
+    assert few == many
+
+
+def test_a_policy_that_was_not_checked_beside_all_others_is_unknown(wording: Wording) -> None:
+    """Whichever of both checks its budget ended; what is false stays so, and others are known."""
+    zone = {"overrides": {"nodeSelector": {"zone": "a"}}}
+    objects = by_place(policy("p", zone), policy("q", zone), policy("none", ON_SPOT),
+                       policy("label", {"defaults": {"labels": {"team": "a"}}}),
+                       capacity_class("spot"))  # fmt: skip
+    nodes = [NORMAL._replace(labels={"zone": "a"})]
+    for of_set, of_nodes in ((Budget(0, 0), UNBOUNDED), (UNBOUNDED, Budget(0, 0))):
+        judged = partial(Objects().judge, budget=of_set, now=NOON)
+        accepted = judge_objects(judged, objects, Acceptance())
+        assert {one.reason for _, one in accepted.conditions.values()} == {"Accepted"}
+        found = satisfaction(accepted, nodes, of_nodes)
+        said = {place.partition("/")[2]: (one.status, one.reason) for place, one in found.items()}
+        assert said["p"] == said["q"] == ("Unknown", "NotChecked")
+        assert said["none"] == ("False", "NoNode")
+        wording(found["placementpolicies/p"].message)
+    checked = judge_objects(judged_objects, objects, Acceptance())
+    found = satisfaction(checked, nodes, UNBOUNDED)
+    assert (found["placementpolicies/p"].status, checked.unchecked) == ("True", frozenset())

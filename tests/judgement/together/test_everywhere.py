@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from webhook.decision.arrival import Arrival, Cluster
 from webhook.decision.engine import decide
 from webhook.judgement.together.everywhere import rejecting
 from webhook.judgement.together.policy_view import Effort
-from webhook.judgement.together.warnings import of_policy, warnings
+from webhook.judgement.together.warnings import UNBOUNDED, Budget, of_policy, warnings
 from webhook.policy.findings import Kind
 
 Json = dict[str, Any]
@@ -42,7 +43,7 @@ ML = {"namespaces": ["ml-*"]}
 
 def found_in(*documents: Json) -> list[tuple[str, str, str]]:
     """File, severity and kind of each finding."""
-    found = warnings(prepared(list(documents)), None)
+    found = warnings(prepared(list(documents)), None, UNBOUNDED)
     return [(each.file.partition("/")[2], each.severity, each.kind) for each in found]
 
 
@@ -75,10 +76,10 @@ def test_the_number_of_comparisons_is_limited() -> None:
 
 def test_an_incomplete_check_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody takes silence for an answer."""
-    monkeypatch.setattr("webhook.judgement.together.warnings.MOST_LOOKS", 2)
-    monkeypatch.setattr("webhook.judgement.together.warnings.MOST_LOOKS_OF_ALL", 2)
+    little = Budget(2, math.inf)
+    monkeypatch.setattr("webhook.judgement.together.warnings.OF_A_WRITE", little)
     ready = prepared([A, B, policy("c", requirements=AC)])
-    for found in (warnings(ready, None), of_policy(ready, "c", None)):
+    for found in (warnings(ready, None, little), of_policy(ready, "c", None)):
         assert {each.severity for each in found} == {"warning"}
         assert {each.kind for each in found} == {Kind.NOT_CHECKED, Kind.SOME_PODS_REJECTED}
 
@@ -100,7 +101,7 @@ def test_every_pod_of_such_a_policy_is_rejected(
         policy(f"p{at}", match=match, requirements=wanted)
         for at, (match, wanted) in enumerate(crowd)
     ]
-    found = [each for each in warnings(prepared(documents), None) if each.is_fault]
+    found = [each for each in warnings(prepared(documents), None, UNBOUNDED) if each.is_fault]
     event(f"told: {bool(found)}")
     for finding in found:
         for pod in some:
@@ -144,7 +145,7 @@ def everybody() -> list[Arrival]:
 def test_no_policy_without_an_error_rejects_all_of_its_pods(specs: list[Json]) -> None:
     """Each that changes any pod at all leaves one in, by the engine itself."""
     documents = [policy(f"p{at}", **each) for at, each in enumerate(specs)]
-    if any(each.is_fault for each in warnings(prepared(documents), None)):
+    if any(each.is_fault for each in warnings(prepared(documents), None, UNBOUNDED)):
         event("told")
         return
     policies = policy_set(documents)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
-import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -15,6 +15,7 @@ from tests.judgement.together.test_warnings import policy, pool, spot, thorough
 from tests.laws.strategies import CLASSES, pods
 from tests.laws.world import decided, policy_set
 from webhook.judgement.set_judgement import Objects, judge_set
+from webhook.judgement.together.warnings import UNBOUNDED, Budget
 from webhook.placement.nodes import Node, survey
 from webhook.policy.findings import Kind
 
@@ -29,14 +30,14 @@ NOTEBOOKS = policy("notebooks", match={"kinds": ["notebook"]}, defaults=pool("a"
 GPUS = policy("gpus", match={"resources": ["nvidia.com/gpu"]}, overrides=spot("Constrain"))
 
 
-def test_an_incomplete_check_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And it makes no policy unsatisfiable."""
-    monkeypatch.setattr("webhook.judgement.together.warnings.MOST_TRIED_OF_ALL", 0)
+def test_an_incomplete_check_is_reported() -> None:
+    """Of each policy that was left out; and it makes none unsatisfiable."""
     read = Objects().documents(objects(NOTEBOOKS, GPUS, *CLASSES[:1]))
-    judged = judge_set(read, nodes=NODES)
+    judged = judge_set(read, Budget(math.inf, 0), nodes=NODES)
     told = [each for each in judged.findings if each.kind is Kind.NOT_CHECKED]
     assert [(each.file, each.severity) for each in told] == [
-        ("placementpolicies/notebooks", "warning")
+        ("placementpolicies/gpus", "warning"),
+        ("placementpolicies/notebooks", "warning"),
     ]
 
 
@@ -63,7 +64,7 @@ def test_an_error_is_true_of_every_pod(crowd: list[tuple[Json, str, Json]], pod:
     read = Objects().documents(objects(*documents, *CLASSES[:1]))
     found = [
         each
-        for each in judge_set(read, nodes=NODES).findings
+        for each in judge_set(read, UNBOUNDED, nodes=NODES).findings
         if (each.kind, each.severity) == (Kind.NO_NODE, "error") and "policies/" in each.file
     ]
     event(f"told: {bool(found)}")

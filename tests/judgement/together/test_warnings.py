@@ -18,7 +18,7 @@ from webhook.decision.decision import Decision
 from webhook.judgement.set_judgement import Objects
 from webhook.judgement.together.policy_view import Policy
 from webhook.judgement.together.shadowed import Shadows
-from webhook.judgement.together.warnings import Memory, Prepared, of_policy, warnings
+from webhook.judgement.together.warnings import UNBOUNDED, Memory, Prepared, of_policy, warnings
 from webhook.placement.split import Replica
 from webhook.policy.findings import Finding, Kind, path_text
 from webhook.policy.load import judge_documents
@@ -88,7 +88,7 @@ def test_a_setting_that_is_called_dead_never_reaches_a_pod(
     """Whatever else matches: without the setting every pod comes out the same."""
     ready = prepared(documents)
     never = (Kind.NEVER_APPLIED, Kind.IMPOSSIBLE_SETTING)
-    dead = [each for each in warnings(ready, None) if each.kind in never]
+    dead = [each for each in warnings(ready, None, UNBOUNDED) if each.kind in never]
     event(f"dead: {bool(dead)}")
     for finding in dead:
         name = finding.file.partition("/")[2]
@@ -115,7 +115,7 @@ def test_a_pod_that_both_match_is_rejected_where_two_contradict(
     documents: list[Json], some: list[Json]
 ) -> None:
     """Were there only the two, and both enforced."""
-    for finding in warnings(prepared(documents), None):
+    for finding in warnings(prepared(documents), None, UNBOUNDED):
         if finding.kind is Kind.SOME_PODS_REJECTED and finding.about == finding.kind:
             other, _, share = finding.message.split("'")[1].partition(" ")
             name, own = finding.file.partition("/")[2], finding.path
@@ -133,7 +133,7 @@ def test_a_pod_that_both_match_is_rejected_where_two_contradict(
 def test_findings_of_one_policy_are_among_those_of_the_set(documents: list[Json]) -> None:
     """Nothing is lost if all are chosen in turn, and nothing new is said of what may live."""
     ready = prepared(documents)
-    whole = {_stem(each) for each in warnings(ready, None)}
+    whole = {_stem(each) for each in warnings(ready, None, UNBOUNDED)}
     written = {each.document.model.name for each in ready.policies}
     one_by_one = {_stem(found) for each in written for found in of_policy(ready, each, None)}
     assert whole <= one_by_one

@@ -25,6 +25,7 @@ from webhook.interception import expected_entries
 from webhook.judgement.entry_states import NARROWED, writes
 from webhook.judgement.guard_states import CHANGED, guard_states
 from webhook.judgement.set_judgement import Objects, judge_set
+from webhook.judgement.together.warnings import IN_TIME
 from webhook.policy import policy_documents
 from webhook.policy.findings import condensed
 from webhook.shortening import first_few
@@ -112,6 +113,7 @@ def policies(state: ClusterState) -> Iterator[Finding]:
         # Without a node every policy would leave none; the condition Satisfiable is Unknown then.
         found = judge_set(
             place.read(state.policies),
+            IN_TIME,
             now=state.now,
             nodes=state.nodes or None,
             classes=state.classes,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate
+from webhook.judgement.together.policy_view import UNFINISHED
 from webhook.judgement.together.warnings import of_nodes
 from webhook.policy.feasibility import Concern, feasibility
 from webhook.policy.findings import Kind
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.judgement.set_judgement import SetJudgement
-    from webhook.judgement.together.warnings import Prepared
+    from webhook.judgement.together.warnings import Budget, Prepared
     from webhook.placement.nodes import Node
     from webhook.policy.feasibility import MatchedNodes
     from webhook.policy.findings import Finding
@@ -33,6 +34,8 @@ _MOST_FINDINGS: Final = 5
 _MOST_NAMED: Final = 3
 _MOST_CHARACTERS: Final = 2000
 SATISFIABLE: Final = "Satisfiable"
+# Its reason if a policy was not checked together with all others.
+NOT_CHECKED: Final = "NotChecked"
 _MOST_CONCERNS: Final = 5
 _NONE_YET: Final = "there is no node now; a class creates them on demand"
 
@@ -47,6 +50,7 @@ class Acceptance:
     faulty:   the places of the objects that keep the newest set from compiling
     ready:    the policies of that set, prepared for checks against each other
     faults:   the errors with which that set is in force
+    unchecked: the places of policies that were not checked together with all others
     """
 
     conditions: Mapping[str, tuple[Version, ConditionUpdate]] = field(default_factory=dict)
@@ -55,6 +59,7 @@ class Acceptance:
     faulty: tuple[str, ...] = ()
     ready: Prepared | None = None
     faults: Sequence[Finding] = ()
+    unchecked: frozenset[str] = frozenset()
 
 
 def remembered(objects: Iterable[ObservedObject]) -> Acceptance:
@@ -94,7 +99,8 @@ def judge_objects(
         place: (each.version, _in_force(findings.get(place, ()))) for place, each in objects.items()
     }
     faults = [each for each in found.findings if each.is_fault]
-    return Acceptance(conditions, versions, found.policies, ready=found.ready, faults=faults)
+    unchecked = frozenset(each.file for each in found.findings if each.kind is Kind.NOT_CHECKED)
+    return Acceptance(conditions, versions, found.policies, (), found.ready, faults, unchecked)
 
 
 def _in_force(found: Sequence[Finding]) -> ConditionUpdate:
@@ -141,18 +147,23 @@ def _listed(findings: Sequence[Finding]) -> str:
 
 
 def satisfaction(
-    policies: PolicySet,
-    nodes: Sequence[Node] | None,
-    ready: Prepared | None = None,
-    faults: Sequence[Finding] = (),
+    accepted: Acceptance, nodes: Sequence[Node] | None, budget: Budget
 ) -> Mapping[str, ConditionUpdate]:
     """Return the condition of each policy and class of a set, by place: `placementpolicies/spot`.
 
     `nodes` is None if they are not known. The number of matching nodes is not reported, because it
-    changes with every node. `faults` do not depend on nodes. `ready` are the policies, to check
-    them together against the nodes.
+    changes with every node. Without a set there is no condition.
     """
-    return {**_by_nodes(policies, nodes, ready), **_by_faults(faults)}
+    if accepted.policies is None:
+        return {}
+    ready, unchecked = accepted.ready, set(accepted.unchecked)
+    beside = [*of_nodes(ready, nodes, budget)] if ready and nodes else []
+    unchecked |= {each.file for each in beside if each.kind is Kind.NOT_CHECKED}
+    found = _by_nodes(accepted.policies, nodes, ready, beside)
+    for place in unchecked:
+        if found[place].status != "False":
+            found[place] = ConditionUpdate(SATISFIABLE, "Unknown", NOT_CHECKED, UNFINISHED)
+    return {**found, **_by_faults(accepted.faults)}
 
 
 def _by_faults(faults: Sequence[Finding]) -> Mapping[str, ConditionUpdate]:
@@ -171,15 +182,20 @@ def _by_faults(faults: Sequence[Finding]) -> Mapping[str, ConditionUpdate]:
 
 
 def _by_nodes(
-    policies: PolicySet, nodes: Sequence[Node] | None, ready: Prepared | None
-) -> Mapping[str, ConditionUpdate]:
+    policies: PolicySet,
+    nodes: Sequence[Node] | None,
+    ready: Prepared | None,
+    beside: Sequence[Finding],
+) -> dict[str, ConditionUpdate]:
     if not nodes:
         return dict.fromkeys(_places(policies), _unknown(nodes))
     found = feasibility(policies, nodes, ready.runtime_classes if ready else {})
     concerns: dict[str, list[Concern]] = {}
     for concern in found.concerns:
         concerns.setdefault(_place(concern.kind, concern.name), []).append(concern)
-    for each in of_nodes(ready, nodes) if ready else ():
+    for each in beside:
+        if each.kind is Kind.NOT_CHECKED:
+            continue
         name = each.file.partition("/")[2]
         concern = Concern(names.POLICY_KIND, name, (), each.message, each.severity, each.kind)
         concerns.setdefault(each.file, []).append(concern)
@@ -197,8 +213,7 @@ def _by_nodes(
 def _condition(reach: MatchedNodes, concerns: Sequence[Concern]) -> ConditionUpdate:
     wrong = [each for each in concerns if each.severity == "error"]
     message = "; ".join(each.message for each in (wrong or concerns)[:_MOST_CONCERNS])
-    found = any(each.about is not Kind.NOT_CHECKED for each in concerns)
-    if wrong or (reach.chosen == 0 and found):
+    if wrong or (reach.chosen == 0 and concerns):
         kind = Kind.NO_NODE if reach.chosen == 0 else wrong[0].about
         reason = "NoNode" if kind is Kind.NO_NODE else "TaintsNotTolerated"
         return ConditionUpdate(SATISFIABLE, "False", reason, message)

@@ -7,16 +7,16 @@ matches, or all pods with a value that a match block names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
-from webhook.judgement.together.witness import find_subject
+from webhook.judgement.together.pod_sets import EVERY, PodSet
+from webhook.judgement.together.policy_view import fold_steps
 from webhook.placement.fold import fold
 from webhook.placement.settings import CapacitySetting, TolerationSetting
 from webhook.placement.tolerations import covers, normal
-from webhook.policy.conditions import FIELDS
 from webhook.policy.findings import Kind
-from webhook.policy.match_model import Match
 from webhook.policy.matched_pods import MatchedPods, atoms
 from webhook.shortening import first_few
 
@@ -39,27 +39,20 @@ _STEPS_OF_A_FOLD: Final = 10
 _STEPS_OF_A_SEARCH: Final = 12
 
 
-class _Pods(NamedTuple):
-    """A set of pods. `text` follows "every pod"; `of` is the policy that matches them, if one."""
-
-    text: str
-    match: Match
-    reach: MatchedPods
-    of: Policy | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Demand:
+@dataclass(frozen=True, eq=False)
+class Demand:
     """An enforced policy with the requirements that no other policy can make yield.
 
-    `tokens` are the node labels and fields that they restrict.
+    `tokens` are the node labels and fields that they restrict. `contradicted` has whether they
+    contradict those of a policy after it, as long as both are kept.
     """
 
     policy: Policy
     settings: tuple[LocatedSetting, ...]
     tokens: frozenset[str]
+    contradicted: WeakKeyDictionary[Demand, bool] = field(default_factory=WeakKeyDictionary)
 
-    def holds_for(self, pods: _Pods) -> bool:
+    def holds_for(self, pods: PodSet) -> bool:
         """Return whether the policy is enforced for all of these pods."""
         return self.policy.enforced_for(pods.reach, pods.of, required=True)
 
@@ -67,7 +60,7 @@ class _Demand:
 class Rejecting(NamedTuple):
     """A minimal group of policies, in their order, and the pods that they reject."""
 
-    members: tuple[_Demand, ...]
+    members: tuple[Demand, ...]
     pods: tuple[str, ...]
 
     @property
@@ -102,76 +95,83 @@ def rejecting(given: Prepared, chosen: Collection[Policy], effort: Effort) -> It
 
 class _Search:
     def __init__(self, given: Prepared, chosen: Collection[Policy], effort: Effort) -> None:
-        self._policies = [each for each in given.policies if not each.contradictory]
-        self._whole = given.whole
-        self._chosen = chosen
+        self._tables = given.tables
+        self._policies = given.policies
+        self._demands = given.tables.demands
         self._effort = effort
-        self._demands = _demands(self._policies)
-        self._known: dict[tuple[_Demand, ...], bool] = {}
+        # No other policy has part in a group.
+        self._chosen = {
+            each.policy: each for one in chosen if (each := self._demands.get(one.name))
+        }
+        self._work_to_match = sum(each.work_to_match for each in self._chosen)
+        self._known: dict[tuple[Demand, ...], bool] = {}
 
     def groups(self) -> Iterator[Rejecting]:
         """Yield groups that reject a set, then those each of which rejects a part of one."""
-        found: dict[tuple[_Demand, ...], list[str]] = {}
-        for pods in filter(self._concerns_chosen, _sets_of_pods(self._policies)):
+        if not self._chosen:
+            return
+        found: dict[tuple[Demand, ...], list[str]] = {}
+        for pods in filter(self._concerns_chosen, self._tables.pod_sets()):
+            if self._effort.is_over:
+                break
             for core in self._cores([each for each in self._near(pods) if each.holds_for(pods)]):
                 found.setdefault(core, []).append(pods.text)
         for core, texts in found.items():
             # A policy's own pods are named only if they are not the pods of a listed set.
             words = [each for each in texts if not each.startswith("that policy")]
-            listed = texts[:1] if texts[0] == _EVERY.text else words or texts
+            listed = texts[:1] if texts[0] == EVERY.text else words or texts
             yield from self._chosen_one(core, listed)
         known = {each for core in found for each in core}
-        some = (self._demands[each.name] for each in self._chosen if each.name in self._demands)
-        tokens = frozenset[str]().union(*(each.tokens for each in some))
+        tokens = frozenset[str]().union(*(each.tokens for each in self._chosen.values()))
         for one in self._demands.values():
-            pods = _pods_of(one.policy)
-            if one in known or not (one.policy in self._chosen or one.tokens & tokens):
+            if self._effort.is_over:
+                return
+            if one in known or tokens.isdisjoint(one.tokens):
                 continue
+            pods = one.policy.matched_set
             if one.holds_for(pods) and (rivals := self._covering(one, pods)):
                 yield from self._chosen_one((one, *rivals), [pods.text])
 
-    def _concerns_chosen(self, pods: _Pods) -> bool:
-        """Return whether one of the chosen holds for the pods; of many, each is evaluated later."""
-        if len(self._chosen) >= _FEW:
+    def _concerns_chosen(self, pods: PodSet) -> bool:
+        """Return whether one of the chosen holds for the pods; of many, each is evaluated later.
+        Also, once nothing is left to spend."""
+        if len(self._chosen) >= _FEW or not self._effort.spend(self._work_to_match):
             return True
-        return self._effort.spend(sum(each.work_to_match for each in self._chosen)) and any(
-            each.name in self._demands and self._demands[each.name].holds_for(pods)
-            for each in self._chosen
-        )
+        return any(each.holds_for(pods) for each in self._chosen.values())
 
-    def _chosen_one(self, core: Sequence[_Demand], texts: Sequence[str]) -> Iterator[Rejecting]:
-        if any(each.policy in self._chosen for each in core):
+    def _chosen_one(self, core: Sequence[Demand], texts: Sequence[str]) -> Iterator[Rejecting]:
+        if any(each.policy in self._chosen for each in core) and self._effort.spend(_steps(core)):
             yield Rejecting(_in_order(core), tuple(texts))
 
-    def _near(self, pods: _Pods) -> Sequence[_Demand]:
+    def _near(self, pods: PodSet) -> Sequence[Demand]:
         """Return the policies that may hold for all of these pods, by name: those that match one.
 
         By name: of several that contradict, a change of priority shall not choose others.
         """
         size = pods.of.work_to_match if pods.of else 1
-        if not self._effort.spend(_STEPS_OF_A_SEARCH * size) or pods.reach.unmet():
+        steps = _STEPS_OF_A_SEARCH * size + self._tables.match_steps
+        if not self._effort.spend(steps) or pods.is_empty:
             return ()
-        pod = find_subject([pods.match], pods.of.model.spec.exclude if pods.of else ())
         found = [*self._demands.values()]
-        if pod is not None:
-            names = (self._whole.policies[at].name for at in self._whole.matching(pod))
+        if pods.example is not None:
+            names = (self._policies[at].name for at in self._tables.matching(pods.example))
             found = [self._demands[name] for name in sorted(names) if name in self._demands]
         if not self._effort.spend(sum(each.policy.work_to_match + size - 1 for each in found)):
             return ()
         return found
 
-    def _cores(self, group: Sequence[_Demand]) -> Iterator[tuple[_Demand, ...]]:
+    def _cores(self, group: Sequence[Demand]) -> Iterator[tuple[Demand, ...]]:
         """Yield a minimal group for each policy that contradicts those before it: a pair, if
         possible. Of many policies, each is compared with the first for one of its tokens."""
         few = len(group) <= _MOST
         if len(group) < 2 or (few and not self._contradict(group)):
             return
-        kept: list[_Demand] = []
-        first: dict[str, _Demand] = {}
+        kept: list[Demand] = []
+        first: dict[str, Demand] = {}
         for each in group:
             rivals = kept if few else dict.fromkeys(first[t] for t in each.tokens if t in first)
             pairs = [(one, each) for one in rivals]
-            core: tuple[_Demand, ...] | None = next(filter(self._contradict, pairs), None)
+            core: tuple[Demand, ...] | None = next(filter(self._contradict, pairs), None)
             if core is None and few and self._contradict([*kept, each]):
                 core = self._least([*kept, each])
             if core:
@@ -180,23 +180,23 @@ class _Search:
             kept.append(each)
             first = {**dict.fromkeys(each.tokens, each), **first}
 
-    def _least(self, group: list[_Demand]) -> tuple[_Demand, ...]:
+    def _least(self, group: list[Demand]) -> tuple[Demand, ...]:
         for each in [*group]:
             others = [other for other in group if other is not each]
             if self._contradict(others):
                 group = others
         return tuple(group)
 
-    def _covering(self, one: _Demand, whole: _Pods) -> Sequence[_Demand]:
+    def _covering(self, one: Demand, whole: PodSet) -> Sequence[Demand]:
         """Return policies of which each pod of the policy is rejected by one, and none rejects the
         whole; none if a pod may pass.
 
         For example one for workers, with one for jobs and one for all other kinds.
         """
-        found: dict[_Demand, None] = {}
+        found: dict[Demand, None] = {}
         for atom in atoms(one.policy.bound):
-            pods = _Pods("", atom, MatchedPods(atom), one.policy)
-            if pods.reach.unmet():
+            pods = PodSet("", atom, MatchedPods(atom), one.policy)
+            if pods.is_empty:
                 continue
             near = [each for each in self._near(pods) if each.tokens & one.tokens]
             rivals = [e for e in near if self._contradict((one, e)) and e.holds_for(pods)]
@@ -206,66 +206,41 @@ class _Search:
             found[rivals[0]] = None
         return [*found]
 
-    def _contradict(self, some: Sequence[_Demand]) -> bool:
+    def _contradict(self, some: Sequence[Demand]) -> bool:
         """Return whether the requirements of these contradict each other."""
         some = _in_order(some)
         found = self._known.get(some)
         if found is None:
-            if not self._effort.spend(_STEPS_OF_A_FOLD * sum(each.policy.work for each in some)):
+            if not self._effort.spend(_steps(some)):
                 return False
-            found = self._known[some] = bool(_folded(some).contradictions)
+            found = self._known[some] = _are_contradictory(some)
         return found
 
 
-_EMPTY: Final = Match()
-_EVERY: Final = _Pods("of every run", _EMPTY, MatchedPods(_EMPTY))
+def _steps(some: Sequence[Demand]) -> int:
+    work = _STEPS_OF_A_FOLD * sum(each.policy.work for each in some)
+    return work + fold_steps(each.policy for each in some)
 
 
-def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
-    yield _EVERY
-    checked: set[tuple[str, object]] = set()
-    for policy in policies:
-        spec = policy.model.spec
-        match = spec.match or _EMPTY
-        for field in FIELDS:
-            values = list(getattr(match, field.name) or ()) if field.noun else []
-            if field.name == "namespaces" and spec.rollout:
-                values += spec.rollout.namespaces
-            for value in values:
-                if (field.name, value) not in checked:
-                    checked.add((field.name, value))
-                    one = _EMPTY.model_copy(update={field.name: [value]})
-                    yield _Pods(f"of {field.noun} {value}", one, MatchedPods(one))
-        if match.coordinator is not None and ("coordinator", match.coordinator) not in checked:
-            checked.add(("coordinator", match.coordinator))
-            who = "that leads its run" if match.coordinator else "that does not lead its run"
-            one = Match(coordinator=match.coordinator)
-            yield _Pods(who, one, MatchedPods(one))
-    matches: set[bytes] = set()
-    for policy in policies:
-        spec = policy.model.spec
-        blocks = [block for block in (spec.match, *spec.exclude) if block]
-        same = b"".join(block.model_dump_json(exclude_none=True).encode() for block in blocks)
-        same += spec.rollout.model_dump_json().encode() if spec.rollout else b""
-        if policy.matches_something and (spec.exclude or same not in matches):
-            matches.add(same)
-            yield _pods_of(policy)
+def _are_contradictory(some: tuple[Demand, ...]) -> bool:
+    # Of two it is remembered for the next set: most of its policies are in this one.
+    first, *others = some
+    if len(others) != 1:
+        return bool(_folded(some).contradictions)
+    found = first.contradicted.get(others[0])
+    if found is None:
+        found = first.contradicted[others[0]] = bool(_folded(some).contradictions)
+    return found
 
 
-def _pods_of(policy: Policy) -> _Pods:
-    """Return the pods that a policy matches, or for which its rollout enforces it."""
-    verb = "is enforced for" if policy.rollout else "matches"
-    reach = MatchedPods(policy.bound) if policy.rollout else policy.match
-    return _Pods(f"that policy {policy.name!r} {verb}", policy.bound, reach, policy)
-
-
-def _demands(policies: Sequence[Policy]) -> dict[str, _Demand]:
+def demands(policies: Sequence[Policy]) -> dict[str, Demand]:
     """Return the enforced policies by name, without requirements that may yield to another's.
 
     A requirement of a class yields if another policy requires None of it, and a toleration if a
-    wider one comes before it.
+    wider one comes before it. A policy that contradicts itself is left out.
     """
-    required = [located.setting for each in policies for located in each.of_parts("requirements")]
+    requiring = [each for each in policies if each.requirements and not each.contradictory]
+    required = [located.setting for each in requiring for located in each.requirements]
     capacity = [each for each in required if isinstance(each, CapacitySetting)]
     none = {each.field for each in capacity if each.mode.does_nothing}
     broad = {
@@ -284,20 +259,27 @@ def _demands(policies: Sequence[Policy]) -> dict[str, _Demand]:
         )
 
     found = {}
-    for policy in sorted(policies, key=lambda each: each.name):
-        sure = [each for each in policy.of_parts("requirements") if is_sure(each.setting)]
-        # Prefer and Prevent contradict each other, though Prefer limits no nodes.
-        classes = {each.setting.field for each in sure if isinstance(each.setting, CapacitySetting)}
-        tokens = {token for each in sure for token in each.rivals or {each.setting.field}}
+    for policy in sorted(requiring, key=lambda each: each.name):
+        listed = enumerate(policy.requirements)
+        sure = tuple([at for at, each in listed if is_sure(each.setting)])
         if policy.enforced and sure:
-            found[policy.name] = _Demand(policy, tuple(sure), frozenset(tokens | classes))
+            if sure not in policy.demands:
+                policy.demands[sure] = _demand(policy, [policy.requirements[at] for at in sure])
+            found[policy.name] = policy.demands[sure]
     return found
 
 
-def _in_order(some: Iterable[_Demand]) -> tuple[_Demand, ...]:
+def _demand(policy: Policy, sure: Sequence[LocatedSetting]) -> Demand:
+    # Prefer and Prevent contradict each other, though Prefer limits no nodes.
+    classes = {each.setting.field for each in sure if isinstance(each.setting, CapacitySetting)}
+    tokens = {token for each in sure for token in each.rivals or {each.setting.field}}
+    return Demand(policy, tuple(sure), frozenset(tokens | classes))
+
+
+def _in_order(some: Iterable[Demand]) -> tuple[Demand, ...]:
     return tuple(sorted(some, key=lambda each: each.policy.order))
 
 
-def _folded(some: Sequence[_Demand]) -> Bundle:
+def _folded(some: Sequence[Demand]) -> Bundle:
     names = [each.policy.name for each in some]
     return fold(names, [located.setting for each in some for located in each.settings])

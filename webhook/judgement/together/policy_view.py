@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+import orjson
+
+from webhook.judgement.together import alone, pod_sets
+from webhook.judgement.together.witness import WantedBlock
 from webhook.placement import node_affinity
 from webhook.placement.fold import fold
 from webhook.placement.settings import (
-    PARTS,
     CapacitySetting,
+    MemberSetting,
     PlacementSetting,
+    SpreadSetting,
+    TolerationSetting,
 )
+from webhook.placement.tolerations import normal
 from webhook.policy import compile as compiling
 from webhook.policy import operating_system
 from webhook.policy.findings import Kind
@@ -20,38 +28,54 @@ from webhook.policy.matched_pods import MatchedPods, shared, unmatchable
 from webhook.policy.node_settings import limits, tolerations_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
+    from webhook.judgement.together.everywhere import Demand
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.shapes import Term
     from webhook.policy.findings import Finding, Path
     from webhook.policy.model import PlacementPolicy, PolicySpec
     from webhook.policy.policy_documents import Document
 
+STEPS_UNTIL_PAUSE: Final = 4_000
 # Characters of what is small; the longest policy that ships has three thousand.
-_LIGHT: Final = 2_000
+LIGHT: Final = 2_000
 # Values of a condition that are few; what conditions of more, or of several terms, have in common:
 # no label's key begins with a slash, and no field is called so.
 _FEW_VALUES: Final = 64
 _TERMS: Final = "/terms"
-# Terms of a condition that are few; settings of a policy that are.
-_FEW_TERMS: Final = 5
+# Settings of a policy that are few.
 _FEW: Final = 8
 UNFINISHED: Final = (
-    "not all is checked: there are too many policies, or too large ones, to hold each against all "
-    "others; make the largest smaller, or remove what is not needed"
+    "it is not checked together with all other policies: they are too many, or too large, to check "
+    "at once; the condition Satisfiable has the result once the controller has checked the rest, "
+    "and `fairlead check` checks all"
 )
 
 
 class Effort:
-    """A budget of steps; one step takes some 5 µs."""
+    """A budget of steps; one step takes some 5 µs.
 
-    def __init__(self, most: int) -> None:
+    What is remembered from before costs as much as what is computed. So it depends on the policies
+    alone what is checked, and neither on time nor on what was asked before.
+    """
+
+    def __init__(self, most: float, pause: Callable[[], None] = lambda: None) -> None:
+        """`pause` is called each STEPS_UNTIL_PAUSE steps; what it raises ends the check."""
         self.left = most
+        self._pause = pause
+        self._pause_at = most - STEPS_UNTIL_PAUSE
+        self.refused = 0
 
     def spend(self, steps: int = 1) -> bool:
-        """Spend steps; return False if too few are left."""
+        """Spend steps; return False if too few are left. Nothing can be spent afterwards."""
         self.left -= steps
+        if self.left <= self._pause_at:
+            self._pause_at = self.left - STEPS_UNTIL_PAUSE
+            self._pause()
+        if self.left < 0:
+            self.refused += 1
+            self.left = min(self.left, -1)
         return self.left >= 0
 
     @property
@@ -90,9 +114,69 @@ class LocatedSetting(NamedTuple):
         return self.limits | {_TERMS} if len(terms) > 1 or values > _FEW_VALUES else self.limits
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class ConditionSize(NamedTuple):
+    """The number of terms of a condition on nodes, and of requirements and values in all of them.
+
+    settings: of how many settings it is made
+    """
+
+    terms: int = 1
+    requirements: int = 0
+    values: int = 0
+    settings: int = 0
+
+    @classmethod
+    def of(cls, terms: Sequence[Term]) -> Self:
+        """Return the size of these terms."""
+        listed = [each for term in terms for each in term.get("matchExpressions") or ()]
+        values = sum(len(each.get("values") or ()) for each in listed)
+        return cls(len(terms), len(listed), values, 1)
+
+    def beside(self, other: ConditionSize) -> ConditionSize:
+        """Return the size of both together. Their terms multiply; above a limit it is refused."""
+        return ConditionSize(
+            min(self.terms * other.terms, node_affinity.MAX_TERMS),
+            min(
+                self.terms * other.requirements + self.requirements * other.terms,
+                node_affinity.MAX_REQUIREMENTS,
+            ),
+            min(self.terms * other.values + self.values * other.terms, node_affinity.MAX_VALUES),
+            self.settings + other.settings,
+        )
+
+    @property
+    def steps(self) -> int:
+        """The steps of a fold that has it: it is combined again for each setting."""
+        size = self.terms + self.requirements // 2 + self.values // 4
+        return size * (1 + self.settings) // 3
+
+
+def fold_steps(group: Iterable[Policy]) -> int:
+    """Return the steps of combining what the policies require of nodes."""
+    size = ConditionSize()
+    for each in group:
+        size = size.beside(each.condition)
+    return size.steps
+
+
+class SettingKey(NamedTuple):
+    """What another setting must have in common with one to decide what it sets.
+
+    terms: the condition on labels of nodes, unless it is one label with one value; `text` is equal
+           if they are
+    """
+
+    located: LocatedSetting
+    key: Hashable
+    terms: Sequence[Term]
+    text: bytes
+
+
+@dataclass(frozen=True, eq=False)
 class Policy:
     """One policy. `order`: higher priority first, then by name.
+
+    It is kept from set to set, so what depends on it alone is computed once.
 
     settings: all of its settings
     hard: those of requirements and overrides
@@ -100,7 +184,8 @@ class Policy:
     rollout: the pods for which it is enforced, if not all
     bound: its match within its rollout; its match alone if that leaves no pod
     contradictory: whether its own requirements reject every pod
-    work: the cost of folding it with another policy, relative to a small policy
+    work: the cost of folding it with another policy, relative to a small policy, without the terms
+          of its conditions on nodes
     work_to_match: the same for testing which pods it matches
     """
 
@@ -119,12 +204,12 @@ class Policy:
     work_to_match: int
     system: tuple[int, str] | None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The policy's name."""
         return self.model.name
 
-    @property
+    @cached_property
     def fallbacks(self) -> frozenset[str]:
         """The classes of its settings that may be given up."""
         return frozenset(
@@ -133,16 +218,104 @@ class Policy:
             if isinstance(each.setting, CapacitySetting) and each.setting.fallback
         )
 
-    @property
+    @cached_property
     def order(self) -> tuple[int, str]:
         """The sort key of policies."""
         return -self.model.spec.priority, self.model.name
 
-    @property
+    @cached_property
     def concerns_nodes(self) -> bool:
         """Whether it limits nodes, or tolerates taints."""
         settings = [each.setting for each in self.settings]
         return any(each.limits for each in self.settings) or any(tolerations_of(settings))
+
+    @cached_property
+    def node_keys(self) -> frozenset[str]:
+        """The labels and fields of nodes that its settings limit."""
+        return frozenset[str]().union(*(each.limits for each in self.settings))
+
+    @cached_property
+    def requirements(self) -> Sequence[LocatedSetting]:
+        """The settings of its requirements."""
+        return self.of_parts("requirements")
+
+    @cached_property
+    def tokens(self) -> frozenset[str]:
+        """What another policy must have in common with it to conflict, whatever the nodes are."""
+        found = set[str]()
+        for located in self.hard:
+            setting = located.setting
+            found.update(f"node {key}" for key in located.rivals)
+            if isinstance(setting, TolerationSetting):
+                found.add(f"toleration {setting.toleration.get('key') or ''}")
+            elif not (isinstance(setting, MemberSetting) and setting.map == "nodeSelector"):
+                found.add(setting.field)
+        return frozenset(found)
+
+    @cached_property
+    def setting_keys(self) -> Mapping[str, Sequence[SettingKey]]:
+        """The keys of its settings, by part."""
+        found: dict[str, list[SettingKey]] = {}
+        for each in self.settings:
+            several = each.limits and not isinstance(each.setting, MemberSetting)
+            terms = limits(each.setting) if several else ()
+            key = SettingKey(each, key_of(each.setting), terms, orjson.dumps(terms))
+            found.setdefault(each.setting.part, []).append(key)
+        return found
+
+    @cached_property
+    def condition(self) -> ConditionSize:
+        """The size of its condition on nodes."""
+        size = ConditionSize()
+        for keys in self.setting_keys.values():
+            for each in keys:
+                if each.terms:
+                    size = size.beside(ConditionSize.of(each.terms))
+                elif each.located.limits:
+                    size = size.beside(ConditionSize(1, 1, 1, 1))
+        return size
+
+    @cached_property
+    def own_findings(self) -> Sequence[Finding]:
+        """The findings about it by itself."""
+        return tuple(alone.findings(self))
+
+    @cached_property
+    def demands(self) -> dict[tuple[int, ...], Demand]:
+        """Its requirements as they reject pods, by the positions of those that do not yield."""
+        return {}
+
+    @cached_property
+    def wanted(self) -> WantedBlock:
+        """What a pod has to meet."""
+        return WantedBlock(self.model.spec.match or Match())
+
+    @cached_property
+    def unwanted(self) -> Sequence[WantedBlock]:
+        """What excludes a pod."""
+        return [WantedBlock(each) for each in self.model.spec.exclude]
+
+    @cached_property
+    def named_sets(self) -> Sequence[tuple[pod_sets.Value, pod_sets.PodSet]]:
+        """The sets of pods with each value that its match names; none of a large match.
+
+        A match may name thousands of values, and a set takes a hundred times as much memory.
+        """
+        few = len(self.match_text) <= LIGHT
+        return tuple(pod_sets.sets_by_value(self)) if few else ()
+
+    @cached_property
+    def matched_set(self) -> pod_sets.PodSet:
+        """The pods that it matches, or for which its rollout enforces it."""
+        return pod_sets.matched_set(self)
+
+    @cached_property
+    def match_text(self) -> bytes:
+        """A text that is equal if match, exclude and rollout are."""
+        spec = self.model.spec
+        blocks = [block for block in (spec.match, *spec.exclude) if block]
+        text = b"".join(block.model_dump_json(exclude_none=True).encode() for block in blocks)
+        return text + (spec.rollout.model_dump_json().encode() if spec.rollout else b"")
 
     def of_parts(self, *parts: str) -> list[LocatedSetting]:
         """Return the settings of these parts."""
@@ -151,9 +324,7 @@ class Policy:
     def apart(self, other: Policy) -> bool:
         """Return whether certainly no pod gets settings of both."""
         systems = {each.system[1] for each in (self, other) if each.system}
-        if len(systems) > 1 and not (
-            self.of_parts("requirements") or other.of_parts("requirements")
-        ):
+        if len(systems) > 1 and not (self.requirements or other.requirements):
             return True
         return (
             self.match.apart(other.match)
@@ -222,12 +393,8 @@ def policy(
         _bound(spec),
         unmatchable(match, spec.exclude) is None,
         bool(fold((model.name,), [each.setting for each in required]).contradictions),
-        max(
-            _work(sum(map(len, texts)), _LIGHT),
-            _work(len(located), _FEW),
-            _work(max((len(limits(setting)) for setting in settings), default=0), _FEW_TERMS),
-        ),
-        _work(sum(len(each.model_dump_json(exclude_none=True)) for each in blocks), _LIGHT),
+        max(1 + sum(map(len, texts)) // LIGHT, _work(len(located), _FEW)),
+        _work(sum(len(each.model_dump_json(exclude_none=True)) for each in blocks), LIGHT),
         operating_system.required_system(settings),
     )
 
@@ -253,6 +420,11 @@ def _keys(terms: Sequence[Term]) -> frozenset[str]:
     return node_affinity.keys(terms) | frozenset(fields)
 
 
-def rank(located: LocatedSetting, at: int) -> tuple[int, int]:
-    """Return the position of a setting in the fold, for the policy at `at`; lower is earlier."""
-    return PARTS.index(located.setting.part), at
+def key_of(setting: PlacementSetting) -> Hashable:
+    """Return what two settings have in common if one may decide what the other sets."""
+    match setting:
+        case TolerationSetting():
+            return ("toleration", normal(setting.toleration).reach)
+        case SpreadSetting():
+            return ("spread", setting.pair)
+    return (type(setting), setting.field)

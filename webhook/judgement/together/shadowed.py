@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import orjson
-
-from webhook.judgement.together.policy_view import LocatedSetting, Policy, rank
+from webhook.judgement.together.policy_view import LocatedSetting, Policy, SettingKey, key_of
 from webhook.placement import node_affinity
 from webhook.placement.settings import (
+    PARTS,
     AllowedSetting,
     CapacitySetting,
     ListSetting,
@@ -56,17 +55,16 @@ class Shadows:
         self._required_classes: set[str] = set()
         self._with_maximum: set[str] = set()
         conditions: dict[bytes, Sequence[Term]] = {}
-        for each in _in_order(policies):
+        for each, key in _in_order(policies):
             setting = each.located.setting
             self._ranks[id(each.located)] = each.rank
-            self._by_key.setdefault(_key(setting), []).append(each)
-            for key in each.located.limits:
-                self._first.setdefault(key, each.rank)
-                if not isinstance(setting, MemberSetting):
-                    self._first_terms.setdefault(key, each.rank)
-            if each.located.limits and not isinstance(setting, MemberSetting):
-                terms = limits(setting)
-                conditions[orjson.dumps(terms)] = terms
+            self._by_key.setdefault(key.key, []).append(each)
+            for label in each.located.limits:
+                self._first.setdefault(label, each.rank)
+                if key.terms:
+                    self._first_terms.setdefault(label, each.rank)
+            if key.terms:
+                conditions[key.text] = key.terms
             if isinstance(setting, CapacitySetting) and setting.part == "requirements":
                 self._required_classes.add(setting.capacity.name)
             if isinstance(setting, ScalarSetting) and setting.is_maximum:
@@ -84,7 +82,7 @@ class Shadows:
         """Yield settings of other policies that never take effect because of this one, each after
         its policy."""
         for located in policy.settings:
-            for other in self._by_key[_key(located.setting)]:
+            for other in self._by_key[key_of(located.setting)]:
                 if (
                     other.policy is not policy
                     and self._decides(located, other.located)
@@ -100,7 +98,7 @@ class Shadows:
         if located.setting.part == "requirements":
             return None  # it never loses in silence
         mine = self._ranks[id(located)]
-        for rank_of, other, rival in self._by_key[_key(located.setting)]:
+        for rank_of, other, rival in self._by_key[key_of(located.setting)]:
             if rank_of > mine or rival is located:
                 return None
             if self._decides(rival, located) and other.outruns(policy):
@@ -167,13 +165,11 @@ class Shadows:
         return any(key in first and first[key] <= mine for key in located.limits)
 
 
-def _in_order(policies: Sequence[Policy]) -> list[_Placed]:
-    placed = [
-        _Placed(rank(located, at), policy, located)
-        for at, policy in enumerate(policies)
-        for located in policy.settings
-    ]
-    return sorted(placed, key=lambda each: each.rank)
+def _in_order(policies: Sequence[Policy]) -> Iterator[tuple[_Placed, SettingKey]]:
+    for order, part in enumerate(PARTS):
+        for at, policy in enumerate(policies):
+            for key in policy.setting_keys.get(part, ()):
+                yield _Placed((order, at), policy, key.located), key
 
 
 def _few(conditions: Iterable[Sequence[Term]]) -> bool:
@@ -184,15 +180,6 @@ def _few(conditions: Iterable[Sequence[Term]]) -> bool:
         max(len(term.get("matchExpressions") or ()) for term in terms) for terms in listed
     )
     return most <= node_affinity.MAX_TERMS and most * longest <= node_affinity.MAX_REQUIREMENTS
-
-
-def _key(setting: PlacementSetting) -> Hashable:
-    match setting:
-        case TolerationSetting():
-            return ("toleration", normal(setting.toleration).reach)
-        case SpreadSetting():
-            return ("spread", setting.pair)
-    return (type(setting), setting.field)
 
 
 def _other(one: PlacementSetting, two: PlacementSetting) -> bool:

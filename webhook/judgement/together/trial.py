@@ -15,10 +15,9 @@ from webhook.decision.arrival import Cluster
 from webhook.evaluation.plugins import PluginInputs
 from webhook.evaluation.world import World
 from webhook.judgement.together.alone import Conflict, finding
-from webhook.judgement.together.policy_view import unfinished
+from webhook.judgement.together.policy_view import fold_steps, unfinished
 from webhook.judgement.together.witness import find
 from webhook.placement.fallback import fallen
-from webhook.placement.settings import MemberSetting, TolerationSetting
 from webhook.policy.findings import Kind
 
 if TYPE_CHECKING:
@@ -38,12 +37,12 @@ _MOST: Final = 5
 _MOST_ALIKE: Final = 4
 # Steps of an effort: for the evaluation of a pod, the search for one, and two matches compared.
 _EVALUATION, _SEARCH, _LOOK = 80, 12, 1
+# How often an evaluation goes through the condition on nodes.
+_FOLDS: Final = 3
 # When nodes were lost, for pods that have lost as many as a fallback may wait for.
 _ANY_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _REJECTED: Final = "rejected"
 _NO_NODE: Final = "no node"
-# What two policies have in common if both limit nodes, and the nodes are known.
-_NODES: Final = "/nodes"
 _KINDS: Final[Mapping[Outcome, Kind]] = {
     "rejected": Kind.SOME_PODS_REJECTED,
     "dropped": Kind.DROPPED_BESIDE,
@@ -86,21 +85,18 @@ class Trial:
     """Tries policies that are prepared, on nodes if they are known."""
 
     def __init__(self, given: Prepared, nodes: Sequence[Node] | None, effort: Effort) -> None:
-        policies, whole = given.policies, given.whole
-        self._policies = policies
-        self._whole = whole
+        self._policies = given.policies
+        self._whole = given.whole
+        self._tables = given.tables
         self._plugins = PluginInputs(given.runtime_classes, None)
         self._total = len(nodes or ())
-        self._nodes = _different(nodes, policies, whole) if nodes else None
+        self._nodes = given.tables.different(nodes) if nodes else None
         self._effort = effort
-        self._places = {each.name: at for at, each in enumerate(whole.policies)}
+        # For which the steps did not suffice.
+        self._unchecked: dict[str, Policy] = {}
         self._large: dict[tuple[int, ...], PolicySet] = {}
         self._alone: dict[str, _Outcome] = {}
         self._pairs: dict[tuple[bytes, bytes], _Effect] = {}
-        self._by_token: dict[str, list[int]] = {}
-        for at, policy in enumerate(policies):
-            for token in self._tokens(policy):
-                self._by_token.setdefault(token, []).append(at)
 
     def findings(
         self, chosen: Sequence[Policy], *, reported: Collection[frozenset[Policy]] = ()
@@ -116,14 +112,14 @@ class Trial:
                 found.setdefault(each.alike, []).append(each)
         for alike in found.values():
             yield finding(sorted(alike, key=lambda each: [e.order for e in each.others]))
-        if self._effort.is_over and chosen:
-            yield unfinished(chosen[-1])
+        yield from (unfinished(each) for each in self._unchecked.values())
 
     def conflicts(self, chosen: Sequence[Policy]) -> Iterator[Conflict]:
         """Yield what the chosen policies do together with others, and refusals of their own
         pods."""
         done: set[str] = set()
         for policy in chosen:
+            refused = self._effort.refused
             done.add(policy.name)
             pod = self._find((policy,))
             if pod is not None and (seen := self._own(policy, pod)):
@@ -136,16 +132,25 @@ class Trial:
                 known = self._pairs.get((one.mind, two.mind))
                 if other.name not in done and known != _NOTHING and self._meet(one, two):
                     yield from self._pair(one, two)
+            self._note_unchecked(policy, refused)
         told: set[str] = set()
         for policy in chosen:
+            refused = self._effort.refused
             for conflict in self._groups(policy):
                 if conflict.policy.name not in told:
                     told.add(conflict.policy.name)
                     yield conflict
+            self._note_unchecked(policy, refused)
+
+    def _note_unchecked(self, policy: Policy, refused: int) -> None:
+        if self._effort.refused > refused:
+            self._unchecked[policy.name] = policy
 
     def _near(self, policy: Policy) -> Iterator[Policy]:
         """Yield the policies of other settings that may conflict with it, in their order."""
-        near = {at for token in self._tokens(policy) for at in self._by_token[token]}
+        near = set[int]().union(*(self._tables.by_token[token] for token in policy.tokens))
+        if self._nodes and policy.concerns_nodes:
+            near.update(self._tables.of_nodes)
         for at in sorted(near):
             if self._policies[at].mind != policy.mind:
                 yield self._policies[at]
@@ -203,12 +208,12 @@ class Trial:
 
     def _served_with(self, group: Sequence[Policy], pod: Witness) -> list[Policy]:
         """Return the group, and the others that match the pod and are enforced."""
-        matching = {self._whole.policies[at].name for at in self._whole.matching(pod.subject)}
-        return [
-            each
-            for each in self._policies
-            if each in group or (each.name in matching and each.enforced)
-        ]
+        self._effort.spend(self._tables.match_steps)
+        # The positions are the same in both: policies have one order.
+        matching = self._tables.matching(pod.subject)
+        chosen = {at for at in matching if self._policies[at].enforced}
+        chosen.update(self._tables.places[each.name] for each in group)
+        return [self._policies[at] for at in sorted(chosen)]
 
     def _groups(self, policy: Policy) -> Iterator[Conflict]:
         """Yield minimal groups of three and more that leave no node, the policy among them."""
@@ -324,7 +329,8 @@ class Trial:
         do not all take part, or if there is no time."""
         limiting = any(map(self._limiting, group))
         work = max(each.work for each in group) * (_EVALUATION + len(group))
-        if not self._effort.spend(work + len(self._nodes or ()) * limiting):
+        work += _FOLDS * fold_steps(group) + len(self._nodes or ()) * limiting
+        if not self._effort.spend(work):
             return None
         space = pod.subject.namespace
         world = World(
@@ -365,7 +371,7 @@ class Trial:
         return {*found.refusals, *([_NO_NODE] if lost else ())}
 
     def _set_of(self, group: Sequence[Policy]) -> PolicySet:
-        places = tuple([self._places[each.name] for each in group])
+        places = tuple([self._tables.places[each.name] for each in group])
         if len(places) <= _MOST:
             return self._whole.only(places)
         if places not in self._large:
@@ -378,20 +384,8 @@ class Trial:
         return self._limiting(policy) and not (alone and _NO_NODE in alone.faults)
 
     def _limiting(self, policy: Policy) -> bool:
-        settings = policy.settings if self._nodes else policy.of_parts("requirements")
+        settings = policy.settings if self._nodes else policy.requirements
         return any(each.limits for each in settings)
-
-    def _tokens(self, policy: Policy) -> set[str]:
-        """Return what two policies must have in common to conflict."""
-        found = {_NODES} if self._nodes and policy.concerns_nodes else set[str]()
-        for located in policy.hard:
-            setting = located.setting
-            found.update(f"node {key}" for key in located.rivals)
-            if isinstance(setting, TolerationSetting):
-                found.add(f"toleration {setting.toleration.get('key') or ''}")
-            elif not (isinstance(setting, MemberSetting) and setting.map == "nodeSelector"):
-                found.add(setting.field)
-        return found
 
 
 def _kind(
@@ -410,19 +404,3 @@ def _kind(
             if setting.part == "overrides" and setting.field in rivals:
                 return kind
     return None
-
-
-def _different(nodes: Sequence[Node], policies: Sequence[Policy], whole: PolicySet) -> list[Node]:
-    """Return one of all nodes that no policy and no class can tell apart."""
-    keys = frozenset[str]().union(
-        *(located.limits for policy in policies for located in policy.settings),
-        *(each.keys for each in whole.classes.values()),
-    )
-    # A field has a slash before its name.
-    named = any(key.startswith("/") for key in keys)
-    listed = sorted(keys)
-    found = {
-        repr(([node.labels.get(key) for key in listed], named and node.name, *node[2:])): node
-        for node in reversed(nodes)
-    }
-    return list(found.values())

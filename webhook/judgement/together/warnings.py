@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.judgement.together import alone
-from webhook.judgement.together.everywhere import rejecting
-from webhook.judgement.together.policy_view import Effort, Policy, policy, unfinished
+from webhook.judgement.together.everywhere import demands, rejecting
+from webhook.judgement.together.pod_sets import all_sets
+from webhook.judgement.together.policy_view import LIGHT, Effort, Policy, policy, unfinished
 from webhook.judgement.together.shadowed import Shadows
 from webhook.judgement.together.trial import Trial
 from webhook.policy.compile import shares_apart
@@ -17,23 +19,141 @@ from webhook.policy.model import PlacementPolicy
 from webhook.policy.policy_set import Compiler, PolicySet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from webhook.judgement.together.everywhere import Demand
+    from webhook.judgement.together.pod_sets import PodSet
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Finding
     from webhook.policy.policy_documents import Document
+    from webhook.policy.subject import Subject
 
-# Steps of the proofs and of the trials, for a whole set and while a client waits. Each takes some
-# 5 µs.
-MOST_LOOKS: Final = 50_000
-MOST_LOOKS_OF_ALL: Final = 250_000
-MOST_TRIED: Final = 40_000
-MOST_TRIED_OF_ALL: Final = 400_000
+
+class Budget(NamedTuple):
+    """Steps of the proofs, and of the trials; `pause` is that of an Effort."""
+
+    proofs: float
+    trials: float
+    pause: Callable[[], None] = lambda: None
+
+    def for_proofs(self) -> Effort:
+        """Return what the proofs may spend."""
+        return Effort(self.proofs, self.pause)
+
+    def for_trials(self) -> Effort:
+        """Return what the trials may spend."""
+        return Effort(self.trials, self.pause)
+
+
+# The set is judged without the write and with it, and the API server waits five seconds for all
+# that a write needs, on a processor that others use as well.
+OF_A_WRITE: Final = Budget(50_000, 20_000)
+# A whole set, while a page, a replica that loads it or the status of a new policy waits.
+AT_ONCE: Final = Budget(250_000, 400_000)
+# When nothing waits: some minutes.
+IN_TIME: Final = Budget(10_000_000, 20_000_000)
+# What is left unchecked would be an answer of `fairlead check`.
+UNBOUNDED: Final = Budget(math.inf, math.inf)
+# How often a set is walked before it is indexed.
+_WALKS: Final = 5
 # What depends on the nodes.
 _OF_NODES: Final = frozenset({Kind.NO_NODE, Kind.NOT_CHECKED})
+
+
+class Tables:
+    """What checks look up in a set of policies. Each is made once, when it is first used."""
+
+    def __init__(self, policies: Sequence[Policy], whole: PolicySet, nodes: DifferentNodes) -> None:
+        self._policies = policies
+        self._whole = whole
+        self._nodes = nodes
+        self._asked = 0
+
+    @cached_property
+    def match_steps(self) -> int:
+        """The steps of `matching`, beyond those of small policies."""
+        return 3 * sum(len(each.match_text) // LIGHT for each in self._policies)
+
+    def matching(self, pod: Subject) -> Sequence[int]:
+        """Return the positions of the policies that match, in their order.
+
+        The index of a set takes as long as to walk its policies a few times.
+        """
+        self._asked += 1
+        if self._asked > _WALKS:
+            return self._whole.matching(pod)
+        return [at for at, each in enumerate(self._whole.policies) if each.matches(pod)]
+
+    @cached_property
+    def shadows(self) -> Shadows:
+        """The settings by what they set."""
+        return Shadows(self._policies)
+
+    @cached_property
+    def demands(self) -> Mapping[str, Demand]:
+        """The policies that may reject every pod of a set, by name."""
+        return demands(self._policies)
+
+    def pod_sets(self) -> Iterator[PodSet]:
+        """Yield the sets of pods that the policies name."""
+        return all_sets([each for each in self._policies if not each.contradictory])
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The positions of policies by name."""
+        return {each.name: at for at, each in enumerate(self._policies)}
+
+    @cached_property
+    def by_token(self) -> Mapping[str, Sequence[int]]:
+        """The positions of policies by what others must have in common with them to conflict."""
+        found: dict[str, list[int]] = {}
+        for at, each in enumerate(self._policies):
+            for token in each.tokens:
+                found.setdefault(token, []).append(at)
+        return found
+
+    @cached_property
+    def of_nodes(self) -> Sequence[int]:
+        """The positions of policies that limit nodes or tolerate taints."""
+        return [at for at, each in enumerate(self._policies) if each.concerns_nodes]
+
+    @cached_property
+    def node_keys(self) -> frozenset[str]:
+        """The labels and fields of nodes that a policy or a class reads."""
+        return frozenset[str]().union(
+            *(each.node_keys for each in self._policies),
+            *(each.keys for each in self._whole.classes.values()),
+        )
+
+    def different(self, nodes: Sequence[Node]) -> list[Node]:
+        """Return one of all nodes that no policy and no class can tell apart."""
+        return self._nodes.among(nodes, self.node_keys)
+
+
+class DifferentNodes:
+    """The last answer to which nodes differ: most writes find the nodes and keys of the last."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Sequence[Node], frozenset[str], list[Node]] | None = None
+
+    def among(self, nodes: Sequence[Node], keys: frozenset[str]) -> list[Node]:
+        """Return one of all nodes that differ in none of the keys, nor in taints and resources."""
+        known = self._known
+        if known and known[0] is nodes and known[1] == keys:
+            return known[2]
+        # A field has a slash before its name.
+        named = any(key.startswith("/") for key in keys)
+        listed = sorted(keys)
+        found = {
+            repr(([node.labels.get(key) for key in listed], named and node.name, *node[2:])): node
+            for node in reversed(nodes)
+        }
+        different = list(found.values())
+        self._known = (nodes, keys, different)
+        return different
 
 
 class Prepared(NamedTuple):
@@ -45,14 +165,25 @@ class Prepared(NamedTuple):
     policies: Sequence[Policy]
     whole: PolicySet
     runtime_classes: Mapping[str, JsonObject]
+    tables: Tables
+
+
+class _Known(NamedTuple):
+    """The policies of a document: one for each share of its split; `named` are its classes."""
+
+    document: Document
+    names: Sequence[str]
+    named: Sequence[CapacityClass]
+    policies: Sequence[Policy]
 
 
 class Memory:
     """A cache of prepared policies: a write changes one of a thousand."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Document, list[CapacityClass], Policy]] = {}
+        self._known: dict[str, _Known] = {}
         self._compiler = Compiler()
+        self._nodes = DifferentNodes()
 
     def prepare(
         self,
@@ -66,21 +197,21 @@ class Memory:
             model = document.model
             if not isinstance(model, PlacementPolicy):
                 continue
-            wanted = classes_of(model)
+            before = known.get(model.metadata.name)
+            same = before is not None and before.document is document
+            wanted = before.names if before and same else classes_of(model)
             named = [classes[name] for name in wanted if name in classes]
             if len(named) < len(wanted):
                 continue
-            for each in shares_apart(model):
-                before = known.get(each.name)
-                if before and before[0] is document and before[1] == named:
-                    found[each.name] = before
-                else:
-                    found[each.name] = (document, named, policy(document, each, classes))
+            if not (before and same and before.named == named):
+                made = [policy(document, each, classes) for each in shares_apart(model)]
+                before = _Known(document, wanted, named, made)
+            found[model.metadata.name] = before
         self._known = found
-        ready = sorted((each for _, _, each in found.values()), key=lambda each: each.order)
-        models = [each.model for each in ready]
-        whole = PolicySet(models, classes, "", compiler=self._compiler)
-        return Prepared(ready, whole, runtime_classes)
+        policies = [each for one in found.values() for each in one.policies]
+        policies.sort(key=lambda each: each.order)
+        whole = PolicySet([each.model for each in policies], classes, "", compiler=self._compiler)
+        return Prepared(policies, whole, runtime_classes, Tables(policies, whole, self._nodes))
 
 
 def classes_of(model: PlacementPolicy) -> list[str]:
@@ -88,15 +219,15 @@ def classes_of(model: PlacementPolicy) -> list[str]:
     return list(dict.fromkeys(name for _, name in model.class_names()))
 
 
-def warnings(given: Prepared, nodes: Sequence[Node] | None) -> list[Finding]:
+def warnings(given: Prepared, nodes: Sequence[Node] | None, budget: Budget) -> list[Finding]:
     """Return all findings about the policies; `nodes` is None if they are unknown."""
-    return _findings(given, given.policies, nodes)
+    return _findings(given, given.policies, nodes, budget)
 
 
 def faults(given: Prepared) -> list[Finding]:
     """Return only the errors with which a stored set still serves."""
-    found = [each for policy in given.policies for each in alone.findings(policy)]
-    groups = rejecting(given, frozenset(given.policies), Effort(MOST_LOOKS_OF_ALL))
+    found = [each for policy in given.policies for each in policy.own_findings]
+    groups = rejecting(given, frozenset(given.policies), AT_ONCE.for_proofs())
     found += [each.finding() for each in groups]
     return sorted(each for each in found if each.is_fault)
 
@@ -104,18 +235,18 @@ def faults(given: Prepared) -> list[Finding]:
 def of_policy(given: Prepared, name: str, nodes: Sequence[Node] | None) -> list[Finding]:
     """Return findings about one of the policies, and about others because of it."""
     chosen = [each for each in given.policies if each.document.model.name == name]
-    return _findings(given, chosen, nodes, others=True)
+    return _findings(given, chosen, nodes, OF_A_WRITE, others=True)
 
 
 def of_classes(given: Prepared, classes: AbstractSet[str]) -> list[Finding]:
     """Return findings about policies that name one of the classes, and may depend on it."""
     chosen = [each for each in given.policies if not classes.isdisjoint(classes_of(each.model))]
-    return _findings(given, chosen, None, others=True) if chosen else []
+    return _findings(given, chosen, None, OF_A_WRITE, others=True)
 
 
-def of_nodes(given: Prepared, nodes: Sequence[Node]) -> Iterator[Finding]:
+def of_nodes(given: Prepared, nodes: Sequence[Node], budget: Budget) -> Iterator[Finding]:
     """Yield what depends on the nodes of the findings about all policies."""
-    trial = Trial(given, nodes, Effort(MOST_TRIED_OF_ALL))
+    trial = Trial(given, nodes, budget.for_trials())
     return (each for each in trial.findings(given.policies) if each.kind in _OF_NODES)
 
 
@@ -123,21 +254,22 @@ def _findings(
     given: Prepared,
     chosen: Sequence[Policy],
     nodes: Sequence[Node] | None,
+    budget: Budget,
     *,
     others: bool = False,
 ) -> list[Finding]:
-    policies = given.policies
-    shadows = Shadows(policies)
-    pairs = [(each, found) for each in chosen for found in alone.findings(each)]
+    if not chosen:
+        return []
+    policies, shadows = given.policies, given.tables.shadows
+    pairs = [(each, found) for each in chosen for found in each.own_findings]
     pairs += [pair for each in chosen for pair in shadows.over(each)]
     if others:
         pairs += [pair for each in chosen for pair in shadows.under(each)]
     found = _of_all_shares(policies, pairs)
     # A setting that reaches no pod has no further findings.
     dead = {(each.file, each.path) for each in found if each.kind is not Kind.WEAKENS}
-    reported, everywhere = _rejected(given, chosen)
-    effort = Effort(MOST_TRIED if others else MOST_TRIED_OF_ALL)
-    tried = Trial(given, nodes, effort).findings(chosen, reported=reported)
+    reported, everywhere = _rejected(given, chosen, budget.for_proofs())
+    tried = Trial(given, nodes, budget.for_trials()).findings(chosen, reported=reported)
     refused = {each.file for each in found if each.kind is Kind.REFUSED_PODS}
     found.update(
         each
@@ -166,15 +298,14 @@ def _of_all_shares(
 
 
 def _rejected(
-    given: Prepared, chosen: Sequence[Policy]
+    given: Prepared, chosen: Sequence[Policy], effort: Effort
 ) -> tuple[set[frozenset[Policy]], list[Finding]]:
     """Return groups of policies that reject all pods of a set, and the findings about them."""
-    some = frozenset(chosen)
-    effort = Effort(MOST_LOOKS if len(some) < len(given.policies) else MOST_LOOKS_OF_ALL)
-    everywhere = list(rejecting(given, some, effort))
+    everywhere = list(rejecting(given, frozenset(chosen), effort))
     reported = {each.policies for each in everywhere}
     reported |= {frozenset(two) for each in everywhere for two in combinations(each.policies, 2)}
     found = [each.finding() for each in everywhere]
     if effort.is_over:
-        found.append(unfinished(chosen[-1]))
+        # Of any of them, others may be proved to reject every pod.
+        found += [unfinished(each) for each in chosen if each.name in given.tables.demands]
     return reported, found

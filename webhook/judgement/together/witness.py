@@ -16,7 +16,6 @@ from webhook.identity import identify
 from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
 from webhook.policy import conditions
-from webhook.policy.match_model import Match
 from webhook.policy.matched_pods import requirements
 from webhook.policy.subject import Subject
 from webhook.shortening import first_few
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from webhook.judgement.together.policy_view import Policy
     from webhook.placement.shapes import JsonObject, Requirement
     from webhook.policy.conditions import MatchField
+    from webhook.policy.match_model import Match
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _USUAL_NAMES: Final = ("default", "example", "other")
@@ -112,19 +112,30 @@ def find(policies: Sequence[Policy]) -> Witness | None:
     systems = {each.system[1] for each in policies if each.system}
     if len(systems) > 1:
         return None
-    specs = [each.model.spec for each in policies]
-    matches = [spec.match or Match() for spec in specs]
-    pod = find_subject(matches, [block for spec in specs for block in spec.exclude])
+    matches = [each.wanted for each in policies]
+    pod = find_subject(matches, [block for each in policies for block in each.unwanted])
     return None if pod is None else Witness(pod, next(iter(systems), ""))
 
 
-def find_subject(matches: Sequence[Match], excludes: Sequence[Match]) -> Subject | None:
+class WantedBlock:
+    """A match or exclude block, prepared for the search for many pods."""
+
+    def __init__(self, match: Match) -> None:
+        self.match = match
+        self.holds = conditions.block(match).holds
+        self.conditions = _collect_conditions(match)
+
+
+def find_subject(matches: Sequence[WantedBlock], excludes: Sequence[WantedBlock]) -> Subject | None:
     """Return a pod of a run that meets all of `matches` and none of `excludes`; None: not found.
 
     A pod that is found is proved: the conditions were tested on it. There may be such a pod even
     if none is found.
     """
-    left = [_collect_conditions(matches)]
+    wanted = _Conditions()
+    for each in matches:
+        wanted = wanted.beside(each.conditions)
+    left = [wanted]
     for _ in range(_MOST_PODS):
         if not left:
             return None
@@ -135,21 +146,20 @@ def find_subject(matches: Sequence[Match], excludes: Sequence[Match]) -> Subject
             left += reversed([rest.beside(way) for way in _list_ways_to_lead(*leads)])
             continue
         pod = None if leads else _build_subject(wanted)
-        if pod is None or not all(conditions.block(each).holds(pod) for each in matches):
+        if pod is None or not all(each.holds(pod) for each in matches):
             continue
-        shut = next((each for each in excludes if conditions.block(each).holds(pod)), None)
+        shut = next((each for each in excludes if each.holds(pod)), None)
         if shut is None:
             return pod
-        left += reversed([wanted.beside(way) for way in _list_ways_around(shut)])
+        left += reversed([wanted.beside(way) for way in _list_ways_around(shut.match)])
     return None
 
 
-def _collect_conditions(blocks: Iterable[Match]) -> _Conditions:
-    """Return what a pod needs to meet every block."""
+def _collect_conditions(block: Match) -> _Conditions:
+    """Return what a pod needs to meet the block."""
     wanted = _Conditions()
-    for block in blocks:
-        for field, value in conditions.given_fields(block):
-            wanted = wanted.beside(_translate_field(field, value))
+    for field, value in conditions.given_fields(block):
+        wanted = wanted.beside(_translate_field(field, value))
     return wanted
 
 

@@ -15,7 +15,9 @@ from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.result import answers
 from webhook.evaluation.sending import nothing_sent
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
+from webhook.judgement.reporting.conditions import ACCEPTED, NOT_CHECKED, SATISFIABLE
 from webhook.judgement.set_judgement import Objects
+from webhook.judgement.together.policy_view import UNFINISHED
 from webhook.placement.stamp_text import read_stamp
 from webhook.policy import policy_documents
 from webhook.policy.load import compiled
@@ -31,7 +33,7 @@ from webhook.questions.live.served_policies import (
 from webhook.questions.offline import policy_files, unknown_values
 from webhook.questions.policies.policies_in_force import LivePod, PoliciesInForce, Template
 from webhook.questions.where import Where, paths_of
-from webhook.shortening import one_line
+from webhook.shortening import count_text, first_few, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 _DEPLOYMENT: Final = CollectionPath("apps/v1", "deployments", names.NAMESPACE).path_of(
     names.WEBHOOK
 )
-_ACCEPTED: Final = "Accepted"
+_NAMED: Final = 3
 
 
 async def gather(
@@ -73,6 +75,9 @@ async def gather(
     notes = [answers.note] if answers.note else []
     if not paths and (silent := await silence(client, datetime.now(UTC))):
         notes.append(silent)
+    if unchecked := sorted(name for name, status in statuses.items() if _is_unchecked(status)):
+        which = f"{count_text(len(unchecked), 'policy')} ({first_few(unchecked, _NAMED)})"
+        notes.append(f"Satisfiable is not known of {which}: {UNFINISHED}")
     if not paths and policies is not None and answers.served is None:
         # If replicas answer, the result names the set of each.
         own = policies.hash[:HASH_LENGTH]
@@ -97,7 +102,7 @@ async def gather(
             name: "" if each["status"] == "True" else str(each.get("message") or each.get("reason"))
             for name, status in statuses.items()
             for each in status.get("conditions") or ()
-            if each.get("type") == _ACCEPTED
+            if each.get("type") == ACCEPTED
         },
         {
             # A policy's status goes back further than the replicas.
@@ -124,6 +129,13 @@ async def _cluster(
         lambda one: (str(one["metadata"]["name"]), one.get("status") or {}),
     )
     return Objects().documents(objects), dict(listed.items)
+
+
+def _is_unchecked(status: Mapping[str, Any]) -> bool:
+    return any(
+        (each.get("type"), each.get("reason")) == (SATISFIABLE, NOT_CHECKED)
+        for each in status.get("conditions") or ()
+    )
 
 
 async def _comparable(client: Client) -> bool:

@@ -1,0 +1,90 @@
+"""Sets of pods that policies name: by one value of a match field, or by what a policy matches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from webhook.judgement.together.witness import WantedBlock, find_subject
+from webhook.policy.conditions import FIELDS
+from webhook.policy.match_model import Match
+from webhook.policy.matched_pods import MatchedPods
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.judgement.together.policy_view import Policy
+    from webhook.policy.subject import Subject
+
+_EMPTY: Final = Match()
+# The match field and the value.
+Value: TypeAlias = tuple[str, object]
+
+
+@dataclass(frozen=True, eq=False)
+class PodSet:
+    """A set of pods. `text` follows "every pod"; `of` is the policy that matches them, if one."""
+
+    text: str
+    match: Match
+    reach: MatchedPods
+    of: Policy | None = None
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether certainly no pod is in it."""
+        return self.reach.unmet() is not None
+
+    @cached_property
+    def example(self) -> Subject | None:
+        """A pod that is in it; None if none is found."""
+        return find_subject([WantedBlock(self.match)], self.of.unwanted if self.of else ())
+
+
+EVERY: Final = PodSet("of every run", _EMPTY, MatchedPods(_EMPTY))
+
+
+def sets_by_value(policy: Policy) -> Iterator[tuple[Value, PodSet]]:
+    """Yield the set of all pods with a value, for each value that the policy's match names."""
+    spec = policy.model.spec
+    match = spec.match or _EMPTY
+    for field in FIELDS:
+        values = list(getattr(match, field.name) or ()) if field.noun else []
+        if field.name == "namespaces" and spec.rollout:
+            values += spec.rollout.namespaces
+        for value in values:
+            one = _EMPTY.model_copy(update={field.name: [value]})
+            yield (
+                (field.name, value),
+                PodSet(f"of {field.noun} {value}", one, MatchedPods(one)),
+            )
+    if match.coordinator is not None:
+        one = Match(coordinator=match.coordinator)
+        who = "that leads its run" if match.coordinator else "that does not lead its run"
+        yield ("coordinator", match.coordinator), PodSet(who, one, MatchedPods(one))
+
+
+def matched_set(policy: Policy) -> PodSet:
+    """Return the pods that a policy matches, or for which its rollout enforces it."""
+    verb = "is enforced for" if policy.rollout else "matches"
+    reach = MatchedPods(policy.bound) if policy.rollout else policy.match
+    return PodSet(f"that policy {policy.name!r} {verb}", policy.bound, reach, policy)
+
+
+def all_sets(policies: Sequence[Policy]) -> Iterator[PodSet]:
+    """Yield all pods, those with each value, and those of each policy; equal sets once."""
+    yield EVERY
+    values: set[Value] = set()
+    for policy in policies:
+        for value, pods in policy.named_sets or sets_by_value(policy):
+            if value not in values:
+                values.add(value)
+                yield pods
+    matched: set[bytes] = set()
+    for policy in policies:
+        if policy.matches_something:
+            same = policy.match_text
+            if policy.model.spec.exclude or same not in matched:
+                matched.add(same)
+                yield policy.matched_set
