@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.dns_names import MAX_LABEL
 from webhook.errors import UnreadableText
-from webhook.foreign_text import parse_object
+from webhook.foreign_text import annotation, parse_object
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
@@ -220,12 +220,18 @@ class Record(NamedTuple):
     only_namespaces: the only namespaces whose pods are sent; empty: no limit.
     namespace_labels: expressions that the labels of such namespaces meet; empty: no limit.
     since: when the installation was made, as the API server writes it; empty: unknown.
+    url: of a webhook outside the cluster; empty: the installation's Service is called.
+    fails_open: pods are created unplaced while no replica answers.
+    sources: that `fairlead install` added.
     """
 
     names: Mapping[str, str]
     only_namespaces: tuple[str, ...] = ()
     namespace_labels: tuple[Mapping[str, Any], ...] = ()
     since: str = ""
+    url: str = ""
+    fails_open: bool = False
+    sources: tuple[str, ...] = ()
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
         """Return the names of one kind, sorted."""
@@ -249,7 +255,8 @@ def read_record(deployment: Mapping[str, Any] | None) -> Record:
     """Return the record on the controller's Deployment; an empty one if there is none.
 
     What is recorded with an unknown kind counts as an entry for pods, and so is missed. A selector
-    that cannot be read is no limit, so that live entries with a limit count as narrowed.
+    that cannot be read is no limit, so that live entries with a limit count as narrowed. What every
+    installation has needs no annotation, if there is any: nobody takes it out of the record.
     """
     metadata = (deployment or {}).get("metadata") or {}
     annotations = metadata.get("annotations") or {}
@@ -262,12 +269,22 @@ def read_record(deployment: Mapping[str, Any] | None) -> Record:
             found[name] = GUARD
         else:
             found[name + _SUFFIX] = VALIDATING if kind == VALIDATING else MUTATING
+    if found:
+        found |= {names.WORKLOADS_ENTRY: VALIDATING, names.RUN_AUTHORS_GUARD: GUARD}
     only = str(annotations.get(names.INTERCEPTED_NAMESPACES) or "")
+    try:
+        options = parse_object(annotation(metadata, names.INSTALL_OPTIONS) or "{}")
+    except UnreadableText:
+        options = {}
+    sources = options.get("sources")
     return Record(
         found,
         tuple(name.strip() for name in only.split(",") if name.strip()),
         _read_expressions(str(annotations.get(names.INTERCEPTED_NAMESPACE_SELECTOR) or "{}")),
         str(metadata.get("creationTimestamp") or ""),
+        str(options.get("url") or ""),
+        annotation(metadata, names.FAILS_OPEN) == "true",
+        tuple(map(str, sources)) if isinstance(sources, list) else (),
     )
 
 
@@ -312,10 +329,13 @@ def expected_entries(
     sources = {
         source.name
         for source in table.rows
-        if any(entry_name(source.name, at) in known for at in range(len(source.marks)))
+        if source.name in record.sources
+        or any(entry_name(source.name, at) in known for at in range(len(source.marks)))
     }
     return webhooks(
         {*DEFAULT_SOURCES, *sources},
+        url=record.url,
+        failure_policy="Ignore" if record.fails_open else "Fail",
         only_namespaces=record.only_namespaces,
         namespace_labels=record.namespace_labels,
         table=table,

@@ -86,6 +86,8 @@ DISABLED_RULES: Final = f"{GROUP}/disabled-rules"
 INTERCEPTS: Final = f"intercepts.{GROUP}/"
 INTERCEPTED_NAMESPACES: Final = f"{GROUP}/intercepted-namespaces"
 INTERCEPTED_NAMESPACE_SELECTOR: Final = f"{GROUP}/intercepted-namespace-selector"
+# Annotation of the same object: "true" if pods are to be created unplaced while no replica answers.
+FAILS_OPEN: Final = f"{GROUP}/fails-open"
 # Annotation of the ConfigMap of policies: a digest of the content that `fairlead install` wrote.
 POLICIES_APPLIED: Final = f"{GROUP}/policies-applied"
 
@@ -96,6 +98,8 @@ STAMP_GUARD: Final = "fairlead-stamp"
 TOLERATIONS_GUARD: Final = "fairlead-tolerations"
 NODE_NAMES_GUARD: Final = "fairlead-node-names"
 RUN_AUTHORS_GUARD: Final = "fairlead-run-authors"
+# The entry of the validating configuration by which authors of workloads are warned.
+WORKLOADS_ENTRY: Final = f"workloads.{GROUP}"
 DOCTOR: Final = "fairlead-doctor"
 
 # The resource of the Run kind.

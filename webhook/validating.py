@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 POLICIES_PATH: Final = "/validate"
 WORKLOADS_PATH: Final = "/foresee"
 POLICIES: Final = f"policies.{names.GROUP}"
-WORKLOADS: Final = f"workloads.{names.GROUP}"
+WORKLOADS: Final = names.WORKLOADS_ENTRY
 _MORE_THAN_STATUS: Final = (
     "oldObject == null || object.?status == oldObject.?status || object.?spec != oldObject.?spec"
     " || object.metadata.?labels != oldObject.metadata.?labels"

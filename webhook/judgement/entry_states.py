@@ -12,6 +12,7 @@ from webhook import names, validating
 from webhook.evaluation.sending import takes_new_pods
 from webhook.interception import (
     MUTATING,
+    PATH,
     VALIDATING,
     expected_entries,
     leads_to,
@@ -35,6 +36,7 @@ NO_RULES: Final = "NoRules"
 ELSEWHERE: Final = "Elsewhere"
 NARROWED: Final = "Narrowed"
 NOT_TRUSTED: Final = "NotTrusted"
+FAILS_OPEN: Final = "FailsOpen"
 NOT_READ: Final = "NotRead"
 
 _SELECTORS: Final = ("objectSelector", "namespaceSelector")
@@ -45,7 +47,6 @@ _BY_AKS: Final = (
     ("kubernetes.azure.com/managedby", "NotIn", frozenset({"aks"})),
 )
 _MOST_NAMED: Final = 3
-_NARROWS: Final = "other pods are not sent"
 
 
 class Narrowing(NamedTuple):
@@ -132,12 +133,54 @@ def pod_entries(
     """
     live = _by_name(configuration)
     expected = {each["name"]: each for each in expected_entries(record, live, table)}
+    judge = _Judge(record, untrusted)
     # The source of a name beside these is in no table: its selectors are not known.
     listed = [*expected, *(name for name in record.of_kind(MUTATING) if name not in expected)]
     return [
-        _pod_entry(name, live.get(name), expected.get(name), configuration, whole, untrusted)
+        _pod_entry(name, live.get(name), expected.get(name), configuration, whole, judge)
         for name in listed
     ]
+
+
+class _Judge(NamedTuple):
+    """What both kinds of entries are judged by."""
+
+    record: Record
+    untrusted: Mapping[str, str]
+
+    def reason(
+        self, found: Json, wanted: Json | None, narrowed: Sequence[Narrowing]
+    ) -> tuple[str, str]:
+        """Return why an entry with rules is not in force, and in words; else two empty texts."""
+        if there := self._elsewhere(found, wanted):
+            return ELSEWHERE, there
+        if unwanted := [each.what for each in narrowed if not each.meant]:
+            return NARROWED, "; ".join(unwanted)
+        if found["name"] in self.untrusted:
+            return NOT_TRUSTED, self.untrusted[found["name"]]
+        if wanted and (wanted["failurePolicy"], found.get("failurePolicy")) == ("Fail", "Ignore"):
+            return FAILS_OPEN, (
+                "its failurePolicy is Ignore, and Fail was installed: while no replica answers, "
+                "what it is asked about is admitted"
+            )
+        return "", ""
+
+    def _elsewhere(self, found: Json, wanted: Json | None) -> str:
+        client = found.get("clientConfig") or {}
+        if client.get("url") and not self.record.names:
+            return ""  # of a webhook outside the cluster, without an installation
+        if wanted is None:
+            ours = leads_to(found, names.NAMESPACE, names.WEBHOOK)
+            return "" if ours else f"it calls {_target(client)}, which is not Fairlead's"
+        there, installed = _target(client), _target(wanted["clientConfig"])
+        return "" if there == installed else f"it calls {there}, and {installed} was installed"
+
+
+def _target(client: Json) -> str:
+    to = client.get("service") or {}
+    path = str(to.get("path") or "/")
+    service = f"{to.get('namespace')}/{to.get('name')}:{to.get('port', 443)}{path}"
+    return str(client.get("url") or f"the Service {service}")
 
 
 def _pod_entry(
@@ -146,7 +189,7 @@ def _pod_entry(
     wanted: Json | None,
     configuration: Json | None,
     whole: Mapping[str, Mapping[str, str]],
-    untrusted: Mapping[str, str],
+    judge: _Judge,
 ) -> EntryState:
     reason, message = "", ""
     narrowed = tuple(narrowings(found, wanted, whole)) if found and wanted else ()
@@ -154,13 +197,9 @@ def _pod_entry(
         reason, message = ABSENT, _absent("MutatingWebhookConfiguration", name, configuration)
     elif not takes_new_pods(found):
         reason, message = _silent(configuration)
-    elif there := _elsewhere(found):
-        reason, message = ELSEWHERE, there
-    elif unwanted := [each.what for each in narrowed if not each.meant]:
-        reason, message = NARROWED, "; ".join(unwanted)
-    elif name in untrusted:
-        reason, message = NOT_TRUSTED, untrusted[name]
-    sends = found is not None and reason in ("", NARROWED)
+    else:
+        reason, message = judge.reason(found, wanted, narrowed)
+    sends = found is not None and reason in ("", NARROWED, FAILS_OPEN)
     return EntryState(
         name,
         MUTATING,
@@ -190,22 +229,19 @@ def _silent(configuration: Json) -> tuple[str, str]:
     return DISABLED, f"disabled until {suspension.until.isoformat(timespec='seconds')}"
 
 
-def _elsewhere(found: Json) -> str:
-    client = found.get("clientConfig") or {}
-    if client.get("url") or leads_to(found, names.NAMESPACE, names.WEBHOOK):
-        return ""
-    to = client.get("service") or {}
-    return f"it calls the Service {to.get('namespace')}/{to.get('name')}, which is not Fairlead's"
-
-
 def narrowings(
-    found: Json, wanted: Json, whole: Mapping[str, Mapping[str, str]]
+    found: Json, wanted: Json, whole: Mapping[str, Mapping[str, str]], objects: str = "pods"
 ) -> Iterator[Narrowing]:
-    """Yield what a live entry, or the selectors of a binding, has in addition to `wanted`."""
-    if conditions := found.get("matchConditions"):
-        shown = ", ".join(str(each.get("name")) for each in conditions)
+    """Yield what a live entry, or the selectors of a binding, has in addition to `wanted`.
+
+    `objects`: what it is asked about.
+    """
+    shipped_conditions = wanted.get("matchConditions") or ()
+    more = [each for each in found.get("matchConditions") or () if each not in shipped_conditions]
+    if more:
+        shown = ", ".join(str(each.get("name")) for each in more)
         what = (
-            f"it has matchConditions ({shown}), but ships with none: pods that do not meet them "
+            f"it has matchConditions ({shown}) that do not ship: {objects} that do not meet them "
             "are not sent"
         )
         yield Narrowing(what, conditions=True)
@@ -216,9 +252,12 @@ def narrowings(
             if (key, operator, values) in shipped:
                 continue
             known = [more for *same, more in shipped if same == [key, operator]]
-            more = ", ".join(sorted(values.difference(*known) or values))
-            shown = f"{key} {operator} {more}".rstrip()
-            what = f"its {selector} has {shown} in addition to what is installed: {_NARROWS}"
+            added = ", ".join(sorted(values.difference(*known) or values))
+            shown = f"{key} {operator} {added}".rstrip()
+            what = (
+                f"its {selector} has {shown} in addition to what is installed: other {objects} "
+                "are not sent"
+            )
             by_aks = (key, operator, values) in _BY_AKS
             if by_aks:
                 what += " (added by AKS' admissions enforcer)"
@@ -277,7 +316,13 @@ def validating_entries(
 ) -> list[EntryState]:
     """Return the states of the recorded entries that validate writes of policies, and workloads."""
     live = _by_name(configuration)
-    expected = {each["name"]: each for each in validating.webhooks(table=table)}
+    entries = validating.webhooks(
+        url=record.url.removesuffix(PATH).rstrip("/"),
+        only_namespaces=record.only_namespaces,
+        table=table,
+    )
+    expected = {each["name"]: each for each in entries}
+    judge = _Judge(record, untrusted)
     found = []
     for name in record.of_kind(VALIDATING):
         entry, reason, message = live.get(name), "", ""
@@ -286,13 +331,16 @@ def validating_entries(
             message = _absent("ValidatingWebhookConfiguration", name, configuration)
         elif not entry.get("rules"):
             reason, message = NO_RULES, "it has no rules"
-        elif there := _elsewhere(entry):
-            reason, message = ELSEWHERE, there
         elif lacks := sorted(writes(expected.get(name) or {}) - writes(entry)):
             shown = first_few([f"{verb} {each}" for _, each, verb in lacks], _MOST_NAMED)
             reason, message = NARROWED, f"its rules lack {shown}"
-        elif name in untrusted:
-            reason, message = NOT_TRUSTED, untrusted[name]
+        else:
+            wanted = expected.get(name)
+            if name == validating.POLICIES:
+                # Policies are in no namespace: the selector of namespaces leaves none of them out.
+                entry = {**entry, "namespaceSelector": {}}
+            narrowed = tuple(narrowings(entry, wanted, {}, "writes")) if wanted else ()
+            reason, message = judge.reason(entry, wanted, narrowed)
         found.append(EntryState(name, VALIDATING, reason, message))
     return found
 
