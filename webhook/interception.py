@@ -255,8 +255,7 @@ def read_record(deployment: Mapping[str, Any] | None) -> Record:
     """Return the record on the controller's Deployment; an empty one if there is none.
 
     What is recorded with an unknown kind counts as an entry for pods, and so is missed. A selector
-    that cannot be read is no limit, so that live entries with a limit count as narrowed. What every
-    installation has needs no annotation, if there is any: nobody takes it out of the record.
+    that cannot be read is no limit, so that live entries with a limit count as narrowed.
     """
     metadata = (deployment or {}).get("metadata") or {}
     annotations = metadata.get("annotations") or {}
@@ -269,8 +268,6 @@ def read_record(deployment: Mapping[str, Any] | None) -> Record:
             found[name] = GUARD
         else:
             found[name + _SUFFIX] = VALIDATING if kind == VALIDATING else MUTATING
-    if found:
-        found |= {names.WORKLOADS_ENTRY: VALIDATING, names.RUN_AUTHORS_GUARD: GUARD}
     only = str(annotations.get(names.INTERCEPTED_NAMESPACES) or "")
     try:
         options = parse_object(annotation(metadata, names.INSTALL_OPTIONS) or "{}")

@@ -98,8 +98,6 @@ STAMP_GUARD: Final = "fairlead-stamp"
 TOLERATIONS_GUARD: Final = "fairlead-tolerations"
 NODE_NAMES_GUARD: Final = "fairlead-node-names"
 RUN_AUTHORS_GUARD: Final = "fairlead-run-authors"
-# The entry of the validating configuration by which authors of workloads are warned.
-WORKLOADS_ENTRY: Final = f"workloads.{GROUP}"
 DOCTOR: Final = "fairlead-doctor"
 
 # The resource of the Run kind.

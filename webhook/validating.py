@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 POLICIES_PATH: Final = "/validate"
 WORKLOADS_PATH: Final = "/foresee"
 POLICIES: Final = f"policies.{names.GROUP}"
-WORKLOADS: Final = names.WORKLOADS_ENTRY
+WORKLOADS: Final = f"workloads.{names.GROUP}"
 _MORE_THAN_STATUS: Final = (
     "oldObject == null || object.?status == oldObject.?status || object.?spec != oldObject.?spec"
     " || object.metadata.?labels != oldObject.metadata.?labels"
@@ -32,6 +32,7 @@ def webhooks(
     url: str = "",
     ca_bundle: bytes = b"",
     only_namespaces: Sequence[str] = (),
+    namespace_labels: Sequence[Mapping[str, Any]] = (),
     policies: bool = True,
     table: SourceTable = SHIPPED,
 ) -> list[dict[str, Any]]:
@@ -42,7 +43,7 @@ def webhooks(
     workload. Without `policies`, no writes of policies are sent: for a server that reads its
     policies from files, and so validates no objects.
     """
-    reach = [of_namespaces("NotIn", EXCLUDED_NAMESPACES)]
+    reach = [of_namespaces("NotIn", EXCLUDED_NAMESPACES), *namespace_labels]
     if only_namespaces:
         reach.append(of_namespaces("In", only_namespaces))
     workloads = _workloads(url, ca_bundle, reach, table)
@@ -82,7 +83,7 @@ def _makers(table: SourceTable) -> Mapping[str, Sequence[str]]:
 
 
 def _workloads(
-    url: str, ca_bundle: bytes, reach: Sequence[dict[str, Any]], table: SourceTable
+    url: str, ca_bundle: bytes, reach: Sequence[Mapping[str, Any]], table: SourceTable
 ) -> dict[str, Any]:
     return {
         "name": WORKLOADS,

@@ -15,10 +15,12 @@ from tests import hostile
 from webhook import names, validating
 from webhook.interception import (
     DEFAULT_SOURCES,
+    PATH,
     Record,
     expected_entries,
     read_record,
     record_annotations,
+    service,
     webhooks,
 )
 from webhook.judgement import entry_states
@@ -205,7 +207,14 @@ def test_a_name_that_no_annotation_can_have_is_not_recorded() -> None:
     [
         ({"rules": []}, entry_states.NO_RULES),
         ({"clientConfig": {"service": {"name": "x", "namespace": "y"}}}, entry_states.ELSEWHERE),
+        ({"clientConfig": {"url": "https://127.0.0.1:1/mutate"}}, entry_states.ELSEWHERE),
+        ({"clientConfig": {"service": service("/foresee")}}, entry_states.ELSEWHERE),
+        (
+            {"clientConfig": {"service": {**service(PATH), "port": 9999}}},
+            entry_states.ELSEWHERE,
+        ),
         ({"matchConditions": [{"name": "c", "expression": "x"}]}, entry_states.NARROWED),
+        ({"failurePolicy": "Ignore"}, entry_states.FAILS_OPEN),
     ],
 )
 def test_other_changes_of_an_entry_are_reasons(change: Json, reason: str) -> None:
@@ -213,6 +222,31 @@ def test_other_changes_of_an_entry_are_reasons(change: Json, reason: str) -> Non
     first, *rest = webhooks()
     live = configured({**first, **change}, *rest)
     assert reasons(recorded(webhooks()), live) == {FIRST: reason}
+
+
+def test_what_was_chosen_is_in_force() -> None:
+    """To fail open, to call a webhook outside the cluster, to limit namespaces by their labels."""
+    outside = f"https://example.invalid:8443{PATH}"
+    options = json.dumps({"url": outside, "sources": ["mlrun"]})
+    limit = [{"key": "team", "operator": "Exists"}]
+    sources = {*DEFAULT_SOURCES, "mlrun"}
+    entries = webhooks(sources, url=outside, failure_policy="Ignore", namespace_labels=limit)
+    record = recorded(
+        webhooks(),
+        **{
+            names.INSTALL_OPTIONS: options,
+            names.FAILS_OPEN: "true",
+            names.INTERCEPTED_NAMESPACE_SELECTOR: json.dumps({"matchExpressions": limit}),
+        },
+    )
+    assert reasons(record, configured(*entries)) == {}
+    # A source of the options is missed without an annotation of its own.
+    assert reasons(record, configured(*entries[:2])) == {
+        each["name"]: entry_states.ABSENT for each in entries[2:]
+    }
+    judging = validating.webhooks(url="https://example.invalid:8443", namespace_labels=limit)
+    states = validating_entries(record, configured(*judging), SHIPPED, {})
+    assert [each.reason for each in states] == ["", ""]
 
 
 def test_a_disabled_webhook_says_until_when() -> None:
@@ -255,5 +289,15 @@ def test_entries_that_validate_have_all_their_rules() -> None:
     less = [{**rule, "operations": ["CREATE"]} for rule in policies["rules"]]
     narrowed = {**good, policies["name"]: entry_states.NARROWED}
     assert found({**policies, "rules": less}, workloads) == narrowed
+    of_others = {"matchLabels": {"a": "b"}}
+    assert found({**policies, "objectSelector": of_others}, workloads) == narrowed
+    never = {"name": "x", "expression": "false"}
+    assert found({**policies, "matchConditions": [never]}, workloads) == narrowed
+    more = {**workloads, "matchConditions": [*workloads["matchConditions"], never]}
+    assert found(policies, more) == {**good, workloads["name"]: entry_states.NARROWED}
+    # Policies are in no namespace.
+    assert found({**policies, "namespaceSelector": of_others}, workloads) == good
+    open_ = {**good, policies["name"]: entry_states.FAILS_OPEN}
+    assert found({**policies, "failurePolicy": "Ignore"}, workloads) == open_
     silent = {**good, policies["name"]: entry_states.NO_RULES}
     assert found({**policies, "rules": []}, workloads) == silent

@@ -70,7 +70,16 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
             "Set guards.stamp with Ignore.",
             one_of("Fail", "Ignore"),
             "Fail",
-            (Place("MutatingWebhookConfiguration", "webhooks/*/failurePolicy"),),
+            (
+                Place("MutatingWebhookConfiguration", "webhooks/*/failurePolicy"),
+                Place(
+                    "Deployment",
+                    "metadata/annotations",
+                    "merge",
+                    name=names.CONTROLLER,
+                    item={names.FAILS_OPEN: "true"},
+                ),
+            ),
         ),
         *_configurations(one(base, "MutatingWebhookConfiguration")["webhooks"][0]),
         Value(

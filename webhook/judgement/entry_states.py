@@ -319,6 +319,7 @@ def validating_entries(
     entries = validating.webhooks(
         url=record.url.removesuffix(PATH).rstrip("/"),
         only_namespaces=record.only_namespaces,
+        namespace_labels=record.namespace_labels,
         table=table,
     )
     expected = {each["name"]: each for each in entries}

@@ -67,7 +67,8 @@ def deployment(name: str, replicas: int, image: str = "fairlead:0.1.0", **status
         "creationTimestamp": "2026-02-01T00:00:00Z",
     }
     if name == names.CONTROLLER:
-        metadata["annotations"] = record_annotations(("pods-0", "namespaces"), ("workloads",), ())
+        entries = ("pods-0", "namespaces"), ("policies", "workloads")
+        metadata["annotations"] = record_annotations(*entries, ())
     return {
         "metadata": metadata,
         "spec": {

@@ -200,6 +200,18 @@ BY_HELM = {
 CREATING = "ContainerCreating"
 OUT_OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled"}
 AUDITED = [replaced(each, "spec", validationActions=["Audit"]) for each in BINDINGS]
+_OPEN = deployment(names.CONTROLLER, 2)
+FAILS_OPEN: Changes = {
+    "configuration": IGNORES,
+    "deployments": {
+        **seen().deployments,
+        names.CONTROLLER: replaced(
+            _OPEN,
+            "metadata",
+            annotations={**_OPEN["metadata"]["annotations"], names.FAILS_OPEN: "true"},
+        ),
+    },
+}
 AUTHORS = run_author_guard({"native/": [("", "pods")]})
 SHIPPED = by_key(AUTHORS)
 TOLD_LATER = "2026-02-02T00:00:00Z"
@@ -293,19 +305,20 @@ CASES: dict[str, dict[str, Changes]] = {
         "while it is disabled, the end is shown": disabled(),
         "an end that is over is an error": {**disabled(), "now": NOW + days(2)},
         "an end that cannot be read is an error": disabled(**{names.DISABLED_UNTIL: "soon"}),
-        "fail-open needs a guard": {"configuration": IGNORES},
+        "fail-open needs a guard": {**FAILS_OPEN},
         "fail-open with a guard is a note": {
-            "configuration": IGNORES,
+            **FAILS_OPEN,
             "guard_objects": by_key([STAMP, *BINDINGS]),
         },
         "a source without its guard is named": {
-            "configuration": IGNORES,
+            **FAILS_OPEN,
             "guard_objects": by_key([STAMP, *BINDINGS[:-1]]),
         },
         "guards that could not be read are not missed": {
-            "configuration": IGNORES,
+            **FAILS_OPEN,
             "unread": {ReadKind.GUARDS: FORBIDDEN},
         },
+        "fail-open that was not installed is an error": {"configuration": IGNORES},
         "an entry that is gone is an error": entries(FIRST),
         "entries of another source are as they should be": entries(*KUBEFLOW),
         "an entry of another source that is gone is an error": entries(

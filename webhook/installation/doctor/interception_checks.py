@@ -19,7 +19,7 @@ from webhook.installation.doctor.cluster_state import (
 )
 from webhook.installation.object_kinds import GUARD
 from webhook.interception import EXCLUDED_NAMESPACES, LONGEST_TIMEOUT, entry_name
-from webhook.judgement.entry_states import ABSENT, ELSEWHERE, pod_entries
+from webhook.judgement.entry_states import ABSENT, ELSEWHERE, FAILS_OPEN, pod_entries
 from webhook.judgement.guard_states import changed_parts
 from webhook.judgement.reporting.interception import cure_of, unsent_marks
 from webhook.placement.label_values import expressions, satisfiable
@@ -53,7 +53,8 @@ def interception(state: ClusterState) -> Iterator[Finding]:
     for entry in state.entries:
         yield from _fields(entry, state)
     yield from _not_in_force(state)
-    ignored = [each for each in state.entries if each.get("failurePolicy") == "Ignore"]
+    meant = state.record.fails_open or not state.record.names
+    ignored = [each for each in state.entries if meant and each.get("failurePolicy") == "Ignore"]
     unguarded = state.unguarded(ignored, [names.STAMP_GUARD], ["Warn", "Deny"])
     if unguarded and ReadKind.GUARDS not in state.unread:
         yield warning(
@@ -138,7 +139,7 @@ def _not_in_force(state: ClusterState) -> Iterator[Finding]:
                 f"{each.message}: its pods are not sent, and are not placed",
                 state.reinstall(),
             )
-        elif each.reason == ELSEWHERE:
+        elif each.reason in (ELSEWHERE, FAILS_OPEN):
             yield error(f"{each.entry}: {each.message}", state.reinstall())
         for narrowing in each.narrowings:
             what = f"{each.entry}: {narrowing.what}"

@@ -22,7 +22,7 @@ from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
 from webhook.installation.rights import Right
 from webhook.interception import GUARD as RECORDED_GUARD
 from webhook.interception import expected_entries
-from webhook.judgement.entry_states import NARROWED, writes
+from webhook.judgement.entry_states import NARROWED, validating_entries, writes
 from webhook.judgement.guard_states import CHANGED, guard_states
 from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.judgement.together.warnings import IN_TIME
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from webhook.installation.doctor.cluster_state import ClusterState
     from webhook.installation.object_kinds import Key
+    from webhook.judgement.entry_states import EntryState
     from webhook.judgement.set_judgement import SetJudgement
     from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.reader import Documents
@@ -156,6 +157,8 @@ def judgement(state: ClusterState) -> Iterator[Finding]:
     if ReadKind.DEPLOYMENTS in state.unread:
         return  # they show whether policies are validated
     live = {each["name"]: each for each in state.judging_entries}
+    states = validating_entries(state.record, state.judging, state.sources, {})
+    judged = {each.entry: each for each in states}
     for wanted in _expected_webhooks(state):
         found = live.pop(wanted["name"], None)
         if found is None:
@@ -164,7 +167,7 @@ def judgement(state: ClusterState) -> Iterator[Finding]:
                 state.reinstall(),
             )
         else:
-            yield from _entry(found, wanted, state.reinstall())
+            yield from _entry(found, wanted, judged.get(wanted["name"]), state.reinstall())
     if live.get(validating.POLICIES, {}).get("rules") and state.in_cluster:
         yield error(
             f"{validating.POLICIES} has policies in the cluster judged, and the webhook takes its "
@@ -178,23 +181,17 @@ def _expected_webhooks(state: ClusterState) -> list[dict[str, Any]]:
     return validating.webhooks(policies=state.policies_from_cluster, table=state.sources)
 
 
-def _entry(found: Json, wanted: Json, cure: str) -> Iterator[Finding]:
+def _entry(found: Json, wanted: Json, judged: EntryState | None, cure: str) -> Iterator[Finding]:
     name = wanted["name"]
-    service = found["clientConfig"].get("service")
-    if service is not None and service != wanted["clientConfig"]["service"]:
-        there = f"{service.get('namespace')}/{service.get('name')}{service.get('path', '/')}"
-        yield error(f"{name} calls the Service {there}, which is not Fairlead's", cure)
-    if found.get("failurePolicy") != wanted["failurePolicy"]:
-        consequence = (
-            "a policy is stored unjudged while no replica answers"
-            if wanted["failurePolicy"] == "Fail"
-            else "while no replica answers, no workload can be created"
-        )
-        say = warning if wanted["failurePolicy"] == "Fail" else error
-        yield say(f"{name} has failurePolicy {found.get('failurePolicy')}: {consequence}", cure)
+    alike = writes(found) == writes(wanted)
+    if judged and judged.reason and (alike or judged.reason != NARROWED) and found.get("rules"):
+        yield error(f"{name}: {judged.message}", cure)
+    if (found.get("failurePolicy"), wanted["failurePolicy"]) == ("Fail", "Ignore"):
+        what = "while no replica answers, no workload can be created"
+        yield error(f"{name} has failurePolicy Fail: {what}", cure)
     if not found.get("rules"):
         yield warning(f"{name} has no rules: {_WITHOUT[name]}", cure)
-    elif writes(found) != writes(wanted):
+    elif not alike:
         yield warning(
             f"{name} asks for other writes than this version: {_less(found, wanted)}", cure
         )
