@@ -161,6 +161,11 @@ def test_what_stands_in_the_webhook_configuration_is_judged(well: Site) -> None:
     site.install()
     assert problems(site) == []
     patch(site, {"op": "replace", "path": f"{entry}/failurePolicy", "value": "Ignore"})
+    line_with(problems(site, *INTERCEPTION), "error interception: pods-0", "Fail was installed")
+    site.kubectl(
+        *("-n", NAMESPACE, "annotate", "deployment", names.CONTROLLER),
+        f"{names.FAILS_OPEN}=true",
+    )
     line_with(problems(site, *INTERCEPTION), "no guard reports")
     patch(site, {"op": "replace", "path": f"{entry}/rules", "value": []})
     found = problems(site, *INTERCEPTION)
