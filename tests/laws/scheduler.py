@@ -78,6 +78,15 @@ def labels_admit(pod: Pod, node: Node, *, without: frozenset[str] = frozenset())
     return selector_holds(pod, node, without=without) and affinity_holds(pod, node)
 
 
+def topologies_admit(pod: Pod, node: Node) -> bool:
+    """Whether the node is in some domain of each topology by which the pod must be placed."""
+    spread = pod["spec"].get("topologySpreadConstraints") or []
+    asked = [each for each in spread if each["whenUnsatisfiable"] == "DoNotSchedule"]
+    affinity = (pod["spec"].get("affinity") or {}).get("podAffinity") or {}
+    asked += affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+    return {each["topologyKey"] for each in asked} <= {*(node["metadata"].get("labels") or {})}
+
+
 def tolerated(pod: Pod, taint: dict[str, str]) -> bool:
     """Whether some toleration of the pod admits it past the taint."""
     for toleration in pod["spec"].get("tolerations") or []:
@@ -107,7 +116,7 @@ def taints_admit(pod: Pod, node: Node) -> bool:
 
 def admits(pod: Pod, node: Node) -> bool:
     """Whether the scheduler may put the pod onto the node, as far as labels and taints go."""
-    return labels_admit(pod, node) and taints_admit(pod, node)
+    return labels_admit(pod, node) and topologies_admit(pod, node) and taints_admit(pod, node)
 
 
 def every_node(keys: dict[str, list[str]], names: list[str]) -> Iterator[Node]:

@@ -67,8 +67,12 @@ def test_what_is_named_is_what_is_in_the_way(pod: Json, node: Json) -> None:
     elif found.condition.startswith("required affinity "):
         assert scheduler.selector_holds(pod, node)
         assert not scheduler.affinity_holds(pod, node)
+    elif found.condition.startswith("topologyKey "):
+        assert labels_admit
+        assert not scheduler.topologies_admit(pod, node)
     else:
         assert labels_admit
+        assert scheduler.topologies_admit(pod, node)
         assert not scheduler.taints_admit(pod, node)
 
 

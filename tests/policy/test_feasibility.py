@@ -110,8 +110,12 @@ def test_every_node_that_a_part_leaves_is_one_that_the_scheduler_would_take(
             placement = policy["spec"].get(part)
             if placement is None or "capacity" in placement or "split" in placement:
                 continue
-            pod = {"spec": {key: placement.get(key) for key in ("nodeSelector", "affinity")}}
-            expected = sum(scheduler.labels_admit(pod, each) for each in world)
+            fields = ("nodeSelector", "affinity", "topologySpreadConstraints")
+            pod = {"spec": {key: placement.get(key) for key in fields}}
+            expected = sum(
+                scheduler.labels_admit(pod, each) and scheduler.topologies_admit(pod, each)
+                for each in world
+            )
             chosen = [
                 reach.chosen
                 for reach in found.reaches

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from webhook import names
-from webhook.placement import capacity_request, label_values, node_affinity, on_demand, provenance
+from webhook.placement import (
+    capacity_request,
+    label_values,
+    node_affinity,
+    on_demand,
+    provenance,
+    topology,
+)
 from webhook.placement import pod as pods
 from webhook.placement.bundle import condition_of
 from webhook.placement.node_groups import NodeGroups
@@ -17,6 +24,7 @@ from webhook.placement.pod_requests import lacking, requests
 from webhook.placement.runtime_class import EVERY_TAINT
 from webhook.placement.settings import CapacitySetting
 from webhook.placement.shortfall import LIMIT, Condition, shortfall
+from webhook.policy.node_settings import topology_keys
 from webhook.recent import Recent
 from webhook.shortening import fit
 
@@ -39,16 +47,17 @@ _MOST_WORK: Final = 100_000
 # An affinity with more terms, requirements or keys is reported as one condition.
 _MOST: Final = 32
 _WHOLE: Final = "required affinity"
+_ON_NODES: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "tolerations")
 
 
 def demands(
     own: PodPlacement, final: PodPlacement, decision: Decision, policies: PolicySet
 ) -> list[Condition]:
-    """Return the conditions in `final`'s nodeSelector and required affinity.
+    """Return the conditions in `final`'s nodeSelector, topologies and required affinity.
 
     `own` is the pod's placement as received, `final` the placement that was decided.
     """
-    result = _of_selector(final, decision)
+    result = [*_of_selector(final, decision), *_of_topologies(final, decision, policies)]
     if final.required is None:
         return result
     if max(len(final.required), len(own.required or ())) > _MOST:
@@ -75,6 +84,22 @@ def _of_selector(final: PodPlacement, decision: Decision) -> list[Condition]:
         )
         for key, value in selector.items()
     ]
+
+
+def _of_topologies(
+    final: PodPlacement, decision: Decision, policies: PolicySet
+) -> Iterator[Condition]:
+    applied = {(e.policy, e.field) for e in decision.trace if e.outcome == "set"}
+    setters = {
+        key: policy.name
+        for policy in policies.policies
+        if policy.name in decision.policies
+        for setting in policy.settings
+        if (policy.name, setting.field) in applied
+        for key in topology_keys(setting)
+    }
+    for key in topology.topology_keys(final):
+        yield Condition(f"topologyKey {key}", setters.get(key, ""), topology.condition([key]))
 
 
 def _of_policies(
@@ -239,14 +264,15 @@ def _tolerate_all(placement: PodPlacement) -> PodPlacement:
 
 def _key(pod: PodPlacement, *more: object) -> bytes:
     """Return a key of everything in the pod that the result depends on."""
-    return _short((pod.node_selector, pod.required, pod.tolerations, more))
+    keys = [*topology.topology_keys(pod)]
+    return _short((pod.node_selector, pod.required, pod.tolerations, keys, more))
 
 
 def _received_key(pod: JsonObject) -> bytes:
     """Return a key of everything in the received pod that the message depends on."""
     spec = pod["spec"]
     annotations = pod["metadata"].get("annotations") or {}
-    fields = [spec.get(key) for key in ("nodeSelector", "affinity", "tolerations")]
+    fields = [spec.get(key) for key in _ON_NODES]
     return _short((fields, annotations.get(names.CAPACITY)))
 
 

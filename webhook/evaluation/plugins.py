@@ -6,10 +6,9 @@ of the engine; ServiceAccount's token volume is not known beforehand.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.placement.quantity import amount, format_quantity
+from webhook.evaluation import limit_ranges
 from webhook.placement.tolerations import NO_EXECUTE
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def admit(
     if not isinstance(spec, dict) or not isinstance(metadata, dict):
         return pod
     ranges = (inputs.limit_ranges or {}).get(namespace, ())
-    changed, told = _with_default_resources(spec, ranges)
+    changed, told = limit_ranges.with_defaults(spec, ranges)
     changed = _with_runtime_class(changed, inputs.runtime_classes)
     annotations = metadata.get("annotations") or {}
     if told and isinstance(annotations, dict):
@@ -97,65 +96,6 @@ def admit(
     if changed is spec and metadata is pod["metadata"]:
         return pod
     return {**pod, "metadata": metadata, "spec": changed}
-
-
-def _with_default_resources(
-    spec: JsonObject, ranges: Iterable[JsonObject]
-) -> tuple[JsonObject, str]:
-    """LimitRanger: give each container the requests and limits that it lacks.
-
-    Also return what the plugin then says of it in an annotation; empty for nothing.
-    """
-    told = ""
-    for each in ranges:
-        requests, limits = _defaults(each)
-        given: list[str] = []
-        for key, noun in (("containers", "container"), ("initContainers", "init container")):
-            if (requests or limits) and isinstance(spec.get(key), list):
-                made = [_defaulted(one, requests, limits, noun, given) for one in spec[key]]
-                spec = {**spec, key: made}
-        told = f"LimitRanger plugin set: {'; '.join(given)}" if given else told
-    return spec, told
-
-
-def _defaults(limit_range: JsonObject) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the default requests and limits of containers.
-
-    A maximum is the default limit, and a default limit or a minimum the default request. Source:
-    SetDefaults_LimitRangeItem, k8s.io/kubernetes/pkg/apis/core/v1.
-    """
-    requests: dict[str, Any] = {}
-    limits: dict[str, Any] = {}
-    for item in _objects(_object(limit_range.get("spec")).get("limits")):
-        if item.get("type") == "Container":
-            default = {**_object(item.get("max")), **_object(item.get("default"))}
-            limits |= default
-            requests |= {**_object(item.get("min")), **default}
-            requests |= _object(item.get("defaultRequest"))
-    return requests, limits
-
-
-def _defaulted(
-    container: Any, requests: JsonObject, limits: JsonObject, noun: str, given: list[str]
-) -> Any:
-    if not isinstance(container, dict) or not isinstance(container.get("resources") or {}, dict):
-        return container
-    own = container.get("resources") or {}
-    own_limits = _object(own.get("limits"))
-    # A container's own limit is its request before any plugin runs.
-    own_requests = {**own_limits, **_object(own.get("requests"))}
-    for missing, what in (
-        (requests.keys() - own_requests.keys(), "request"),
-        (limits.keys() - own_limits.keys(), "limit"),
-    ):
-        if missing:
-            given.append(f"{', '.join(sorted(missing))} {what} for {noun} {container.get('name')}")
-    resources = {
-        **own,
-        "requests": {**requests, **own_requests},
-        "limits": {**limits, **own_limits},
-    }
-    return {**container, "resources": resources}
 
 
 def _with_runtime_class(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject:
@@ -189,54 +129,6 @@ def conflicts(spec: JsonObject, known: Mapping[str, JsonObject]) -> Iterator[tup
             why = f"is {own[key]}, and the RuntimeClass {name} of the pod selects {key}={value}"
             text = f"nodeSelector.{key}: {why}; the API server refuses the pod"
             yield f"nodeSelector[{key}]", text
-
-
-def limit_faults(spec: JsonObject, ranges: Iterable[JsonObject]) -> Iterator[str]:
-    """Yield why LimitRanges refuse a pod with this v1.PodSpec, which has their defaults.
-
-    Of their limits those on containers, without ratios. Source: PodValidateLimitFunc,
-    plugin/pkg/admission/limitranger.
-    """
-    items = [
-        item
-        for each in ranges
-        for item in _objects(_object(each.get("spec")).get("limits"))
-        if item.get("type") == "Container"
-    ]
-    containers = [
-        each for key in ("initContainers", "containers") for each in _objects(spec.get(key))
-    ]
-    for container in containers if items else ():
-        resources = _object(container.get("resources"))
-        requests, limits = (_amounts(_object(resources.get(key))) for key in ("requests", "limits"))
-        found = [
-            (name, f"requests {format_quantity(name, value)}, more than its limit")
-            for name, value in requests.items()
-            if value > limits.get(name, value)
-        ]
-        for item in items:
-            most, least = (_amounts(_object(item.get(key))) for key in ("max", "min"))
-            found += [
-                (name, f"may have {item['max'][name]} at most")
-                for name, value in most.items()
-                if limits.get(name, value + 1) > value or requests.get(name, 0) > value
-            ]
-            found += [
-                (name, f"must request {item['min'][name]} at least")
-                for name, value in least.items()
-                if requests.get(name, -1) < value or limits.get(name, value) < value
-            ]
-        for name, why in dict(found).items():
-            what = f"container {container.get('name')}: {name}: {why}, by a LimitRange"
-            yield f"{what}; the API server refuses the pod"
-
-
-def _amounts(quantities: JsonObject) -> dict[str, int]:
-    found = {}
-    for name, text in quantities.items():
-        with suppress(ValueError):
-            found[name] = amount(name, str(text))
-    return found
 
 
 def _class_of(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject | None:

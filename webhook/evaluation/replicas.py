@@ -11,13 +11,14 @@ from webhook.placement.daemon import held_off, on_node
 from webhook.shortening import one_line, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.decision.arrival import Arrival
     from webhook.decision.decision import Decision
     from webhook.evaluation.world import Evaluation, World
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
     from webhook.workloads.template import PodTemplate
 
 
@@ -26,7 +27,8 @@ class Replicas:
     """Pods of one template with equal decisions.
 
     indexes:         the indexes of the evaluated pods in the template
-    more:            the number of pods after the last index, which are treated like it
+    more:            the number of pods after the last index, the template's last, which are treated
+                     like it
     replica_indexes: the replica indexes of their labels, without duplicates
     evaluation:      what happens to the first pod
     doubts:          warnings about the template
@@ -105,14 +107,27 @@ class _Group:
 
 
 def evaluate_template(
-    world: World, template: PodTemplate, namespace: str, doubts: Sequence[str] = ()
+    world: World,
+    template: PodTemplate,
+    namespace: str,
+    doubts: Sequence[str] = (),
+    other: PolicySet | None = None,
 ) -> list[Replicas]:
     """Return what happens to the pods of a template; `doubts` are those of Replicas.
 
+    `other`: policies with which the answer is compared: the same pods are evaluated under them.
     Raises InvalidPod.
     """
     groups: list[_Group] = []
-    for index, more in template.sample():
+
+    def turns() -> Iterator[int]:
+        identity = found.decision.identity
+        if identity and identity.replica_index is not None:
+            for policies in (world.policies, other) if other else (world.policies,):
+                for at in policies.turns(identity.replicas):
+                    yield at - identity.replica_index + index
+
+    for index, more in template.sample(turns):
         history = history_of_replica(template, index, world.now)
         found = world.evaluate(template.pod(index), namespace, led=template.led, history=history)
         group = next(
@@ -121,11 +136,15 @@ def evaluate_template(
         if group is None:
             group = _Group(found)
             groups.append(group)
-        group.indexes.append(index)
-        group.more += more
+        end = index + 1 + more
+        last = end == template.count
+        expanded = range(index, index + 1 if last else end)
+        group.indexes.extend(expanded)
+        group.more = more if last else 0
         identity = found.decision.identity
         if identity and identity.replica_index is not None:
-            group.replica_indexes.add(identity.replica_index)
+            first = identity.replica_index
+            group.replica_indexes.update(range(first, first + len(expanded)))
     alike = [
         Replicas(
             template,

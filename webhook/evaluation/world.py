@@ -15,7 +15,8 @@ from webhook.decision.arrival import Arrival, history_of
 from webhook.decision.decision import Decision
 from webhook.decision.engine import decide, merged_if_held, receive_pod
 from webhook.evaluation.dry_run import Answer, question
-from webhook.evaluation.plugins import PluginInputs, admit, conflicts, limit_faults
+from webhook.evaluation import limit_ranges
+from webhook.evaluation.plugins import PluginInputs, admit, conflicts
 from webhook.evaluation.sending import unsent
 from webhook.placement import on_demand
 from webhook.placement import pod as pods
@@ -54,6 +55,8 @@ _OF_NODES: Final = (
     "node_selector",
     "required",
     "tolerations",
+    "topology_spread",
+    "lists",
     "runtime_class_name",
 )
 # An operation whose place is missing.
@@ -248,7 +251,7 @@ class Evaluation:
             what = "after plugins of the API server changed the pod again"
             conflicting = [f"{again.reason.removeprefix('fairlead: ')}, {what}"]
         ranges = (self.world.plugins.limit_ranges or {}).get(self.arrival.namespace, ())
-        limited = limit_faults(self.arrival.pod["spec"], ranges)
+        limited = limit_ranges.faults(self.arrival.pod["spec"], ranges)
         return (*missing, *conflicting, *limited, *self._faults(), *self._refused())
 
     @cached_property

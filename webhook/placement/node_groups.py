@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook.placement import node_affinity
+from webhook.placement.topology import topology_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -92,7 +93,7 @@ class NodeGroups:
         The labels `also` distinguish groups too.
         """
         terms = pod.required or ()
-        asked = {*pod.node_selector, *node_affinity.keys(terms), *also}
+        asked = {*pod.node_selector, *node_affinity.keys(terms), *topology_keys(pod), *also}
         keys = {key for key in asked if key in self._label_keys}
         if pod.node_name or any(term.get("matchFields") for term in terms):
             keys.add(_NAME)

@@ -1,7 +1,8 @@
 """Which nodes admit a pod, and the condition that excludes each other node.
 
-As in the scheduler's plugins NodeName, NodeAffinity, TaintToleration, NodeUnschedulable, and
-NodeResourcesFit for an empty node: not volumes or other pods.
+As in the scheduler's plugins NodeName, NodeAffinity, TaintToleration, NodeUnschedulable,
+NodeResourcesFit for an empty node, and of those about other pods the keys of topologies: not
+volumes, and not which pods are where.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from webhook.errors import FairleadError
 from webhook.placement import node_affinity, quantity
 from webhook.placement.pod_requests import lacking
 from webhook.placement.tolerations import NO_EXECUTE, tolerates, untolerated
+from webhook.placement.topology import lacking_key, topology_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -161,7 +163,7 @@ def survey(pod: PodPlacement, requests: Mapping[str, int], nodes: Iterable[Node]
 def obstacle(pod: PodPlacement, requests: Mapping[str, int], node: Node) -> Obstacle | None:
     """Return the first condition by which the node does not admit the pod, or None.
 
-    In this order: nodeName, nodeSelector, required affinity, taints, resources. A bound pod
+    In this order: nodeName, nodeSelector, required affinity, topologies, taints, resources. A bound pod
     bypasses the scheduler; of its taints, the kubelet checks only NoExecute (package lifecycle).
     """
     return closed_to(pod, node) or too_small(pod, requests, node.allocatable)
@@ -171,7 +173,8 @@ def closed_to(pod: PodPlacement, node: Node) -> Obstacle | None:
     """Return the first condition on name, labels and taints that excludes the pod, or None."""
     if pod.node_name and pod.node_name != node.name:
         return Obstacle(f"nodeName {pod.node_name}", "the pod is bound to that node")
-    return _selector(pod, node) or _affinity(pod, node) or _taints(pod, node)
+    found = _selector(pod, node) or _affinity(pod, node) or _topology(pod, node)
+    return found or _taints(pod, node)
 
 
 def too_small(
@@ -200,6 +203,8 @@ def admits(pod: PodPlacement, node: Node) -> bool:
             return False
     if pod.required is not None and not node_affinity.holds(pod.required, labels, node.name):
         return False
+    if topology_keys(pod) and lacking_key(pod, labels) is not None:
+        return False
     return excluding(pod, node) is None
 
 
@@ -210,7 +215,7 @@ def work(pod: PodPlacement) -> int:
     asked += [r for term in terms for r in term.get("matchFields") or ()]
     values = sum(len(r.get("values") or ()) for r in asked)
     counted = len(pod.node_selector) + len(pod.tolerations) + len(terms) + len(asked)
-    return 1 + counted + values // _VALUES_AT_ONCE
+    return 1 + counted + len(topology_keys(pod)) + values // _VALUES_AT_ONCE
 
 
 def _selector(pod: PodPlacement, node: Node) -> Obstacle | None:
@@ -233,6 +238,11 @@ def _affinity(pod: PodPlacement, node: Node) -> Obstacle | None:
         by_condition.setdefault(str(failed and failed.condition), []).append(number)
     actual = dict.fromkeys(failed.actual for failed in failures if failed)
     return Obstacle(f"required affinity {_terms(by_condition)}", ", ".join(actual))
+
+
+def _topology(pod: PodPlacement, node: Node) -> Obstacle | None:
+    key = lacking_key(pod, node.labels)
+    return None if key is None else Obstacle(f"topologyKey {key}", _label(key, node.labels))
 
 
 def _failure(term: Term, node: Node) -> Obstacle | None:

@@ -8,6 +8,7 @@ from webhook import names
 from webhook.placement import label_values, node_affinity
 from webhook.placement.nodes import work
 from webhook.placement.tolerations import passing, untolerated
+from webhook.placement.topology import topology_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,14 +20,18 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import Requirement, Taint, Term
 
 # Labels that every node has, with values that depend on its provider.
-_WELL_KNOWN: Final = (
-    "topology.kubernetes.io/",
-    "node.kubernetes.io/",
-    "failure-domain.beta.kubernetes.io/",
-    "beta.kubernetes.io/",
-    names.OS_LABEL,
-    "kubernetes.io/arch",
+_WELL_KNOWN: Final = frozenset(
+    {
+        *(f"topology.kubernetes.io/{name}" for name in ("zone", "region")),
+        *(f"failure-domain.beta.kubernetes.io/{name}" for name in ("zone", "region")),
+        *(f"beta.kubernetes.io/{name}" for name in ("os", "arch", "instance-type")),
+        names.OS_LABEL,
+        "kubernetes.io/arch",
+    }
 )
+_OF_PROVIDERS: Final = "node.kubernetes.io/"
+# Stands for the name that a new node will have. No label has it as value.
+_OWN_NAME: Final = "the name of a new node"
 # Comparisons of a requirement with a shape, for one class. Beyond that, all count as met.
 _MOST_LOOKS: Final = 30_000
 
@@ -42,8 +47,8 @@ def makers(pod: PodPlacement, classes: Iterable[CapacityClass], groups: NodeGrou
     """Return the names of the autoscaled classes that could make a node for the pod, sorted.
 
     A new node is like a shape of its class, or like an existing node of the class. It has no other
-    labels, except those of every node (zone, instance type, system), which may have any value. Its
-    size is not considered.
+    labels, except those of every node (zone, instance type, system), which may have any value, and
+    its own name. Its size is not considered.
     """
     if pod.node_name:
         return []
@@ -103,19 +108,24 @@ def _label_terms(pod: PodPlacement, shape: Term) -> Iterator[Mapping[str, Sequen
         }
         for requirement in term.get("matchExpressions") or ():
             asked.setdefault(requirement.get("key", ""), []).append(requirement)
+        for key in topology_keys(pod):
+            asked.setdefault(key, []).append({"key": key, "operator": "Exists"})
         yield asked
 
 
 def _meets(asked: Mapping[str, Sequence[Requirement]], shape: Term, model: _Model) -> bool:
     free = node_affinity.keys([shape])
     return all(
-        key in free or key.startswith(_WELL_KNOWN) or _holds(requirements, _value(key, model))
+        key in free
+        or key in _WELL_KNOWN
+        or key.startswith(_OF_PROVIDERS)
+        or _holds(requirements, _value(key, model))
         for key, requirements in asked.items()
     )
 
 
 def _value(key: str, model: _Model) -> str | None:
-    return None if key == names.HOSTNAME_LABEL else model.labels.get(key)
+    return _OWN_NAME if key == names.HOSTNAME_LABEL else model.labels.get(key)
 
 
 def _holds(requirements: Sequence[Requirement], value: str | None) -> bool:

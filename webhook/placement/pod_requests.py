@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _Amounts: TypeAlias = dict[str, int]
 _HUGE_PAGES: Final = "hugepages-"
 _PODS = "pods"
+# The resources of pod-level requests and limits, beside huge pages.
+_OF_PODS: Final = ("cpu", "memory")
 
 
 def requests(spec: JsonObject) -> Mapping[str, int]:
@@ -29,28 +31,39 @@ def requests(spec: JsonObject) -> Mapping[str, int]:
     pod-level requests count instead, for resources that pods can request; overhead is added. What
     cannot be read counts as zero: the API server rejects it anyway.
     """
-    total: _Amounts = {}
-    for container in _objects(spec.get("containers")):
-        _add(total, _container_requests(container.get("resources")))
-    sidecars: _Amounts = {}
-    most: _Amounts = {}
-    for container in _objects(spec.get("initContainers")):
-        asked = _container_requests(container.get("resources"))
-        if container.get("restartPolicy") == "Always":
-            _add(total, asked)
-            _add(sidecars, asked)
-        else:
-            # Of what it does not ask for, the sidecars are all that counts, and they are in the
-            # total. So each container costs as much as it has itself, not as all before it have.
-            _raise(most, {name: nano + sidecars.get(name, 0) for name, nano in asked.items()})
-    _raise(total, most)
+    total = _of_containers(spec, "requests")
     of_pod = spec.get("resources")
     if of_pod:
         _of_pod(total, of_pod)
     overhead = spec.get("overhead")
     if overhead:
-        _add(total, _amounts(overhead))
+        _add(total, amounts(overhead))
     return {name: counted(name, nano) for name, nano in total.items() if nano > 0}
+
+
+def totals(spec: JsonObject, kind: str) -> Mapping[str, int]:
+    """Return the pod's "requests" or "limits" in nanos, as LimitRanges for pods count them.
+
+    Source: podRequests and podLimits in k8s.io/kubernetes/plugin/pkg/admission/limitranger.
+    """
+    of_pod = amounts(_object(spec.get("resources")).get(kind))
+    return _of_containers(spec, kind) | {name: of_pod[name] for name in of_pod.keys() & _OF_PODS}
+
+
+def with_pod_requests(spec: JsonObject) -> JsonObject:
+    """Return a v1.PodSpec with the pod-level requests that the API server gives a pod with
+    pod-level limits, before any plugin changes its containers.
+
+    Source: defaultPodRequests in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go.
+    """
+    own = _object(spec.get("resources"))
+    limits, given = amounts(own.get("limits")), amounts(own.get("requests"))
+    of_containers = _of_containers(spec, "requests")
+    added = {name: of_containers.get(name, limits.get(name)) for name in _OF_PODS}
+    texts = {name: f"{nano}n" for name, nano in added.items() if nano and name not in given}
+    if not limits or not texts:
+        return spec
+    return {**spec, "resources": {**own, "requests": {**_object(own.get("requests")), **texts}}}
 
 
 def is_extended(resource: str) -> bool:
@@ -60,31 +73,53 @@ def is_extended(resource: str) -> bool:
     return "/" in resource and "kubernetes.io/" not in resource
 
 
+def _of_containers(spec: JsonObject, kind: str) -> _Amounts:
+    """Return the requests or limits of all containers together, as they run."""
+    total: _Amounts = {}
+    for container in _objects(spec.get("containers")):
+        _add(total, _of_container(container, kind))
+    sidecars: _Amounts = {}
+    most: _Amounts = {}
+    for container in _objects(spec.get("initContainers")):
+        asked = _of_container(container, kind)
+        if container.get("restartPolicy") == "Always":
+            _add(total, asked)
+            _add(sidecars, asked)
+        else:
+            # Of what it does not ask for, the sidecars are all that counts, and they are in the
+            # total. So each container costs as much as it has itself, not as all before it have.
+            _raise(most, {name: nano + sidecars.get(name, 0) for name, nano in asked.items()})
+    _raise(total, most)
+    return total
+
+
 def _of_pod(total: _Amounts, resources: object) -> None:
     """Pod-level requests; a limit counts where neither pod nor containers request anything.
 
     For huge pages, which cannot be overcommitted, it counts in any case.
     """
     if isinstance(resources, dict):
-        given = _amounts(resources.get("requests"))
-        for name, nano in _amounts(resources.get("limits")).items():
+        given = amounts(resources.get("requests"))
+        for name, nano in amounts(resources.get("limits")).items():
             asked = nano if name.startswith(_HUGE_PAGES) else total.get(name, nano)
             given.setdefault(name, asked)
         total.update({name: nano for name, nano in given.items() if _is_for_pods(name)})
 
 
 def _is_for_pods(resource: str) -> bool:
-    return resource in ("cpu", "memory") or resource.startswith(_HUGE_PAGES)
+    return resource in _OF_PODS or resource.startswith(_HUGE_PAGES)
 
 
-def _container_requests(resources: object) -> _Amounts:
-    """Return a container's requests; a limit requests as much where no request is given."""
-    if not isinstance(resources, dict):
-        return {}
-    return {**_amounts(resources.get("limits")), **_amounts(resources.get("requests"))}
+def _of_container(container: JsonObject, kind: str) -> _Amounts:
+    """Return a container's requests or limits; a limit requests as much where no request is
+    given."""
+    resources = _object(container.get("resources"))
+    limits = amounts(resources.get("limits"))
+    return limits if kind == "limits" else limits | amounts(resources.get("requests"))
 
 
-def _amounts(given: object) -> _Amounts:
+def amounts(given: object) -> dict[str, int]:
+    """Return a v1.ResourceList in nanos, without what cannot be read."""
     result: _Amounts = {}
     if isinstance(given, dict):
         for name, text in given.items():
@@ -105,6 +140,10 @@ def _raise(total: _Amounts, least: Mapping[str, int]) -> None:
     for name, nano in least.items():
         if nano > total.get(name, 0):
             total[name] = nano
+
+
+def _object(value: Any) -> JsonObject:
+    return value if isinstance(value, dict) else {}
 
 
 def _objects(value: Any) -> Iterator[JsonObject]:

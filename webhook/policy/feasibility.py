@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.placement import runtime_class
-from webhook.placement.bundle import limits_nodes, node_settings
+from webhook.placement.bundle import node_settings
 from webhook.placement.fold import fold
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import taint_text
@@ -32,6 +32,7 @@ from webhook.policy.node_settings import (
     meets,
     nodes_meeting,
     tolerations_of,
+    topology_keys,
     untolerated,
     with_runtime_class,
 )
@@ -126,7 +127,7 @@ def unreached(
             standing = _standing(_PolicySettings(policy.name, settings), runtime_classes)
             named = _runtime_class(settings)
             known = not named or named in runtime_classes
-            conditions = [limits(each) for each in standing if limits_nodes(each)]
+            conditions = [terms for each in standing if (terms := limits(each))]
             reaching.append((conditions, list(tolerations_of(standing)) if known else None))
     every = [terms for conditions, _ in reaching for terms in conditions]
     return [
@@ -145,7 +146,13 @@ def _standing(
 ) -> list[PlacementSetting]:
     """Return the settings that folding leaves, and those of the RuntimeClass."""
     bundle = fold((policy.name,), policy.settings)
-    left_over = [*node_settings(bundle), *bundle.tolerations, *bundle.scalars]
+    left_over = [
+        *node_settings(bundle),
+        *bundle.spread,
+        *bundle.lists,
+        *bundle.tolerations,
+        *bundle.scalars,
+    ]
     return list(with_runtime_class(left_over, runtime_classes))
 
 
@@ -215,7 +222,7 @@ class _Judging:
         """Return the settings that restrict nodes, the nodes that they leave, and classes that
         create such.
         """
-        limiting = [setting for setting in settings if limits_nodes(setting)]
+        limiting = [setting for setting in settings if limits(setting)]
         left = nodes_meeting([*map(limits, limiting)], self.nodes)
         tolerated = _tolerated(left, tolerations)
         chosen = count(left) if limiting else None
@@ -320,4 +327,5 @@ def _describe_setting(setting: PlacementSetting) -> str:
             return f"{setting.key}={setting.value}"
         case CapacitySetting():
             return f"class {setting.capacity.name} with mode {setting.mode}"
-    return "required node affinity"
+    keys = topology_keys(setting)
+    return f"topologyKey {' and '.join(keys)}" if keys else "required node affinity"

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.placement import label_values, node_affinity, on_demand, runtime_class
+from webhook.placement import label_values, node_affinity, on_demand, runtime_class, topology
 from webhook.placement import pod as pods
 from webhook.placement.bundle import condition_of
 from webhook.placement.settings import (
     CapacitySetting,
+    ListSetting,
     MemberSetting,
     PlacementSetting,
     ScalarSetting,
+    SpreadSetting,
     TolerationSetting,
 )
 from webhook.placement.tolerations import EXCLUDING_EFFECTS, passing, tolerates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.node_groups import Alike, NodeGroups
@@ -84,7 +86,17 @@ def limits(setting: PlacementSetting) -> Sequence[Term]:
     node."""
     if isinstance(setting, MemberSetting) and setting.map == "nodeSelector":
         return [{"matchExpressions": [label_values.equal(setting.key, str(setting.value))]}]
-    return condition_of(setting) or ()
+    return condition_of(setting) or topology.condition(topology_keys(setting))
+
+
+def topology_keys(setting: PlacementSetting) -> Collection[str]:
+    """Return the keys that a node must have for the setting, as others are counted by them."""
+    match setting:
+        case SpreadSetting():
+            return topology.keys_of(spread=[setting.constraint])
+        case ListSetting() if setting.name == topology.AFFINITY:
+            return topology.keys_of(affinity=setting.entries)
+    return ()
 
 
 def nodes_meeting(conditions: Sequence[Sequence[Term]], nodes: NodeGroups) -> list[Alike]:

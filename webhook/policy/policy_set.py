@@ -14,7 +14,7 @@ import orjson
 from webhook.placement import kueue
 from webhook.placement.fold import fold
 from webhook.placement.settings import CapacitySetting
-from webhook.placement.split import ANY, share_of
+from webhook.placement.split import ANY, ends, share_of
 from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
 from webhook.policy.exceptions import Exceptions
@@ -242,6 +242,16 @@ class PolicySet:
             # A pod's author chooses its selector: such a bundle is not cached.
             return self._folded(positions, requiring, variants, kueue.settings(flavor))
         return bundle
+
+    def turns(self, replicas: int | None) -> set[int]:
+        """Return the replica indexes whose replicas policies may treat otherwise than those before.
+
+        By a list of indexes, or a split of so many replicas.
+        """
+        listed = [at for at in self.tested.get("replica_indexes", ()) if isinstance(at, int)]
+        shares = (self.policies[at].shares for at in self.varied)
+        split = (end for each in shares if each for end in ends(each, replicas))
+        return {*listed, *(at + 1 for at in listed), *split}
 
     def variants(self, positions: Sequence[int], replica: Replica) -> tuple[Variant, ...]:
         """Return the variant for a replica of each policy that has several, in their order."""

@@ -100,7 +100,7 @@ def head(replicas: Replicas) -> list[list[str]]:
             "kind": identity.kind,
             "framework": identity.framework or "-",
             "role": identity.role or "-",
-            "index": ranges(replicas.replica_indexes) or "-",
+            "index": ranges(replicas.replica_indexes, replicas.more) or "-",
             "coordinator": "yes" if identity.coordinator else "no",
             "marked-by": identity.source,
         }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook.policy.findings import path_text
@@ -36,9 +37,10 @@ class ReplicaAdditions(NamedTuple):
     pod: JsonObject | None = None
 
 
-# Number of replicas of a template that are evaluated; further ones are treated like the last.
-# Policies distinguish replicas by index, and no policy lists a thousand.
+# Number of replicas of a template that are evaluated in any case.
 MAX_REPLICAS: Final = 1000
+# Above this index the answer does not change. An Indexed Job may have as many pods.
+_FURTHEST: Final = 100_000
 _MOST: Final = 60
 _NUMBER: Final = "write a whole number that is 0 or more"
 # From a replica's index (from 0) to what its controller adds.
@@ -141,11 +143,19 @@ class PodTemplate:
             "spec": _with_volumes(self.template.get("spec"), made.volumes),
         }
 
-    def sample(self) -> Iterator[tuple[int, int]]:
-        """Yield the index of each pod to evaluate, and how many later pods are treated like it."""
+    def sample(self, turns: Callable[[], Iterable[int]] = tuple) -> Iterator[tuple[int, int]]:
+        """Yield the index of each pod to evaluate, and how many later pods are treated like it.
+
+        `turns` returns the indexes at which the answer may change; it is called once if there are
+        more than MAX_REPLICAS pods, after nearly so many.
+        """
         count = 1 if self.count is None else max(self.count, 1)
-        for index in range(min(count, MAX_REPLICAS)):
-            yield index, count - MAX_REPLICAS if index == MAX_REPLICAS - 1 else 0
+        last = min(count, MAX_REPLICAS) - 1
+        yield from ((index, 0) for index in range(last))
+        most = min(count, _FURTHEST)
+        further = {at for at in turns() if last < at < most} if count > MAX_REPLICAS else set()
+        for index, end in pairwise([last, *sorted(further), count]):
+            yield index, end - index - 1
 
     def numbers_of(self, indexes: Sequence[int]) -> Sequence[int]:
         return indexes if self.numbers is None else [self.numbers[index] for index in indexes]

@@ -224,8 +224,7 @@ class Judge:
     def of_templates(self, templates: Sequence[PodTemplate]) -> list[JudgedPod]:
         """Return the results for all pods.
 
-        Equal replicas after the thousandth are treated like the last one before, as in `fairlead
-        mutate` and `fairlead run preview`. Raises UnreadableInput with every pod whose fields have
+        Raises UnreadableInput with every pod whose fields have
         the wrong shape, and with every value that is no number of pods.
         """
         found: list[JudgedPod] = []
@@ -253,7 +252,9 @@ class Judge:
         place = source.place(template.path)
         part = template.describe() if template.numbers and template.count == 1 else template.part
         maker = Maker(source.title, namespace, place, part, template.count, is_live(template))
-        old, new = (evaluate_template(world, template, namespace) for world in self._worlds)
+        first, second = self._worlds
+        old = evaluate_template(first, template, namespace, other=second.policies)
+        new = evaluate_template(second, template, namespace, other=first.policies)
         if template.count is None and self._worlds[1].nodes:
             yield from self._by_node(maker, template.pod(0), old, new)
             return

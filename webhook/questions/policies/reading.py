@@ -199,7 +199,7 @@ class PolicyMatcher:
         namespace = template.source.namespace
         every = (
             self._evaluate(template.pod(index), namespace, led=template.led)
-            for index, _ in template.sample()
+            for index, _ in template.sample(lambda: self._world.policies.turns(template.count))
         )
         matching = frozenset(name for found in every if found for name in _applying(found))
         return Template(namespace, template.source.title, matching)
