@@ -85,6 +85,8 @@ def test_sums_are_rounded_once() -> None:
         ("cpu", 500, "500m"),
         ("memory", 16 * 2**30, "16Gi"),
         ("memory", 3 * 2**29, "1.5Gi"),
+        ("memory", 65500 * 2**20, "65500Mi"),
+        ("memory", 65813812 * 2**10, "65813812Ki"),
         ("memory", 1000, "1000"),
         ("nvidia.com/gpu", 8, "8"),
         ("example.com/bytes", 4096, "4096"),

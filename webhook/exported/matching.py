@@ -220,6 +220,9 @@ def _glob(pattern: str) -> str:
     return "".join({"*": ".*", "?": ".", ".": r"\."}.get(letter, letter) for letter in pattern)
 
 
+_AMOUNTS: Final = ("requests", "limits")
+
+
 def _requests(resources: Sequence[str]) -> str:
     asked = cel.texts(resources)
     containers = "[object.spec.containers, object.spec.?initContainers.orValue([])].flatten()"
@@ -228,9 +231,11 @@ def _requests(resources: Sequence[str]) -> str:
 
 
 def _requests_of(holder: str, asked: str) -> str:
-    amounts = [f"{holder}.?resources.?{part}.orValue({{}})" for part in ("requests", "limits")]
-    return " || ".join(
-        f"{each}.exists(k, k in {asked} && string({each}[k]).matches({_SOME}))" for each in amounts
+    requests, limits = (f"{holder}.?resources.?{part}.orValue({{}})" for part in _AMOUNTS)
+    of_limits = f"k in {asked} && !(k in {requests}) && string({limits}[k]).matches({_SOME})"
+    return (
+        f"{requests}.exists(k, k in {asked} && string({requests}[k]).matches({_SOME})) || "
+        f"{limits}.exists(k, {of_limits})"
     )
 
 

@@ -296,7 +296,8 @@ def stay(pod: PodPlacement, node: Node) -> int | None:
     """
     evicting = [taint for taint in node.taints if taint.get("effect") == NO_EXECUTE]
     found = [next((t for t in pod.tolerations if tolerates(t, each)), None) for each in evicting]
-    seconds = [each["tolerationSeconds"] for each in found if each and "tolerationSeconds" in each]
+    given = [each.get("tolerationSeconds") for each in found if each]
+    seconds = [each for each in given if each is not None]
     return max(min(seconds), 0) if seconds else None
 
 

@@ -87,13 +87,14 @@ def amount(resource: str, text: str | int) -> int:
 
 
 def format_quantity(resource: str, count: int) -> str:
-    """Return a counted amount as text: 500m, 4, 16Gi, 1.5Gi."""
+    """Return a counted amount as exact text: 500m, 4, 16Gi, 1.5Gi, 65500Mi."""
     if resource == CPU:
         return f"{count}m" if count % 1000 else str(count // 1000)
     if "/" in resource or resource == "pods" or count < 1024:
         return str(count)
     for suffix, power in reversed(_BINARY.items()):
-        if count >= 1 << power:
-            text = f"{count / (1 << power):.1f}".removesuffix(".0")
-            return f"{text}{suffix}"
+        tenths, rest = divmod(count * 10, 1 << power)
+        if tenths >= 10 and not rest:
+            whole, tenth = divmod(tenths, 10)
+            return f"{whole}.{tenth}{suffix}" if tenth else f"{whole}{suffix}"
     return str(count)

@@ -62,8 +62,8 @@ def subject_of(
 
 
 def resources(spec: JsonObject) -> frozenset[str]:
-    """Return the resources that a v1.PodSpec or its containers request; a limit alone requests as
-    much.
+    """Return the resources that a v1.PodSpec or its containers request; a limit requests as much
+    where no request is given.
 
     Claims of dynamic resource allocation are not among them.
 
@@ -79,12 +79,11 @@ def resources(spec: JsonObject) -> frozenset[str]:
         asked = holder.get("resources")
         if not isinstance(asked, dict):
             continue
-        for part in ("limits", "requests"):
-            amounts = asked.get(part)
-            if isinstance(amounts, dict):
-                for name, amount in amounts.items():
-                    if name not in found and _MORE_THAN_NOTHING.match(str(amount)):
-                        found.add(name)
+        parts = (asked.get(part) for part in ("limits", "requests"))
+        limits, requests = (part if isinstance(part, dict) else {} for part in parts)
+        for name, amount in {**limits, **requests}.items():
+            if name not in found and _MORE_THAN_NOTHING.match(str(amount)):
+                found.add(name)
     return frozenset(found)
 
 
