@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject, Toleration
 
 _LIMIT_RANGER: Final = "kubernetes.io/limit-ranger"
+# Fields in which plugins say what they did, which is about containers.
+OF_PLUGINS: Final = (f"annotations[{_LIMIT_RANGER}]",)
 _TOPOLOGY: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from webhook.comparison.difference import Gap, gaps
+from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import WrongUsage
+from webhook.evaluation.plugins import OF_PLUGINS
 from webhook.evaluation.replicas import Replicas
 from webhook.evaluation.result import answers
 from webhook.placement import pod as pods
@@ -142,7 +144,7 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
 def _differences(
     world: World, pod: Object, stamp: Stamp | None, today: Replicas, *, bound: bool
 ) -> Sequence[Difference]:
-    if not today.decision.allowed:
+    if not today.decision.allowed or _is_of_today(world, pod, stamp, led=today.arrival.led):
         return ()
     has = pods.parse_pod(pod.value)
     would = today.decision.placement or pods.parse_pod(today.arrival.pod)
@@ -154,8 +156,20 @@ def _differences(
     return [
         _difference(gap, stamp, today, world.policies)
         for gap in gaps(has, would)
-        if not _covered(gap, has.tolerations, would.tolerations)
+        if gap.field not in OF_PLUGINS and not _covered(gap, has.tolerations, would.tolerations)
     ]
+
+
+def _is_of_today(world: World, pod: Object, stamp: Stamp | None, *, led: bool) -> bool:
+    """Return whether today's set placed the pod, and would leave it as it is.
+
+    What its author wrote need not be guessed then, which is not always possible: a value that both
+    wrote is credited to the policy.
+    """
+    if stamp is None or stamp.set_hash != world.policies.hash[:HASH_LENGTH]:
+        return False
+    found = world.evaluate(pod.value, pod.namespace, led=led).decision
+    return found.result == "unchanged"
 
 
 def _covered(gap: Gap, has: Sequence[Toleration], would: Sequence[Toleration]) -> bool:
