@@ -14,8 +14,8 @@ from webhook.decision.advice import warnings
 from webhook.decision.arrival import Arrival, history_of
 from webhook.decision.decision import Decision
 from webhook.decision.engine import decide, merged_if_held, receive_pod
-from webhook.evaluation.dry_run import Answer, question
 from webhook.evaluation import limit_ranges
+from webhook.evaluation.dry_run import Answer, question
 from webhook.evaluation.plugins import PluginInputs, admit, conflicts
 from webhook.evaluation.sending import unsent
 from webhook.placement import on_demand

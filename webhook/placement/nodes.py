@@ -163,8 +163,9 @@ def survey(pod: PodPlacement, requests: Mapping[str, int], nodes: Iterable[Node]
 def obstacle(pod: PodPlacement, requests: Mapping[str, int], node: Node) -> Obstacle | None:
     """Return the first condition by which the node does not admit the pod, or None.
 
-    In this order: nodeName, nodeSelector, required affinity, topologies, taints, resources. A bound pod
-    bypasses the scheduler; of its taints, the kubelet checks only NoExecute (package lifecycle).
+    In this order: nodeName, nodeSelector, required affinity, topologies, taints, resources. A bound
+    pod bypasses the scheduler; of its taints, the kubelet checks only NoExecute (package
+    lifecycle).
     """
     return closed_to(pod, node) or too_small(pod, requests, node.allocatable)
 

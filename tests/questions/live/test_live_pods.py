@@ -64,7 +64,7 @@ WRITTEN: Json = {
 
 @settings(max_examples=examples(400), deadline=None)
 @given(pods(), excepted_lists(), st.booleans())
-@example(WRITTEN, [BOTH], owned=False)
+@example(WRITTEN, [BOTH], False)
 def test_a_pod_that_was_placed_a_moment_ago_is_placed_as_a_new_one(
     pod: Json, policies: list[Json], owned: bool
 ) -> None:
