@@ -61,7 +61,7 @@ POLICIES = Family(
 )
 STATUS = (
     *("RunStatus", "RoleStatus", "Usage", "Recovering", "ReplicaHistory", "HistoryEvent"),
-    "ReplicaNodes",
+    *("ReplicaNodes", "Ending"),
 )
 RUNS = Family(
     SCHEMAS["run"],
