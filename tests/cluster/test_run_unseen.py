@@ -149,3 +149,60 @@ def test_a_pod_that_nobody_saw_has_a_successor_with_a_greater_number(
     else:
         assert set(kept) == there.keys() - {lost}
     assert live.status["disruptions"] == (0 if lost not in seen else 1)
+
+
+@pytest.mark.parametrize("name", ["stripped", "overdue"])
+def test_pods_that_lost_their_labels_end_with_their_run(
+    bare_space: Space, start_in_space: StartInSpace, name: str
+) -> None:
+    """Their author may take the labels at any time: they are read live, and waited for."""
+    first, suspends = f"{name}-before", name == "stripped"
+    start_in_space(first, *ALONE)
+    limit = {} if suspends else {"activeDeadlineSeconds": 20}
+    live = create_run(bare_space, name, framework="jax", replicas=TWO, **limit)
+    live.until_running("worker-0", "worker-1")
+    live.until_whole(2)
+    bare = {"metadata": {"labels": None, "finalizers": [FINALIZER]}}
+    for index in range(2):
+        bare_space.patch("pods", f"{name}-worker-{index}", bare)
+    shown = bare_space.ask("run", "status", name)
+    assert shown.exit_code == 0, shown.output
+    assert "Missing" not in shown.output
+    # Another controller knows what the status says, and nothing else.
+    bare_space.plane.stop_component(first)
+    live.set(suspend=suspends)
+    start_in_space(f"{name}-after", *ALONE)
+    live.until_phase("Suspended", "Failed")
+
+    def pods() -> list[Json]:
+        found = (bare_space.find("pods", f"{name}-worker-{index}") for index in range(2))
+        return [pod for pod in found if pod]
+
+    live.until("they end", lambda: all("deletionTimestamp" in pod["metadata"] for pod in pods()))
+    assert len(pods()) == 2
+    if suspends:
+        live.until("it says so", lambda: "waiting until" in live.status["message"])
+    assert live.role("worker")["creatingIndexes"] == "0-1"
+    for pod in pods():
+        bare_space.patch("pods", pod["metadata"]["name"], {"metadata": {"finalizers": None}})
+    live.until("they are gone", lambda: not pods())
+    live.until("it knows", lambda: "creatingIndexes" not in live.role("worker"), budget=60)
+    assert "waiting" not in live.status["message"]
+
+
+def test_a_run_that_its_author_made_long_is_suspended(
+    bare_space: Space, start_in_space: StartInSpace
+) -> None:
+    """An annotation may be written at any time, and holds nothing."""
+    start_in_space("long", *ALONE)
+    live = create_run(bare_space, "long", framework="jax", replicas=TWO)
+    live.until_running("worker-0", "worker-1")
+    note = {"metadata": {"annotations": {"note": '"' * 200_000}}}
+    bare_space.patch(names.RUNS, "long", note)
+    live.set(suspend=True)
+    live.until_phase("Suspended")
+    live.until("its pods are gone", lambda: not live.pods())
+    live.set(suspend=False)
+    live.until_running("worker-0", "worker-1")
+    assert live.run()["metadata"]["annotations"] == note["metadata"]["annotations"]
+    assert not live.condition("Understood")

@@ -39,6 +39,21 @@ def test_a_deleted_pod_is_remembered_until_it_is_counted() -> None:
     assert memory.gone("run") == ()
 
 
+def test_a_pod_that_left_the_watch_is_remembered_until_a_read_finds_nothing() -> None:
+    """It may only have lost the label that the watch selects."""
+    memory = leader()
+    memory.pod_changed(gone(0))
+    memory.pod_changed(gone(1))
+    memory.forget("run", ("run-0", "run-1"))
+    names = frozenset({"run-worker-0", "run-worker-1"})
+    assert memory.unwatched("run") == names
+    memory.read("run", found=["run-worker-1"], absent=["run-worker-0"])
+    assert memory.unwatched("run") == names - {"run-worker-0"}
+    memory.read("run", found=["run-worker-2"], absent=[])
+    memory.forget_unwatched("run")
+    assert memory.unwatched("run") == frozenset()
+
+
 def test_without_the_lease_nothing_is_remembered() -> None:
     """Another process counts and creates, and nobody tells this one."""
     memory = PodMemory()

@@ -574,3 +574,23 @@ def test_an_author_does_not_get_out_of_a_class_where_the_controller_knows_its_no
     assert counted == (known != "nodes and class")
     assert ("nodeSelector zone=b" in stage.status["message"]) != counted
     assert counted or left == 60.0
+
+
+def test_what_the_pods_of_a_run_that_is_deleted_used_is_counted() -> None:
+    """No status has it: who deletes instead of waiting would use nothing."""
+    worker = {"desired": 3, "active": 2, "activeIndexes": "0-1"}
+    stage = Stage(status={"phase": "Running", "replicas": {"worker": worker}})
+    counted: list[Any] = []
+    stage.written = lambda before, after: counted.append((before, after))  # type: ignore[method-assign]
+    for index in range(2):
+        raw = raw_pod(index, creationTimestamp="2026-11-21T20:14:20Z")
+        raw["spec"] = {"nodeName": "a"}
+        stage.known.pods.put(f"lab/mnist-worker-{index}", stage.known.pods.keep(raw))
+    stage.known.pods.put("lab/mnist-worker-1", None)
+    stored = stage.known.runs.get("lab/mnist")
+    assert stored
+    stage.reconciler.count_deleted(stored)
+    ((before, after),) = counted
+    assert before.usage == ()
+    (row,) = after.usage
+    assert (row.resource, row.seconds) == ("replicas", 80)

@@ -25,8 +25,8 @@ QUOTA = 'pods "a" is forbidden: exceeded quota: small, requested: pods=1, used: 
         (422, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", "Rejected"),
         (422, 'Pod "a" is invalid: spec.containers[0].name: Required value', "Invalid"),
         (403, 'User "x" cannot create resource "pods"', "Forbidden"),
-        (500, 'failed calling webhook "w": connection refused', "Failed"),
-        (404, 'namespaces "lab" not found', "Failed"),
+        (500, 'failed calling webhook "w": connection refused', "FailedCreate"),
+        (404, 'namespaces "lab" not found', "FailedCreate"),
     ],
 )
 def test_a_refusal_has_a_reason_and_the_servers_message(

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.bench.stored_runs import measure
-from tests.controller.runs import TEMPLATE, raw_run, stored_run
+from tests.controller.runs import TEMPLATE, Json, raw_run, stored_run
 from webhook.controller.stored_run import MOST, MOST_TEXT, RunCache, store
 from webhook.errors import InvalidRun
 from webhook.run.model import Run
@@ -17,8 +17,8 @@ from webhook.run.reading import MOST_BYTES
 from webhook.run.run_documents import run_of
 
 
-def test_a_run_is_remembered_whole_but_for_managed_fields() -> None:
-    """They are longer than all the rest, and nobody reads them."""
+def test_a_run_is_remembered_whole_but_for_metadata_of_others() -> None:
+    """They may be longer than all the rest, and nobody reads them."""
     raw = raw_run(status={"phase": "Running"})
     stored = store(raw)
     assert (stored.key, stored.uid, stored.version) == ("lab/mnist", "uid-mnist", "5")
@@ -65,21 +65,38 @@ def test_a_run_that_is_nested_too_deep_is_invalid_and_says_so() -> None:
     assert stored.raw()["status"] == {"phase": "Pending"}
 
 
-@pytest.mark.parametrize("where", ["template", "labels", "finalizers", "annotations"])
-def test_of_a_run_that_is_too_large_no_text_is_kept(where: str) -> None:
-    """Wherever its author put it. Its status can still be written."""
-    many = {f"example.dev/{number}": "x" * 60 for number in range(5_000)}
-    raw = raw_run(status={"phase": "Pending"})
-    if where == "template":
-        raw["spec"]["template"] = {"metadata": {"annotations": many}, **TEMPLATE}
-    else:
-        raw["metadata"][where] = [*many] * 4 if where == "finalizers" else many
-    stored = store(raw)
+MANY = {f"example.dev/{number}": "x" * 60 for number in range(5_000)}
+LARGE: Json = {"metadata": {"annotations": MANY}, **TEMPLATE}
+
+
+def test_of_a_run_that_is_too_large_no_text_is_kept() -> None:
+    """Its status can still be written."""
+    stored = stored_run(status={"phase": "Pending"}, template=LARGE)
     assert len(stored.text) < 500
     assert (stored.key, stored.version, stored.reason) == ("lab/mnist", "5", "TooLarge")
     assert stored.raw()["status"] == {"phase": "Pending"}
     with pytest.raises(InvalidRun, match="want at most 262144"):
         RunCache(plan).plan(stored)
+
+
+@pytest.mark.parametrize("where", ["labels", "finalizers", "annotations"])
+def test_metadata_make_no_run_too_large_and_are_not_kept(where: str) -> None:
+    """Anybody who may write the Run may write them at any time, and would hold it."""
+    raw = raw_run(status={"phase": "Running", "startTime": "2026-11-21T20:00:00Z"})
+    before = store(raw).text
+    raw["metadata"][where] = [*MANY] * 4 if where == "finalizers" else MANY
+    assert store(raw).text == before
+
+
+@pytest.mark.parametrize("template", [LARGE, {"spec": {"x": nested(300)}}])
+def test_of_a_run_that_has_begun_is_kept_what_suspends_and_ends_it(template: Json) -> None:
+    """An earlier version began it."""
+    status = {"phase": "Running", "startTime": "2026-11-21T20:00:00Z"}
+    stored = stored_run(status=status, template=template, activeDeadlineSeconds=40)
+    assert len(stored.text) < 1000
+    assert stored.problem
+    run = RunCache(plan).read(stored).valid_run()
+    assert (run.spec.active_deadline_seconds, run.spec.roles["worker"].count) == (40, 3)
 
 
 def test_a_file_with_a_run_that_is_too_large_is_refused_before_it_is_written() -> None:

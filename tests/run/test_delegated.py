@@ -397,7 +397,7 @@ def test_a_silent_engine_is_reported_after_a_minute() -> None:
         ("Policy p1 rejects it", "PlacementRejected", "Rejected", "policy"),
         ("pods is forbidden: exceeded quota: q", "FailedCreatePod", "QuotaExceeded", "quota"),
         ('violates PodSecurity "restricted"', "FailedCreate", "PodSecurity", "template"),
-        ("no such service account", "FailedCreate", "Failed", "message"),
+        ("no such service account", "FailedCreate", "FailedCreate", "message"),
         ("worker pod created failed: denied the request: p", "MPIJobFailed", "Rejected", "policy"),
         ("Found validation errors: spec.x", "ValidationError", "Invalid", "other fields"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.run.scene import Scene, workers
 from tests.wording import Wording
 from webhook.run.observed import Needs
@@ -16,20 +18,20 @@ def deleted(scene: Scene) -> Scene:
 
 
 def test_the_status_of_a_run_that_is_being_deleted_stays_true(wording: Wording) -> None:
-    """Its counts, phase and message; nothing is created, deleted, charged or announced."""
+    """Its counts and message; the phase is what it was, and nothing is done, charged or told."""
     scene = Scene(**workers(2)).runs()
     did, told = list(scene.did), list(scene.told)
     scene = deleted(scene)
     assert (scene.status.phase, scene.status.replicas_ready) == ("Running", "2/2")
     wording(scene.status.message)
     scene.vanishes("worker-0")
-    assert (scene.status.phase, scene.status.replicas_ready) == ("Starting", "1/2")
+    assert (scene.status.phase, scene.status.replicas_ready) == ("Running", "1/2")
     wording(scene.status.message)
     ready = scene.condition("Ready")
     assert ready is not None
     assert (ready.status, ready.reason) == ("False", "Deleting")
     scene.exits("worker-1", 1).vanishes("worker-1").later(1000)
-    assert (scene.status.phase, scene.status.replicas_ready) == ("Pending", "0/2")
+    assert (scene.status.phase, scene.status.replicas_ready) == ("Running", "0/2")
     wording(scene.status.message)
     assert (scene.did, scene.told) == (did, told)
     assert not scene.status.incidents
@@ -51,3 +53,13 @@ def test_a_notebook_that_is_being_deleted_counts_the_pod_of_its_deployment() -> 
     """Such a pod has no role."""
     scene = deleted(Scene(Needs(address="http://mnist"), kind="notebook"))
     assert scene.status.message == "is being deleted; 0 of 1 pods are there"
+
+
+def test_what_the_pods_of_a_run_that_is_being_deleted_used_is_in_its_status() -> None:
+    """Once each is gone, and nobody repeats it. Somebody reads its end before he lets it go."""
+    scene = deleted(Scene(**workers(2)).runs().later(30)).goes("worker-0")
+    (row,) = scene.status.usage
+    assert (row.seconds, row.repeated_seconds) == (30, 0)
+    scene.observed = replace(scene.observed, gone=())
+    (row,) = scene.later(10).goes("worker-1").status.usage
+    assert (row.seconds, row.repeated_seconds) == (70, 0)

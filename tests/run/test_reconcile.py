@@ -131,6 +131,12 @@ def test_a_notebooks_deployment_is_scaled_down_while_it_rests() -> None:
     assert scene.observed.deployment.replicas == 1
 
 
+def test_a_notebook_that_is_not_ready_says_so() -> None:
+    """Whatever the reason is."""
+    scene = Scene(Needs(address="http://mnist"), kind="notebook")
+    assert (scene.status.phase, scene.status.message) == ("Starting", "the pod is not ready yet")
+
+
 def test_a_notebook_is_over_at_its_maximum_age() -> None:
     """Its Deployment goes; idle time is not ours to know."""
     scene = Scene(Needs(address="http://mnist"), kind="notebook", maxAgeSeconds=60)

@@ -271,9 +271,12 @@ class Controller:
         return "done"
 
     def _forget(self, change: Change[StoredRun]) -> None:
-        if change.after is None and change.before is not None:
-            self.refusals.forget(change.before.uid)
-            self.known.memory.forget_run(change.before.uid)
+        before, after = change.before, change.after
+        if before is not None and (after is None or after.uid != before.uid):
+            if self._queue is not None:
+                self._reconciler.count_deleted(before)
+            self.refusals.forget(before.uid)
+            self.known.memory.forget_run(before.uid)
 
 
 async def _ended(tasks: list[asyncio.Task[None]]) -> None:

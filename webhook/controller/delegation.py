@@ -368,6 +368,6 @@ def engine_refusal(run: Run, engine: Engine, error: ClusterError) -> Refusal | N
             f"or {engine.backend} among the backends of the chart"
         )
         return found._replace(message=cure)
-    if found.reason in ("Invalid", "Failed"):
+    if found.reason in ("Invalid", "FailedCreate"):
         return found._replace(reason="Rejected", message=f"{engine.kind}: {words}")
     return found

@@ -150,6 +150,7 @@ class ObservedState:
             config_map=self._config_maps.count(namespace, uid) > 0,
             deployment=next((each.deployment for each in deployments.values()), None),
             gone=gone,
+            unwatched=self.memory.unwatched(uid),
             uncreated=self.memory.uncreated(uid),
             refusals=refusals,
             ill_nodes=self.nodes.ill(),

@@ -287,9 +287,13 @@ class Objects:
         return observation.pod(raw)
 
     def learn(self, kind: Kind, raw: dict[str, Any], *, gone: bool = False) -> None:
-        """Store an object from an answer, unless a newer one is cached."""
+        """Store an object from an answer, unless a newer one is cached.
+
+        The watch would tell nothing more of a pod without its label, which stays unknown.
+        """
         cache, metadata = self._caches.get(kind), raw["metadata"]
-        if cache is not None:
+        watched = kind is not POD or names.RUN_UID in (metadata.get("labels") or {})
+        if cache is not None and (watched or gone):
             key = f"{metadata['namespace']}/{metadata['name']}"
             cache.offer(key, None if gone else cache.keep(raw), metadata["resourceVersion"])
 

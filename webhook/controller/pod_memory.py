@@ -16,7 +16,10 @@ MOST_GONE: Final = 10_000
 
 
 class PodMemory:
-    """Deleted pods until they are counted, and names of pods that do not exist, by the Run's uid.
+    """Deleted pods until they are counted, and names of pods, by the Run's uid.
+
+    Names: of planned pods that do not exist, and of those that left the watch. These may be there
+    without their label, until a live read says that they are not.
 
     Only while this process leads: another leader counts and creates pods too.
     """
@@ -27,6 +30,7 @@ class PodMemory:
         self._gone: dict[str, dict[str, OwnedPod]] = {}
         self._count = 0
         self._uncreated: dict[str, set[str]] = {}
+        self._unwatched: dict[str, set[str]] = {}
 
     def begin(self) -> None:
         """Remember from now on; nothing is known of the time before."""
@@ -39,12 +43,15 @@ class PodMemory:
         self._gone.clear()
         self._count = 0
         self._uncreated.clear()
+        self._unwatched.clear()
 
     def pod_changed(self, change: Change[OwnedPod]) -> None:
         """Remember a pod that is gone, or replaced by another one of its name."""
         before, after = change.before, change.after
         if not self._leads or before is None or (after and after.uid == before.uid):
             return
+        if before.role:
+            self._unwatched.setdefault(before.run_uid, set()).add(before.name)
         known = self._gone.setdefault(before.run_uid, {})
         self._count += before.uid not in known
         known[before.uid] = before
@@ -69,6 +76,24 @@ class PodMemory:
         """Forget all pods of a Run that is gone."""
         self._count -= len(self._gone.pop(run_uid, {}))
         self._uncreated.pop(run_uid, None)
+        self._unwatched.pop(run_uid, None)
+
+    def unwatched(self, run_uid: str) -> frozenset[str]:
+        """Return the names of the pods that left the watch and are not known to be gone."""
+        return frozenset(self._unwatched.get(run_uid, ()))
+
+    def read(self, run_uid: str, found: Iterable[str], absent: Iterable[str]) -> None:
+        """Record which pods a live read found that the watch does not tell of, and which not."""
+        if self._leads:
+            known = self._unwatched.setdefault(run_uid, set())
+            known.update(found)
+            known.difference_update(absent)
+            if not known:
+                del self._unwatched[run_uid]
+
+    def forget_unwatched(self, run_uid: str) -> None:
+        """Forget the names of pods that left the watch: the stored status has them."""
+        self._unwatched.pop(run_uid, None)
 
     def uncreated(self, run_uid: str) -> frozenset[str]:
         """Return the names of the planned pods of which it is known that they do not exist."""

@@ -50,7 +50,6 @@ SERVED_PAUSE: Final = 30.0
 _BEGUN: Final = ("Pending", "Starting", "Running", "Restarting")
 # Seconds after which a Workload that is gone was deleted alone.
 GONE_AFTER: Final = 10.0
-_PRIORITY_CLASS: Final = f"{names.KUEUE_PREFIX}priority-class"
 # Kueue names by it what has preempted another.
 _JOB_UID: Final = f"{names.KUEUE_PREFIX}job-uid"
 _PRIORITY_CLASSES: Final = CollectionPath(API_VERSION, "workloadpriorityclasses")
@@ -273,14 +272,16 @@ class Queues:
             spec["podSets"].append(pod_set(each, count, placed))
             if placed["spec"].get("priorityClassName") and "priorityClassRef" not in spec:
                 spec |= _priority(placed["spec"], "scheduling.k8s.io", "PriorityClass")
-        if wanted := (run.metadata.labels or {}).get(_PRIORITY_CLASS):
+        if wanted := (run.metadata.labels or {}).get(names.KUEUE_PRIORITY_CLASS):
             try:
                 found = await self._client.get(_PRIORITY_CLASSES.path_of(wanted))
             except ClusterError as error:
                 if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                     raise
                 why = "there is no WorkloadPriorityClass of this name, or it may not be read"
-                return Refusal(name, "Invalid", f"label {_PRIORITY_CLASS}={wanted}: {why}")
+                return Refusal(
+                    name, "Invalid", f"label {names.KUEUE_PRIORITY_CLASS}={wanted}: {why}"
+                )
             value = {"priority": found["value"], "priorityClassName": wanted}
             spec |= _priority(value, "kueue.x-k8s.io", "WorkloadPriorityClass")
         meta = metadata(run, name)

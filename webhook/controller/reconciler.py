@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.controller.action_executor import Done
 from webhook.errors import ClusterError, InvalidRun, NotLeading
-from webhook.run.actions import CREATIONS, Announcement, DeleteRun, Outcome
+from webhook.run.actions import Announcement, DeleteRun, Outcome
 from webhook.run.backends.engine_object import undelegated_problems
 from webhook.run.backends.engines import find_engine
 from webhook.run.engine_report import pause_of_events
-from webhook.run.idle import needs_whole
+from webhook.run.idle import creates, needs_whole
 from webhook.run.observed import Needs
 from webhook.run.own_terms import uncounted_waits
-from webhook.run.reading import held_status, hold_invalid
+from webhook.run.reading import held_status, hold_invalid, hold_unplanned
 from webhook.run.reconcile import DEFAULT_TERMS, invalid_status, reconcile
 from webhook.run.replica_nodes import nodes_without_pods
-from webhook.run.usage import resources_in_use
+from webhook.run.usage import resources_in_use, settle_deleted
 from webhook.times import elapsed
 
 if TYPE_CHECKING:
@@ -115,6 +115,17 @@ class Reconciler:
             whole = await self._objects.read_run(stored)
             return await self._reconcile_stored(whole) if whole else None
 
+    def count_deleted(self, stored: StoredRun) -> None:
+        """Count what the pods of a Run that is gone used: no status has it.
+
+        They end now, or the garbage collector is about to delete them.
+        """
+        before = self._run_cache.read(stored).status
+        observed = self._known.observed(stored.namespace, stored.uid)
+        pods = (*observed.gone, *observed.pods.values())
+        self._metrics.expect_usage(resources_in_use(observed))
+        self._metrics.written(before, settle_deleted(before, pods, observed, self._now()))
+
     async def _reconcile_stored(self, stored: StoredRun) -> float | None:
         reading = self._run_cache.read(stored)
         if held := reading.hold():
@@ -127,7 +138,12 @@ class Reconciler:
             if stored.deleted:
                 return None
             if reading.status.begun and not reading.status.ended:
-                return await self._hold(stored, hold_invalid(error.problems))
+                held = (
+                    hold_unplanned(stored.reason, stored.problem)
+                    if stored.problem and reading.run
+                    else hold_invalid(error.problems)
+                )
+                return await self._hold(stored, held)
             await self._give_up(stored, reading.status, error)
             raise
 
@@ -136,8 +152,9 @@ class Reconciler:
         if stored.deleted:
             observed = self._known.observed(run.namespace, run.metadata.uid, (), set())
             outcome = reconcile(run, Needs(), observed, self._now(), self._terms)
-            return await self._conclude(stored, reading, outcome, Done())
-        plan = None if run.status.ended or stored.reduced else self._run_cache.plan(stored)
+            return await self._conclude(stored, reading, outcome, Done(), observed.gone)
+        planned = not (run.status.ended or stored.reduced or stored.problem)
+        plan = self._run_cache.plan(stored) if planned else None
         queue = await self._queues.observe(stored, plan)
         observed, outcome = await self._decide(run, plan, queue)
         _check_whole(stored, outcome)
@@ -193,6 +210,8 @@ class Reconciler:
                 self._known.memory.forget(stored.uid, settled)
             raise
         self._known.memory.forget(stored.uid, settled)
+        if outcome.status.ended or outcome.status.phase == "Suspended":
+            self._known.memory.forget_unwatched(stored.uid)
         if written:
             self._known.memory.plan(stored.uid, outcome.planned)
             self._announcer.announce(stored, outcome.announcements)
@@ -231,11 +250,14 @@ class Reconciler:
             looked_up |= unknown
             found = await self._objects.get_pods(run, unknown)
             unwatched = unwatched or bool(found)
+            absent = unknown - found.keys()
+            watched = self._known.pods_of(run.namespace, uid)
+            self._known.memory.read(uid, found.keys() - watched.keys(), absent)
             read = await self._objects.read_nodes(outcome.look_up_nodes)
             observed = replace(
                 observed,
                 pods={**observed.pods, **found},
-                absent=observed.absent | (unknown - found.keys()),
+                absent=observed.absent | absent,
                 nodes=None if observed.nodes is None else {**observed.nodes, **read},
                 nodes_read=observed.nodes_read | read.keys(),
             )
@@ -257,7 +279,7 @@ class Reconciler:
 
     def _note(self, uid: str, outcome: Outcome, made: set[str], refused: list[Refusal]) -> bool:
         """Record the rejected creations; return True if they changed."""
-        if any(isinstance(action, CREATIONS) for action in outcome.actions):
+        if creates(outcome):
             return self._refusals.note(uid, made, refused)
         return self._refusals.forget(uid)
 
@@ -323,6 +345,8 @@ class _NeedsWholeError(Exception):
 
 
 def _check_whole(stored: StoredRun, outcome: Outcome) -> None:
-    """Raise _NeedsWholeError if nothing may be done by the outcome."""
+    """Raise _NeedsWholeError, or InvalidRun, if nothing may be done by the outcome."""
+    if stored.problem and creates(outcome):
+        raise InvalidRun((stored.problem,))
     if stored.reduced and not stored.deleted and needs_whole(stored.phase, outcome):
         raise _NeedsWholeError

@@ -37,7 +37,7 @@ def refusal(name: str, error: ClusterError) -> Refusal | None:
     if error.status == HTTPStatus.FORBIDDEN:
         return Refusal(name, "Forbidden", words)
     certain = is_certain(error) or _WEBHOOK_FAILED in words
-    return Refusal(name, "Failed", words, certain)
+    return Refusal(name, "FailedCreate", words, certain)
 
 
 def is_certain(error: ClusterError) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,8 +11,8 @@ import orjson
 from webhook import names
 from webhook.recent import Recent
 from webhook.run.backends.engines import engine_key
-from webhook.run.idle import is_idle, reduce_run
-from webhook.run.model.status import PHASES
+from webhook.run.idle import is_idle, reduce_metadata, reduce_run
+from webhook.run.model.status import PHASES, RunStatus
 from webhook.run.queue import ADMITTED
 from webhook.run.reading import MOST_BYTES, RunReading, is_understood, read_run, size_problem
 
@@ -46,13 +47,15 @@ def phase_label(phase: str) -> str:
 class StoredRun:
     """One version of a Run.
 
-    The object stays JSON text, without managedFields: a tenth of its size as dictionaries.
+    The object stays JSON text, a tenth of its size as dictionaries. It lacks the metadata that
+    mean nothing here, such as annotations: they do not count for the size of a Run.
 
     reduced: of an idle Run `text` has only what decisions about it need, a kilobyte or two.
     engine: the key in ENGINES of the engine that creates the pods; empty for the native backend.
     queued: it is, or was, in a queue of Kueue.
     understood: its status says nothing else.
-    problem: why no pods can be created, if it is known already; `text` then lacks the spec.
+    problem: why no pods can be created, if it is known already; `text` then lacks the spec, or
+    what only a plan reads.
     reason: that of the condition which says so.
     """
 
@@ -84,7 +87,7 @@ class StoredRun:
 
 def store(raw: dict[str, Any], *, whole: bool = False) -> StoredRun:
     """Convert a raw Run from a response, a list or a watch; `whole`: even if it is idle."""
-    metadata = {key: value for key, value in raw["metadata"].items() if key != "managedFields"}
+    metadata = reduce_metadata(raw["metadata"])
     kept = {**_TYPE, **raw, "metadata": metadata}
     engine, status = engine_key(raw.get("spec") or {}), _mapping(raw.get("status"))
     conditions = status.get("conditions")
@@ -109,10 +112,7 @@ def store(raw: dict[str, Any], *, whole: bool = False) -> StoredRun:
         # The API server accepts ten thousand levels.
         problem = _TOO_DEEP
     if problem:
-        # The status is written without the spec; the stored object keeps its spec.
-        kept = reduce_run(kept)
-        del kept["spec"]
-        text = orjson.dumps(kept)
+        text = _without_plan(kept, status, engine)
     return StoredRun(
         namespace=_copy(metadata["namespace"]),
         name=_copy(metadata["name"]),
@@ -129,6 +129,21 @@ def store(raw: dict[str, Any], *, whole: bool = False) -> StoredRun:
         understood=understood,
         reduced=reduced,
     )
+
+
+def _without_plan(raw: dict[str, Any], status: dict[str, Any], engine: str) -> bytes:
+    """Return the text of a Run that can have no pods.
+
+    If it has begun, by an earlier version, it has what suspends and ends it. Otherwise it lacks the
+    spec: only its status is written, and the stored object keeps its spec.
+    """
+    kept = reduce_run(raw)
+    if RunStatus.read(status).begun and not engine:
+        with suppress(orjson.JSONEncodeError):
+            if not size_problem(kept):
+                return orjson.dumps(kept)
+    del kept["spec"]
+    return orjson.dumps(kept)
 
 
 def _copy(text: str) -> str:
@@ -169,6 +184,6 @@ class RunCache:
 
 def _read(stored: StoredRun) -> RunReading:
     reading = read_run(stored.raw())
-    if stored.problem:
+    if stored.problem and not reading.run:
         return replace(reading, unknown=(), problems=(stored.problem,))
     return reading

@@ -1,7 +1,7 @@
 """The status of a Run that is being deleted, while a finalizer or its pods keep it.
 
 As Kubernetes' own controllers do, nothing is created, deleted or charged: the garbage collector
-deletes what the Run owns, or leaves it if that was asked for.
+deletes what the Run owns, or leaves it if that was asked for. The phase stays what it was.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from webhook.run.model.status import READY
 from webhook.run.progress import update_conditions, without_pod_conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import datetime
 
     from webhook.run.model import Run
-    from webhook.run.model.status import Phase
     from webhook.run.observed import OwnedPod
 
 BEING_DELETED: Final = "is being deleted"
@@ -47,16 +46,13 @@ def reconcile_deleted(run: Run, pods: Iterable[OwnedPod], now: datetime) -> Outc
             "observed_generation": generation,
             "replicas": {**before.replicas, **roles},
             "replicas_ready": f"{ready}/{desired}",
-            "phase": before.phase
-            if before.ended or before.phase == "Suspended"
-            else _phase(left, roles),
             "message": message,
             "conditions": update_conditions(
                 without_pod_conditions(before.conditions), updates, generation, now
             ),
         }
     )
-    return Outcome(status, counted=False)
+    return Outcome(status)
 
 
 def recount(before: RoleStatus, pods: Iterable[OwnedPod]) -> RoleStatus:
@@ -64,11 +60,3 @@ def recount(before: RoleStatus, pods: Iterable[OwnedPod]) -> RoleStatus:
     left = [pod for pod in pods if not pod.ended]
     ready = sum(pod.ready and not pod.deleted_at for pod in left)
     return before.model_copy(update={"active": len(left), "ready": ready})
-
-
-def _phase(left: Iterable[OwnedPod], roles: Mapping[str, RoleStatus]) -> Phase:
-    pods = list(left)
-    running = sum(pod.phase == "Running" for pod in pods)
-    if running and running >= sum(one.desired - one.succeeded for one in roles.values()):
-        return "Running"
-    return "Starting" if any(pod.node for pod in pods) else "Pending"

@@ -174,6 +174,11 @@ def _role_facts(
             alive[index] = pod
     absent = _find_absent(run, role, before, observed, there.keys() | succeeded)
     succeeded |= absent.succeeded
+    if not counted <= {pod.uid for pod in there.values()}:
+        # A counted pod may be there without its label, and would be counted again.
+        known = observed.absent | observed.uncreated
+        left = frozenset(range(spec.count)) - there.keys() - succeeded
+        absent.missing.update(index for index in left if run.pod_name(role, index) not in known)
     return RoleFacts(
         role,
         spec,
@@ -219,6 +224,8 @@ def _find_absent(
     if not absent:
         return found
     places = recorded_places(before, absent)
+    # Then no pod is planned: earlier ones are left.
+    suspended = run.status.phase == "Suspended"
     deleted = {
         pod.index: pod
         for pod in observed.gone
@@ -226,7 +233,7 @@ def _find_absent(
     }
     for index in sorted(absent):
         name = run.pod_name(role, index)
-        if index not in active and name in observed.uncreated:
+        if index not in active and name in observed.uncreated and not suspended:
             found.uncreated.add(index)
         elif name not in observed.absent:
             found.missing.add(index)
@@ -244,7 +251,7 @@ def _find_absent(
             failure = classify_unseen(pod, _last_health(place, observed))
             down = DownReplica(role, index, name, failure, pod, place.capacity_class)
             found.down.append(down)
-        else:
+        elif not suspended:
             found.unsure.add(index)
     return found
 

@@ -23,6 +23,8 @@ _METADATA: Final = frozenset(
         *("creationTimestamp", "deletionTimestamp"),
     }
 )
+# The labels that mean something. All others, and all annotations, are read by others.
+_LABELS: Final = (names.KUEUE_QUEUE, names.KUEUE_PRIORITY_CLASS)
 # Fields of the spec, and of its roles, that only a plan reads. All others are short.
 PLANNED: Final = frozenset({"template", "environment", "resources", "byIndex", *FRAMEWORKS})
 
@@ -44,15 +46,23 @@ def reduce_run(raw: Mapping[str, Any]) -> dict[str, Any]:
 
     Fields that this version does not know stay, because they hold the run.
     """
-    metadata = raw["metadata"]
-    queue = _mapping(metadata.get("labels")).get(names.KUEUE_QUEUE)
     return {
         **{key: raw[key] for key in ("apiVersion", "kind", "status") if key in raw},
-        "metadata": {
-            **{key: value for key, value in metadata.items() if key in _METADATA},
-            **({"labels": {names.KUEUE_QUEUE: queue}} if queue is not None else {}),
-        },
+        "metadata": reduce_metadata(raw["metadata"]),
         "spec": _reduce_spec(_mapping(raw.get("spec"))),
+    }
+
+
+def reduce_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a stored Run that decisions about it need: a few hundred bytes.
+
+    Whoever may write the Run may write any other, at any time.
+    """
+    given = _mapping(metadata.get("labels"))
+    labels = {key: given[key] for key in _LABELS if key in given}
+    return {
+        **{key: value for key, value in metadata.items() if key in _METADATA},
+        **({"labels": labels} if labels else {}),
     }
 
 
@@ -73,8 +83,12 @@ def needs_whole(phase: str, outcome: Outcome) -> bool:
 
     By the reduced Run no object can be created, and no other phase be decided.
     """
-    creates = any(isinstance(action, CREATIONS) for action in outcome.actions)
-    return creates or outcome.status.phase != phase
+    return creates(outcome) or outcome.status.phase != phase
+
+
+def creates(outcome: Outcome) -> bool:
+    """Return whether an outcome creates an object of the run's plan."""
+    return any(isinstance(action, CREATIONS) for action in outcome.actions)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -187,7 +187,7 @@ def engine_event(raw: Mapping[str, Any]) -> EngineEvent | None:
     words = _NOT_CREATED.get(raw.get("reason") or "")
     if raw.get("type") != "Warning" or words is None or words not in message:
         return None
-    reason = next((reason for words, reason in REFUSED_BY if words in message), "Failed")
+    reason = next((reason for words, reason in REFUSED_BY if words in message), "FailedCreate")
     reason = _OWN_REASONS.get(raw["reason"], reason)
     about = (raw.get("involvedObject") or {}).get("uid") or ""
     return EngineEvent(reason, message, last_seen(raw), about)

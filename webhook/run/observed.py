@@ -237,7 +237,7 @@ class EngineEvent(NamedTuple):
     """An Event about a pod that could not be created. seen: RFC 3339; about: an object's uid."""
 
     reason: str
-    """As that of a Refusal: QuotaExceeded, PodSecurity, Rejected, Invalid or Failed."""
+    """As that of a Refusal: QuotaExceeded, PodSecurity, Rejected, Invalid or FailedCreate."""
     message: str
     seen: str
     about: str = ""
@@ -250,7 +250,7 @@ class Refusal(NamedTuple):
     """The object's name."""
     reason: str
     """QuotaExceeded, PodSecurity, Rejected (by an admission webhook), NameTaken, Invalid,
-    Forbidden or Failed."""
+    Forbidden or FailedCreate."""
     message: str
     """The API server's message; for a name that is taken, the owner."""
     certain: bool = True
@@ -277,6 +277,7 @@ class Observed:
     service_closed: True if the Service exists and selects no pod yet.
     absent: names of pods that were read live for this call and do not exist.
     gone: pods that are deleted, as they were last seen, the latest last; not all of them.
+    unwatched: names of pods of which the watch does not tell any more: gone, or without a label.
     uncreated: names of planned pods that do not exist: this process planned them and did not send
     their creation, or it was rejected.
     nodes: by name: the nodes of the pods, and those of incidents that may be a failure's; None if
@@ -295,6 +296,7 @@ class Observed:
     deployment: OwnedDeployment | None = None
     absent: frozenset[str] = frozenset()
     gone: tuple[OwnedPod, ...] = ()
+    unwatched: frozenset[str] = frozenset()
     uncreated: frozenset[str] = frozenset()
     refusals: tuple[Refusal, ...] = ()
     service_closed: bool = False
@@ -310,6 +312,11 @@ class Observed:
     def active(self) -> bool:
         """Whether there is a pod that has not ended."""
         return any(not pod.ended for pod in self.pods.values())
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """The pods of which the watch does not tell any more, and that were not read live."""
+        return self.unwatched - self.absent - self.pods.keys()
 
     def waits_longest(self) -> OwnedPod | None:
         """Return the pod for which the scheduler has found no node for the longest time."""

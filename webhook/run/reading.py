@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-# Bytes of the JSON text of a Run, without its status and managedFields. The controller keeps it,
-# as long as the Run is there, and an object of the API server may have six times as many.
+# Bytes of the JSON text of a Run's spec. The controller keeps it as long as the Run is active, and
+# an object of the API server may have six times as many. The spec does not change, so no Run grows.
 MOST_BYTES: Final = 256 * 1024
 _MOST_NAMED: Final = 3
 _LONGEST: Final = 1000
@@ -46,10 +46,14 @@ _HELD: Final = (
     "controller is upgraded"
 )
 _DROP_FIELDS: Final = (
-    ", or the cluster has the definitions of this version, which drop unknown fields (fairlead "
-    "schema crd run | kubectl apply -f -)"
+    ", the run is suspended, or the cluster has the definitions of this version, which drop "
+    "unknown fields (fairlead schema crd run | kubectl apply -f -)"
 )
 _DELETE: Final = ", or the Run is deleted"
+_UNPLANNED: Final = (
+    "the run is held: no pod is created for it, those that it has go on, and it can be suspended "
+    "and deleted"
+)
 _CORRECT: Final = ", or the value is corrected (kubectl edit run NAME --subresource=status)"
 
 
@@ -116,13 +120,12 @@ def size_problem(raw: Mapping[str, Any]) -> str:
 
     Raises orjson.JSONEncodeError if it is nested too deeply.
     """
-    metadata = {key: each for key, each in raw["metadata"].items() if key != "managedFields"}
-    size = len(orjson.dumps({**raw, "metadata": metadata, "status": None}))
+    size = len(orjson.dumps(raw.get("spec")))
     if size <= MOST_BYTES:
         return ""
     return (
-        f"spec: has {size} bytes of JSON with the metadata; want at most {MOST_BYTES}, with data "
-        "in a ConfigMap, a volume or the image"
+        f"spec: has {size} bytes of JSON; want at most {MOST_BYTES}, with data in a ConfigMap, a "
+        "volume or the image"
     )
 
 
@@ -176,6 +179,11 @@ def hold_invalid(problems: Iterable[str]) -> ConditionUpdate:
     Its spec was valid then, and does not change: another version judged it.
     """
     return _not_understood("InvalidSpec", tuple(problems), _HELD + _DELETE)
+
+
+def hold_unplanned(reason: str, problem: str) -> ConditionUpdate:
+    """Return why no pod is created for a run that has begun, and that no version may plan."""
+    return _not_understood(reason, (problem,), _UNPLANNED)
 
 
 def held_status(

@@ -18,9 +18,10 @@ from webhook.run.actions import (
     Outcome,
 )
 from webhook.run.announcements import announce_given_up, make_announcements
-from webhook.run.deletion import reconcile_deleted, recount
+from webhook.run.deletion import reconcile_deleted
 from webhook.run.facts import collect_facts
 from webhook.run.history import first_to_give_up
+from webhook.run.left_pods import left_at_end, pods_to_read, pods_without_watch, with_left
 from webhook.run.manifests import secret_name
 from webhook.run.model import LastFailure, RoleStatus
 from webhook.run.model.intervals import format_intervals, parse_intervals
@@ -42,7 +43,7 @@ from webhook.run.restarts import (
     suspended_role,
 )
 from webhook.run.steps import create_keys, delete_stale_pods, next_steps, open_service
-from webhook.run.usage import settle_ended, settle_usage
+from webhook.run.usage import settle_deleted, settle_ended, settle_usage
 from webhook.run.verdict import Verdict, find_verdict
 from webhook.shortening import cut
 from webhook.times import elapsed, to_microsecond, to_second
@@ -81,7 +82,8 @@ def reconcile(
     those pods and nodes and calls the function again.
     """
     if run.metadata.deletion_timestamp:
-        return reconcile_deleted(run, observed.pods.values(), now)
+        outcome = reconcile_deleted(run, observed.pods.values(), now)
+        return replace(outcome, status=settle_deleted(outcome.status, observed.gone, observed, now))
     if run.status.ended:
         return _reconcile_ended(run, observed, now)
     run = _repair_status(run, now, terms.restarts)
@@ -89,9 +91,7 @@ def reconcile(
         return serving.reconcile(run, needs, observed, now)
     observed = observed.judged(now, terms.gone_after)
     facts = collect_facts(run, observed)
-    missing = frozenset(
-        run.pod_name(role, index) for role, one in facts.items() for index in one.missing
-    )
+    missing = pods_to_read(run, facts, observed)
     nodes = _nodes_to_read(observed, now, terms.gone_after)
     if missing or nodes:
         return Outcome(run.status, look_up=missing, look_up_nodes=nodes)
@@ -101,6 +101,9 @@ def reconcile(
     run = _with_mounted_keys(run, facts, needs)
     counted = count_down(run, facts, observed, now, terms, gate)
     end = find_verdict(run, facts, counted, now)
+    stops = end or run.spec.suspend or not gate.open
+    if stops and (unwatched := pods_without_watch(run, facts, observed)):
+        return Outcome(run.status, look_up=unwatched)
     if end:
         outcome = _finish(run, facts, counted, end, now)
     elif run.spec.suspend or not gate.open:
@@ -189,6 +192,12 @@ def _finish(
     run: Run, facts: Mapping[str, RoleFacts], counted: Counted, end: Verdict, now: datetime
 ) -> Outcome:
     roles = {role: role_at_end(one, counted.roles[role]) for role, one in facts.items()}
+    if run.spec.clean_pod_policy != "None":
+        all_of = run.spec.clean_pod_policy == "All"
+        roles = {
+            role: with_left(one, facts[role], keeps=() if all_of else facts[role].there)
+            for role, one in roles.items()
+        }
     status = update_totals(run, roles, counted, now)
     whole = incidents.record_recovery(counted.incidents, now)
     status = status.model_copy(update={"incidents": whole})
@@ -223,6 +232,10 @@ def _reconcile_suspended(
         }
     else:
         roles = dict(counted.roles)
+    roles = {
+        role: with_left(one, facts[role], keeps=facts[role].succeeded)
+        for role, one in roles.items()
+    }
     totals = update_totals(run, roles, counted, now)
     refused = None if run.spec.suspend else refused_creations(observed.refusals)
     reason, text = refused or (gate.reason, gate.message)
@@ -304,12 +317,13 @@ def _reconcile_active(
 def _newly_planned(run: Run, steps: Steps, roles: Mapping[str, RoleStatus]) -> frozenset[str]:
     """Return the names of the pods that the status plans, without those that it had planned.
 
-    If a role begins again, those of earlier pods are planned again.
+    If a role begins again, those of earlier pods are planned again. In a suspended run they are
+    not planned.
     """
     found = set()
     for role, planned in steps.planned.items():
         before = run.status.replicas.get(role) or RoleStatus()
-        same = pod_number(before) == pod_number(roles[role])
+        same = pod_number(before) == pod_number(roles[role]) and run.status.phase != "Suspended"
         new = planned - parse_intervals(before.creating_indexes) if same else planned
         found |= {run.pod_name(role, index) for index in new}
     return frozenset(found)
@@ -365,12 +379,9 @@ def seconds_until_due(
 
 def _reconcile_ended(run: Run, observed: Observed, now: datetime) -> Outcome:
     """Clean up the pods of an ended run, and delete the Run after ttlSecondsAfterFinished."""
-    roles = {
-        role: before
-        if observed.deployment is not None
-        else recount(before, [pod for pod in observed.pods.values() if pod.role == role])
-        for role, before in run.status.replicas.items()
-    }
+    roles, missing = left_at_end(run, observed)
+    if missing:
+        return Outcome(run.status, look_up=missing)
     ready = sum(role.ready for role in roles.values())
     desired = sum(role.desired for role in roles.values())
     status = run.status.model_copy(

@@ -42,9 +42,8 @@ def reconcile(run: Run, needs: Needs, observed: Observed, now: datetime) -> Outc
         status = suspended_status(before, run.metadata.generation, now)
         return Outcome(status, tuple(actions), announcements=make_announcements(run, status))
     phase, hindrance, updates = _progress(observed)
-    message = (
-        hindrance.message if hindrance else (needs.address or "") if phase == "Running" else ""
-    )
+    text = (needs.address or "") if phase == "Running" else updates[-1].message
+    message = hindrance.message if hindrance else text
     if names.KUEUE_QUEUE in (run.metadata.labels or {}):
         no_queue = f"label {names.KUEUE_QUEUE} has no effect on a {run.spec.kind}"
         message = f"{message}; {no_queue}" if message else no_queue

@@ -181,6 +181,21 @@ def _end_of(pod: OwnedPod, observed: Observed) -> datetime | None:
     return known_end(pod, observed.node_health(pod))
 
 
+def settle_deleted(
+    status: RunStatus, pods: Iterable[OwnedPod], observed: Observed, now: datetime
+) -> RunStatus:
+    """Return the status of a Run that is deleted, with the time of these pods, until now.
+
+    What they did is not repeated. Of a run that is over, the status has it.
+    """
+    rows: list[Usage] = []
+    for pod in pods if status.completion_time is None else ():
+        role = status.replicas.get(pod.role)
+        if role and _counting(role)(pod):
+            rows += usage_of(pod, observed, now, repeated=False)
+    return _with_usage(settle_ended(status, observed, now), rows, 0)
+
+
 def _run_again(
     facts: RoleFacts, indexes: Iterable[int], observed: Observed, now: datetime
 ) -> Iterator[Usage]:

@@ -19,6 +19,8 @@ class Caches:
         self._gone: dict[str, float] = {}
         # Pods that are gone, by uid, as they were last known.
         self.gone_pods: dict[str, Pod] = {}
+        # By the uid of the Run: the names of pods that left the watch, and were not read since.
+        self.unwatched: dict[str, set[str]] = {}
 
     @property
     def whole(self) -> bool:
@@ -52,7 +54,9 @@ class Caches:
     def relist(self, kind: str) -> set[str]:
         """Begin again with what is stored now. Answers the names of what differs."""
         before = self._held[kind]
-        self._held[kind] = dict(self._server.stored[kind])
+        self._held[kind] = {
+            name: thing for name, thing in self._server.stored[kind].items() if _is_watched(thing)
+        }
         self._read[kind] = len(self._server.log[kind])
         self._told[kind] = self._server.version
         after = self._held[kind]
@@ -77,7 +81,7 @@ class Caches:
             known = self._held[kind].get(event.name)
             if known is not None and known.version > event.version:
                 continue
-            self._set(kind, event.name, event.thing)
+            self._set(kind, event.name, event.thing if _is_watched(event.thing) else None)
         self._read[kind] = begin + len(heard)
         return {event.name for event in heard}
 
@@ -91,6 +95,7 @@ class Caches:
     def _miss(self, pod: Pod, after: Pod | None) -> None:
         if pod.run_uid and (after is None or after.uid != pod.uid):
             self.gone_pods[pod.uid] = pod
+            self.unwatched.setdefault(pod.run_uid, set()).add(pod.name)
 
     def _set(self, kind: str, name: str, thing: Object | None) -> None:
         if kind == "pods" and name in self._held[kind]:
@@ -103,3 +108,8 @@ class Caches:
             self._held[kind][name] = thing
             if kind == "nodes":
                 self._gone.pop(name, None)
+
+
+def _is_watched(thing: Object | None) -> bool:
+    """Whether the watch selects it: a pod by a label, which anybody may take away."""
+    return not (isinstance(thing, Pod) and thing.bare)

@@ -82,6 +82,10 @@ class Cluster:
     def delete(self, pod: Pod, *, force: bool) -> None:
         self.server.delete_pod(pod.name, pod.uid, STRANGER, force=force)
 
+    def strip(self, pod: Pod) -> None:
+        """Its author takes its labels."""
+        self._change(pod, bare=True)
+
     def finish_going(self, pod: Pod, code: int | None) -> None:
         """The kubelet ends a pod that was asked to go: its last word may be seen, or not."""
         if pod.going is None or not self._kubelet_reaches(pod):

@@ -13,7 +13,8 @@ from tests.run.machine.caches import Caches
 from tests.run.machine.executor import Executor, pod_name
 from tests.run.machine.laws import Laws
 from tests.run.machine.server import KINDS, Refused, Server
-from tests.run.machine.things import Json, RunThing, moment
+from tests.run.machine.things import Json, Pod, RunThing, moment
+from webhook.controller.reconciler import UNWATCHED_PAUSE
 from webhook.run import actions as act
 from webhook.run.idle import needs_whole
 from webhook.run.model import Run
@@ -136,13 +137,18 @@ class Controller:
         now = moment(self.server.now)
         run, needs = raw.run(thing), self.needs(thing)
         absent: frozenset[str] = frozenset()
+        found: dict[str, Pod] = {}
         read: dict[str, NodeHealth] = {}
         for _ in range(LOOK_UPS):
-            observed = self._observed(thing, absent, read)
+            observed = self._observed(thing, absent, found, read)
             outcome = self.heart(run, needs, observed, now)
             if not outcome.look_up and not outcome.look_up_nodes:
                 break
-            absent |= self._look_up(thing, outcome.look_up)
+            found |= self._look_up(thing, outcome.look_up)
+            absent |= outcome.look_up - found.keys()
+            unwatched = self.caches.unwatched.setdefault(thing.uid, set())
+            unwatched |= found.keys() - self.caches.held("pods").keys()
+            unwatched -= absent
             for node in outcome.look_up_nodes:
                 there = self.server.nodes.get(node) or self.caches.gone_since(node)
                 read[node] = raw.node(node, there)
@@ -150,6 +156,8 @@ class Controller:
         self._decides_alike(thing, observed, outcome, now)
         now_left = list(outcome.actions)
         self.works[name] = Work(thing, outcome, now_left, {}, self.server.now, observed.gone)
+        if found:
+            self._again(name, self.server.now + UNWATCHED_PAUSE)
 
     def _decides_alike(
         self, thing: RunThing, observed: Observed, outcome: act.Outcome, now: datetime
@@ -165,7 +173,11 @@ class Controller:
         assert found == outcome, f"what is kept of {thing} leads to {found}, not {outcome}"
 
     def _observed(
-        self, thing: RunThing, absent: frozenset[str], read: Mapping[str, NodeHealth]
+        self,
+        thing: RunThing,
+        absent: frozenset[str],
+        found: Mapping[str, Pod],
+        read: Mapping[str, NodeHealth],
     ) -> Observed:
         held = self.caches.held
 
@@ -173,7 +185,9 @@ class Controller:
             found = held(kind).get(thing.name)
             return found is not None and found.run_uid == thing.uid
 
-        pods = {n: raw.pod(p) for n, p in held("pods").items() if p.run_uid == thing.uid}
+        pods = {
+            n: raw.pod(p) for n, p in {**held("pods"), **found}.items() if p.run_uid == thing.uid
+        }
         known = self.caches.nodes()
         nodes = None
         if known is not None:
@@ -186,6 +200,7 @@ class Controller:
             config_map=mine("configmaps"),
             deployment=raw.deployment(deployment) if deployment else None,
             absent=absent - pods.keys(),
+            unwatched=frozenset(self.caches.unwatched.get(thing.uid, ())),
             gone=tuple(
                 raw.pod(pod) for pod in self.caches.gone_pods.values() if pod.run_uid == thing.uid
             ),
@@ -208,15 +223,15 @@ class Controller:
             ),
         )
 
-    def _look_up(self, thing: RunThing, names: Iterable[str]) -> frozenset[str]:
-        absent = set()
+    def _look_up(self, thing: RunThing, names: Iterable[str]) -> dict[str, Pod]:
+        found = {}
         for name in names:
             pod = self.server.pods.get(name)
             if pod is not None and pod.run_uid == thing.uid:
-                self.caches.answered("pods", pod)
-            if name not in self.caches.held("pods") or pod is None or pod.run_uid != thing.uid:
-                absent.add(name)
-        return frozenset(absent)
+                if not pod.bare:
+                    self.caches.answered("pods", pod)
+                found[name] = pod
+        return found
 
     def _do(self, name: str, work: Work, choice: int) -> None:
         """The next action: deletions of pods first and their creations last, each in any order."""
@@ -267,8 +282,11 @@ class Controller:
         status: Json = json.loads(outcome.status.model_dump_json(by_alias=True, exclude_none=True))
         before = raw.run(thing).status
         settled = [pod.uid for pod in work.gone] if outcome.counted else []
+        stopped = outcome.status.ended or outcome.status.phase == "Suspended"
         if outcome.status == before:
             self._forget(settled)
+            if stopped:
+                self.caches.unwatched.pop(thing.uid, None)
             return
         try:
             written = self.server.write_status(name, thing.uid, thing.version, status)
@@ -277,6 +295,8 @@ class Controller:
                 self._again(name, now + RETRY)
             return
         self._forget(settled)
+        if stopped:
+            self.caches.unwatched.pop(thing.uid, None)
         self.uncreated |= {(thing.uid, pod) for pod in outcome.planned}
         self.caches.answered("runs", written)
         self.laws.written(thing, written)

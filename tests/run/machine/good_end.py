@@ -91,8 +91,11 @@ def _quota_is_back(server: Server, run: RunThing) -> None:
 
 
 def _woken_in_time(server: Server, run: RunThing, controller: Controller) -> None:
-    """Where nothing is left to do but time matters, the controller looks again in time."""
-    if run.status.get("phase") in OVER:
+    """Where nothing is left to do but time matters, the controller looks again in time.
+
+    What has no answer is tried again within a second, and all else with it.
+    """
+    if run.status.get("phase") in OVER or server.answers_lost is not None:
         return
     due = controller.due.get(run.name)
     times = [

@@ -46,6 +46,7 @@ HAPPENINGS = (
     Happening("killed", 2, {"pod": SOME, "reason": ("Evicted",), "marked": (False, True)}),
     Happening("killed", 2, {"pod": SOME, "reason": NODE_REASONS, "marked": SELDOM}),
     Happening("deleted", 3, {"pod": SOME, "force": (False, True)}),
+    Happening("stripped", 2, {"pod": SOME}),
     Happening("targeted", 2, {"pod": SOME, "reason": (*DRAINS, "")}),
     Happening("goes", 4, {"pod": SOME, "code": (None, 0, 1, 143)}),
     Happening("starts", 2, {"pod": SOME}),

@@ -49,6 +49,11 @@ class Stage:
         for each in self._pod(pod):
             self.cluster.delete(each, force=force)
 
+    def stripped(self, pod: int) -> None:
+        """A pod loses its labels, and no watch tells of it any more."""
+        for one in self._pod(pod):
+            self.cluster.strip(one)
+
     def targeted(self, pod: int, reason: str) -> None:
         """Scheduler or eviction API mark a pod that is to go; without a reason it may stay."""
         for each in self._pod(pod):

@@ -24,7 +24,18 @@ from webhook.run.observed import Needs, Observed
 from webhook.run.reconcile import reconcile
 
 # What would make the controller learn of things later than they happen.
-LATE = ("mood", "lag", "hear", "relist", "step", "reconcile", "settle", "apply", "starts")
+LATE = (
+    "mood",
+    "stripped",
+    "lag",
+    "hear",
+    "relist",
+    "step",
+    "reconcile",
+    "settle",
+    "apply",
+    "starts",
+)
 
 
 @dataclass

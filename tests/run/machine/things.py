@@ -37,6 +37,7 @@ class Pod:
     going: when deletion was asked for.
     number: by which programs tell it from earlier pods of its replica.
     history: what its annotation says; fallback: the classes that the webhook marked it with.
+    bare: whether somebody took its labels, so that no watch tells of it.
     unscheduled: since when the scheduler finds no node for it; bound: when it found one.
     """
 
@@ -65,6 +66,7 @@ class Pod:
     unscheduled: float | None = None
     bound: float | None = None
     avoid: tuple[str, ...] = ()
+    bare: bool = False
 
     @property
     def over(self) -> bool:

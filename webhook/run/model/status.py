@@ -184,7 +184,8 @@ class RoleStatus(Reported):
     creating_indexes: Indexes = Field(
         default="",
         description="The indexes of replicas whose pods are created next. It is written before "
-        "they are, so that a pod that goes unseen is known to have been possible.",
+        "they are, so that a pod that goes unseen is known to have been possible. Of a run that is "
+        "suspended or over: those whose pods are not known to be gone.",
     )
     recreations: Count = Field(
         default=0,
