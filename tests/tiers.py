@@ -47,6 +47,7 @@ LONG: Final = (
     "cluster/test_controller_survives.py",
     "cluster/test_doctor.py",
     "cluster/test_install.py",
+    "cluster/test_install_restores.py",
     "cluster/test_installing.py",
     "cluster/test_policies_from_cluster.py",
     "cluster/test_run_nodes.py",

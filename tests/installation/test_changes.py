@@ -14,8 +14,10 @@ from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation.changes import losses, refuse_managed
 from webhook.installation.choices import Choices, adapted
-from webhook.installation.manifests import CONFIG_MAP, FROM_FILES, WEBHOOK, backends, overlays
+from webhook.installation.foreign_changes import foreign_losses, returning
+from webhook.installation.manifests import FROM_FILES, WEBHOOK, backends, overlays
 from webhook.installation.object_kinds import CRD, Key
+from webhook.installation.restoring import SHARED, restoration
 
 Json = dict[str, Any]
 ADDED = ("nodes", "policy-reports", "ui", "doctor", *(f"backend-{name}" for name in backends()))
@@ -65,11 +67,74 @@ def test_losses_name_the_object_the_value_before_and_after(wording: Wording) -> 
     spec["template"]["spec"]["containers"][0]["args"].append("--log-level=debug")
     for line in losses(before, adapted(Choices(("fail-open-guarded",), (FROM_FILES,)))):
         wording(line)
-    kept = losses(before, adapted(Choices(("fail-open-guarded",), (FROM_FILES,))), [CONFIG_MAP])
-    assert not any("mine.yaml" in line for line in kept)
     # Others' objects are not deleted.
     theirs = {key: {**each, "metadata": {"name": "any"}} for key, each in before.items()}
     assert not any("is deleted" in line for line in losses(theirs, {}))
+
+
+def test_fields_of_others_are_named_where_a_write_changes_them(wording: Wording) -> None:
+    """By the managers of the object; what a write leaves, and what is ours, is no loss."""
+    role: Json = {
+        "metadata": {
+            "labels": {"team": "a", "tier": "b"},
+            "managedFields": [
+                {"manager": names.INSTALL_MANAGER, "fieldsV1": {"f:spec": {"f:ours": {}}}},
+                {"manager": "status", "subresource": "status", "fieldsV1": {"f:rules": {}}},
+                {
+                    "manager": "kubectl-edit",
+                    "fieldsV1": {
+                        "f:metadata": {"f:labels": {"f:team": {}, "f:tier": {}}},
+                        "f:rules": {},
+                        "f:spec": {
+                            "f:ours": {},
+                            "f:flag": {},
+                            "f:ports": {
+                                'k:{"port":1}': {".": {}, "f:name": {}},
+                                'k:{"port":2}': {".": {}, "f:name": {}},
+                            },
+                        },
+                    },
+                },
+            ],
+        },
+        "rules": [{"verbs": ["get"]}],
+        "spec": {
+            "ours": 1,
+            "flag": True,
+            "ports": [{"port": 1, "name": "a"}, {"port": 2, "name": "c"}],
+        },
+    }
+    after: Json = {
+        "metadata": {"labels": {"team": "a", "tier": "c"}},
+        "rules": [{"verbs": ["get"]}, {"verbs": ["list"]}],
+        "spec": {"ours": 2, "flag": False, "ports": [{"port": 1, "name": "b"}]},
+    }
+    lines = foreign_losses(role, after)
+    for line in lines.values():
+        wording(line)
+    assert foreign_losses(role, role) == {}
+    assert "spec.ours" not in lines
+
+
+@given(OVERLAYS, some("mlrun", "spark"), some(*ADDED))
+def test_what_is_as_it_was_installed_needs_no_change(
+    overlay: tuple[str, ...], sources: tuple[str, ...], added: tuple[str, ...]
+) -> None:
+    """No JSON Patch, and nothing comes back; with one field more or less there is one."""
+    wanted = adapted(Choices(overlay, added, sources))
+    for key, each in wanted.items():
+        found = deepcopy(each)
+        found["metadata"]["resourceVersion"] = "1"
+        for entry in found.get("webhooks") or ():
+            entry["clientConfig"]["caBundle"] = "YQ=="
+        assert restoration(key, found, each) == []
+        assert returning(found, each, each) == {}
+        if "spec" in each and key.kind.name not in SHARED:
+            found["spec"] = {**found["spec"], "foreign": 1}
+            assert restoration(key, found, each)[1]["value"] == each["spec"]
+        if labels := found["metadata"].get("labels"):
+            del labels["app.kubernetes.io/name"]
+            assert len(returning(found, each, each)) == 1
 
 
 def test_objects_of_several_tools_are_refused_with_each_command(wording: Wording) -> None:

@@ -4,25 +4,52 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.installation.probe import Probe, pod
+from webhook.installation.probe import Probe, choose_namespace, pod
+from webhook.interception import Record
+
+TRIAL = {"key": "trial", "operator": "In", "values": ["yes"]}
 
 
 @pytest.mark.parametrize(
-    ("words", "answered", "failed"),
+    ("words", "answered", "failed", "prevented"),
     [
-        ("", False, False),
-        ('admission webhook "pods-0.fairlead.dev" denied the request: no class', True, False),
-        ('admission webhook "of.others" denied the request: no', False, False),
-        ("ValidatingAdmissionPolicy 'fairlead-stamp' denied request: no placement", False, False),
-        ('failed calling webhook "pods-0.fairlead.dev": no endpoints', False, True),
-        ('pods "p" is forbidden: exceeded quota', False, False),
+        ("", False, False, False),
+        (
+            'admission webhook "pods-0.fairlead.dev" denied the request: no class',
+            True,
+            False,
+            False,
+        ),
+        ('admission webhook "of.others" denied the request: no', False, False, True),
+        ("ValidatingAdmissionPolicy 'fairlead-stamp' denied request: no", False, False, False),
+        ('failed calling webhook "pods-0.fairlead.dev": no endpoints', False, True, False),
+        ('pods "p" is forbidden: exceeded quota', False, False, True),
     ],
 )
-def test_only_an_answer_of_our_webhook_counts(words: str, answered: bool, failed: bool) -> None:
-    """A refusal is one too; a guard's is not, for it tells that nobody answered."""
+def test_only_an_answer_of_our_webhook_counts(
+    words: str, answered: bool, failed: bool, prevented: bool
+) -> None:
+    """A refusal is one too, and a guard's is not. Of refusals of others nothing is known."""
     probe = Probe("default", stamped=False, words=words)
-    assert (probe.was_answered, probe.failed) == (answered, failed)
+    found = (probe.was_answered, probe.failed, probe.was_prevented)
+    assert found == (answered, failed, prevented)
     assert Probe("default", stamped=True).was_answered
+
+
+@pytest.mark.parametrize(
+    ("record", "namespace"),
+    [
+        (Record({}), "default"),
+        (Record({}, ("research", "lab")), "research"),
+        (Record({}, (), (TRIAL,)), "lab"),
+        (Record({}, ("team", "lab"), (TRIAL,)), "lab"),
+        (Record({}, ("team",), (TRIAL,)), "default"),
+    ],
+)
+def test_a_pod_is_tried_where_pods_are_sent(record: Record, namespace: str) -> None:
+    """Within the limit that is recorded, and never in a namespace that no installation sends."""
+    labels = {"trial": "yes"}
+    assert choose_namespace(record, {"kube-system": labels, "lab": labels, "team": {}}) == namespace
 
 
 def test_the_pod_asks_for_nothing_that_a_strict_namespace_forbids() -> None:

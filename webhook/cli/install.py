@@ -15,6 +15,7 @@ from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options, timeout_option
 from webhook.cli.output import output_option, print_error, print_notes, print_result
 from webhook.errors import ClusterError, InstallationError, UnreadableInput
+from webhook.settings import NamespaceName
 from webhook.shortening import harmless
 from webhook.text.documents import as_list
 
@@ -126,6 +127,14 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
     "asked.",
 )
 @click.option(
+    "-n",
+    "--namespace",
+    type=NamespaceName(),
+    metavar="NAME",
+    help="Where a pod of a run is tried, by dry run. Default: default, or the first of the only "
+    "namespaces whose pods are sent.",
+)
+@click.option(
     "-y", "--yes", is_flag=True, help="Do not ask before something is taken away or changed."
 )
 @timeout_option
@@ -149,6 +158,7 @@ def command(
     webhook_ca: Path | None,
     reset: bool,
     dry_run: bool,
+    namespace: str | None,
     yes: bool,
     timeout: float,
     kubeconfig: Kubeconfig,
@@ -164,8 +174,9 @@ def command(
 
     The options are stored in the cluster, and hold the next time, too: `fairlead install` alone
     installs as last time. Options that you give are added; of overlays, images and addresses they
-    take the place. --policies and files are read once. What the command takes away or changes is
-    listed first, and needs your answer, or --yes. The command refuses objects that Helm, Argo CD
+    take the place. --policies and files are read once. What the command takes away or changes, also
+    of what others have written into its objects, is listed first, and needs your answer, or --yes.
+    Namespaces that are left out on purpose stay so. The command refuses objects that Helm, Argo CD
     or Flux manage.
 
     Policies are objects of the cluster. Policies that were edited, or that this installation did
@@ -240,22 +251,34 @@ def command(
         if before.options and before.options.sources:
             trouble = f"; of last time: {', '.join(before.options.sources)} (--reset forgets them)"
         raise click.BadParameter(f"{error}{trouble}", param_hint="--source") from None
+    last_time = None if reset else before._replace(objects=_rendered(before))
     if dry_run:
-        if not reset:
-            kubeconfig.ask(lambda client: _foretell(client, objects))
+        if last_time:
+            foretell = partial(_foretell, objects=objects, before=last_time)
+            objects = dict(kubeconfig.ask(foretell))
         found = list(objects.values())
         as_json = "json" if output == "json" else "yaml"
         print_result(as_json, json=lambda: as_list(found), yaml=lambda: found)
         return
     own = policies is not None
     reports = "policy-reports" in choices.components
-    done = kubeconfig.ask(
-        lambda client: _run(client, objects, timeout, own=own, reports=reports, yes=yes)
+    made = kubeconfig.ask(
+        lambda client: _run(
+            client,
+            objects,
+            timeout,
+            own=own,
+            reports=reports,
+            before=last_time,
+            namespace=namespace or "",
+            yes=yes,
+        )
     )
-    if done is None:
+    if made is None:
         sys.exit(FAILED)
+    done, untried = made
     document = [{"object": str(key), "result": result} for key, result in done.items()]
-    print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done))
+    print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done, untried))
 
 
 def _refuse_reports_of_files(choices: Choices) -> None:
@@ -284,17 +307,38 @@ def _last_time(
         raise
 
 
-async def _foretell(client: Client, objects: Mapping[Key, dict[str, object]]) -> None:
+def _rendered(before: LastTime) -> Mapping[Key, dict[str, object]]:
+    """Return what this version has installed last time; nothing if it is not known."""
+    import webhook
+    from webhook.installation.choices import Choices, adapted
+    from webhook.installation.stored_options import as_last_time
+
+    if not before.options or before.options.program != webhook.__version__:
+        return {}
+    try:
+        return adapted(replace(as_last_time(Choices(), before.options), stored=before.sources))
+    except ValueError:  # a source of last time is gone
+        return {}
+
+
+async def _foretell(
+    client: Client, objects: Mapping[Key, dict[str, object]], before: LastTime
+) -> Mapping[Key, dict[str, object]]:
+    """Print what the installation would take away or change; return what it would write."""
     from webhook.installation.changes import (
         find_obstacles,
-        losses,
         read_installed,
+        read_losses,
         refuse_managed,
     )
+    from webhook.installation.narrowing import keep_narrowing, read_whole
 
     live = await read_installed(client, objects)
     refuse_managed(live)
-    print_notes([*await find_obstacles(client, live, objects), *losses(live, objects)])
+    objects, notes = keep_narrowing(live, objects, await read_whole(client))
+    print_notes([*notes, *await find_obstacles(client, live, objects)])
+    print_notes(await read_losses(client, live, objects, before.objects))
+    return objects
 
 
 def agree(losses: Sequence[str], *, yes: bool) -> None:
@@ -319,19 +363,23 @@ async def _run(
     *,
     own: bool,
     reports: bool,
+    before: LastTime | None,
+    namespace: str,
     yes: bool,
-) -> Mapping[Key, Result] | None:
+) -> tuple[Mapping[Key, Result], str] | None:
+    """Install; return what was done, and why no pod was tried, if so. None: not in time."""
     from webhook.installation.apply import NotInTime, Patience
     from webhook.installation.install import Installer
     from webhook.progress import Lines
 
     lines = Lines(sys.stderr)
-    installer = Installer(client, Patience(timeout, lines), lines, partial(agree, yes=yes))
+    may = partial(agree, yes=yes)
+    installer = Installer(client, Patience(timeout, lines), lines, may, namespace)
     try:
-        done = await installer.install(objects, own_policies=own)
+        done = await installer.install(objects, own_policies=own, before=before)
         if reports:
             print_notes(await reports_notes(client))
-        return done
+        return done, installer.untried
     except BaseException as error:
         # An interrupt cancels the task.
         for line in installer.describe_partial():
@@ -350,13 +398,16 @@ async def reports_notes(client: Client) -> list[str]:
     return [] if await client.find(ApiPath.of_version(VERSION)) else [NO_DEFINITION]
 
 
-def _lines(done: Mapping[Key, Result]) -> Iterator[str]:
+def _lines(done: Mapping[Key, Result], untried: str) -> Iterator[str]:
     for key, result in done.items():
         if result != "unchanged":
             yield f"{result} {key}"
     if unchanged := list(done.values()).count("unchanged"):
         yield f"{unchanged} objects were as they should be"
-    yield "Fairlead answers: a pod of a run comes back placed"
+    if untried:
+        yield f"whether Fairlead answers is not known: no pod could be tried ({untried})"
+    else:
+        yield "Fairlead answers: a pod of a run comes back placed"
 
 
 def _is_file(source: str) -> bool:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook import names
 from webhook.errors import ClusterError, InstallationError
+from webhook.installation.foreign_changes import content
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
+from webhook.installation.restoring import restore
 from webhook.progress import Progress
 
 if TYPE_CHECKING:
@@ -96,8 +98,9 @@ async def _describe_missing(missing: Callable[[], Awaitable[str]]) -> str:
 
 Result = Literal["created", "changed", "unchanged", "kept", "deleted"]
 
-# Forced: the manifests win over other owners of the same fields. Other fields stay as they are,
-# and so do entries that others have added to lists by key.
+# Writes of one object, each after another client has written it.
+_TRIES: Final = 5
+# Forced: the manifests win over other owners of the same fields.
 _QUERY: Final = {
     "fieldManager": names.INSTALL_MANAGER,
     "force": "true",
@@ -106,17 +109,45 @@ _QUERY: Final = {
 NAME_LABEL: Final = "app.kubernetes.io/name"
 
 
-async def apply(client: Client, key: Key, wanted: Mapping[str, Any]) -> Result:
-    """Apply the object as it is wanted. Raises ClusterError, or InstallationError.
+async def apply(
+    client: Client,
+    key: Key,
+    wanted: Mapping[str, Any],
+    check: Callable[[Json | None], None] = lambda _: None,
+) -> Result:
+    """Write the object as it is wanted, without what others have added to it.
 
-    Fields and list entries of other clients stay.
+    `check` gets what is there, and raises if it may not be written. Nothing is written over a
+    version that was not read. Raises ClusterError, or InstallationError.
     """
-    before = await client.find(key.path)
-    try:
-        after = await client.patch(key.path, wanted, "apply", query=_QUERY)
-    except ClusterError as error:
-        raise _describe_refusal(key, error) from error
-    return result_of(before, after)
+    first: Json | None = None
+    restored: Json | None = None
+    for _ in range(_TRIES):
+        live = await client.find(key.path)
+        if restored is None:
+            check(live)
+            first = live
+        elif live is None or content(live) != content(restored):
+            break
+        try:
+            body = wanted
+            if live:
+                restored = await restore(client, key, live, wanted)
+                body = of_version(restored, wanted)
+            return result_of(first, await client.patch(key.path, body, "apply", query=_QUERY))
+        except ClusterError as error:
+            if live is None or error.status != HTTPStatus.CONFLICT:
+                raise _describe_refusal(key, error) from error
+    raise InstallationError(
+        f"{key} is being changed by another client. Nothing is undone; the same command goes on "
+        "from here"
+    )
+
+
+def of_version(live: Json, wanted: Mapping[str, Any]) -> Json:
+    """Return the wanted object as a change of the version that was read, and no other."""
+    version = live["metadata"]["resourceVersion"]
+    return {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}}
 
 
 def result_of(before: Json | None, after: Json) -> Result:

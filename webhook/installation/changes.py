@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from http import HTTPStatus
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import names
 from webhook.api_paths import ApiPath
 from webhook.applied_by import kept_by_helm, manager_of
-from webhook.errors import InstallationError
+from webhook.errors import ClusterError, InstallationError
 from webhook.installation.apply import applied, list_guards
+from webhook.installation.foreign_changes import (
+    content,
+    foreign_losses,
+    foreign_paths,
+    last_writer,
+    returning,
+)
 from webhook.installation.manifests import every_key
 from webhook.installation.object_kinds import (
     CONFIGURATION,
@@ -23,8 +30,10 @@ from webhook.installation.object_kinds import (
     containers_of,
 )
 from webhook.installation.policy_plan import of_key
+from webhook.installation.restoring import OWN_ENTRY, foresee
 from webhook.installation.rights import Right, is_allowed
 from webhook.shortening import first_few
+from webhook.suspension import parse_suspension
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -76,6 +85,23 @@ def refuse_managed(live: Objects, *, removing: bool = False) -> None:
     raise InstallationError(f"{'; '.join(parts)}. Nothing has been changed")
 
 
+def refuse_changed(before: Objects, now: Objects, *, whole: bool = True) -> None:
+    """Raise InstallationError if an object is not as it was read before.
+
+    whole: nothing has been written so far. A caBundle and what a status says do not count.
+    """
+    for key in sorted({*before, *now}):
+        old, new = before.get(key), now.get(key)
+        if (old and content(old)) != (new and content(new)):
+            what = "has been deleted" if new is None else "has been changed"
+            by = f" by {last_writer(new)}" if new else ""
+            end = "Nothing has been changed" if whole else "Nothing is undone"
+            raise InstallationError(
+                f"{key} {what}{by} since it was read. {end}: look at what was done there, and "
+                "give the command again"
+            )
+
+
 async def find_obstacles(client: Client, live: Objects, wanted: Collection[Key]) -> list[str]:
     """Return why an installation of the wanted objects would stop half way, each with its cure.
 
@@ -113,53 +139,122 @@ async def find_obstacles(client: Client, live: Objects, wanted: Collection[Key])
     return found
 
 
-def losses(live: Objects, wanted: Objects, kept: Collection[Key] = ()) -> list[str]:
-    """Return what an installation of the wanted objects takes away or changes, a line for each.
+async def read_losses(
+    client: Client,
+    live: Objects,
+    wanted: Objects,
+    last: Objects | None = None,
+    kept: Collection[Key] = (),
+) -> list[str]:
+    """Return what an installation takes away or changes, a line for each.
 
-    Objects of an earlier `fairlead install` that are not wanted are deleted. What is only added is
-    left out, and what is kept as it is.
+    That is what its options take away, and all that others wrote or removed. What is kept stays as
+    it is. last: the objects as they were installed last time, if that is known. Raises
+    ClusterError, and InstallationError if the API server refuses a write.
     """
     found = []
     for key, each in live.items():
         if key in kept:
             continue
-        if key not in wanted:
-            if applied(each):
-                found.append(f"{key} is deleted")
-            continue
-        new = dict(_facts(key, wanted[key]))
-        for fact, value in _facts(key, each):
-            if fact not in new:
-                found.append(f"{key} loses {fact}")
-            elif new[fact] != value:
-                found.append(f"{key}: {fact} changes from {value} to {new[fact]}")
+        texts = _option_losses(key, each, wanted.get(key))
+        if key in wanted:
+            more = await _foreign_losses(client, key, each, wanted[key], last or {})
+            texts |= {path: text for path, text in more.items() if not _is_in(path, texts)}
+        found += [_line(key, text) for text in texts.values()]
     return found
 
 
-def _facts(key: Key, found: Json) -> Iterator[tuple[str, str]]:
-    """Yield what matters of an object to those who use it, each with its value."""
+async def _foreign_losses(
+    client: Client, key: Key, live: Json, wanted: Json, last: Objects
+) -> dict[str, str]:
+    found = returning(live, last[key], wanted) if key in last else {}
+    if foreign_paths(live):
+        try:
+            found |= foreign_losses(live, await foresee(client, key, live, wanted))
+        except ClusterError as error:
+            if error.status is None:
+                raise
+            if error.status == HTTPStatus.FORBIDDEN and "cannot patch" in error.words:
+                # Only `--dry-run` comes so far without the right to write.
+                found[""] = f"what becomes of others' fields is not known: {error.words}"
+                return found
+            raise InstallationError(
+                f"{key} cannot be written: {error.words or error}. Nothing has been changed"
+            ) from error
+    return found
+
+
+def _is_in(path: str, lines: Iterable[str]) -> bool:
+    """Return whether one of the lines is about the same field, a part of it, or its whole."""
+    fields = [line.partition(" ")[0] for line in lines]
+    if not path:
+        return False
+    return any(path.startswith(field) or field.startswith(path) for field in fields)
+
+
+def losses(live: Objects, wanted: Objects) -> list[str]:
+    """Return what the options of an installation take away or change, a line for each.
+
+    Objects of an earlier `fairlead install` that are not wanted are deleted. What is only added is
+    left out.
+    """
+    return [
+        _line(key, text)
+        for key, each in live.items()
+        for text in _option_losses(key, each, wanted.get(key)).values()
+    ]
+
+
+def _line(key: Key, text: str) -> str:
+    return f"{key} {text}" if text.startswith(("is ", "loses ")) else f"{key}: {text}"
+
+
+def _option_losses(key: Key, live: Json, wanted: Json | None) -> dict[str, str]:
+    """Return the lines by the path of what they are about."""
+    if wanted is None:
+        return {"": "is deleted"} if applied(live) else {}
+    found = {}
+    new = {path: value for path, _, value in _facts(key, wanted)}
+    for path, fact, value in _facts(key, live):
+        if path not in new:
+            found[path] = f"loses {fact}"
+        elif new[path] != value:
+            found[path] = f"{fact} changes from {value} to {new[path]}"
+    if key.kind.name == CONFIGURATION and (disabled := parse_suspension(live)):
+        until = f" until {disabled.until.isoformat()}" if disabled.until else ""
+        found["disabled"] = f"it is disabled{until} (fairlead disable), and is enabled"
+    return found
+
+
+def _facts(key: Key, found: Json) -> Iterator[tuple[str, str, str]]:
+    """Yield what the options decide of an object: its path, what it is, and its value."""
     kind = key.kind.name
     if kind == DEPLOYMENT:
-        yield "replicas", str(found["spec"].get("replicas", 1))
+        yield "spec.replicas", "replicas", str(found["spec"].get("replicas", 1))
     yield from _container_facts(found)
     if kind in (CONFIGURATION, VALIDATING):
         for entry in found.get("webhooks") or ():
             # Entries of others stay.
-            if entry["name"].endswith(f".{names.GROUP}"):
-                yield f"entry {entry['name']}", f"failurePolicy {entry['failurePolicy']}"
+            if entry["name"].endswith(OWN_ENTRY):
+                path = f"webhooks[{entry['name']}].failurePolicy"
+                yield path, f"entry {entry['name']}", f"failurePolicy {entry['failurePolicy']}"
     elif kind == GUARD_BINDING:
-        yield "validationActions", ", ".join(found["spec"].get("validationActions") or ())
+        actions = ", ".join(found["spec"].get("validationActions") or ())
+        yield "spec.validationActions", "validationActions", actions
     elif kind == "ConfigMap":
-        yield from ((f"file {name}", "") for name in found.get("data") or ())
+        for name in found.get("data") or ():
+            yield f"data[{name}]", f"file {name}", ""
 
 
-def _container_facts(found: Json) -> Iterator[tuple[str, str]]:
+def _container_facts(found: Json) -> Iterator[tuple[str, str, str]]:
+    job = "jobTemplate.spec." if "jobTemplate" in (found.get("spec") or {}) else ""
     for container in containers_of(found):
         name = container["name"]
-        yield f"image of {name}", container["image"]
+        path = f"spec.{job}template.spec.containers[{name}]"
+        yield f"{path}.image", f"image of {name}", container["image"]
         values: dict[str, list[str]] = {}
         for argument in container.get("args") or ():
             option, _, value = argument.partition("=")
             values.setdefault(option, []).append(value)
         for option, given in values.items():
-            yield f"argument {option} of {name}", " ".join(given)
+            yield f"{path}.args {option}", f"argument {option} of {name}", " ".join(given)

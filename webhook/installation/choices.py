@@ -148,19 +148,26 @@ def _intercepting(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]
         timeout_seconds=first["timeoutSeconds"],
         table=table,
     )
-    objects[INTERCEPTION]["webhooks"] = entries
     objects[JUDGING]["webhooks"] = validating.webhooks(
         url=choices.url.removesuffix(PATH).rstrip("/"),
         ca_bundle=choices.authority,
         policies=not choices.from_files,
         table=table,
     )
+    return with_entries(objects, entries)
+
+
+def with_entries(objects: Mapping[Key, Json], entries: Sequence[Json]) -> dict[Key, Json]:
+    """Return the objects with these entries for pods, and a guard of the stamp that covers them."""
+    made = {**objects, INTERCEPTION: {**objects[INTERCEPTION], "webhooks": [*entries]}}
     guards = [each for key, each in objects.items() if is_stamp_guard(key)]
     if not guards:
-        return objects
+        return made
     deny = any("Deny" in (each["spec"].get("validationActions") or ()) for each in guards)
-    others = [each for key, each in objects.items() if not is_stamp_guard(key)]
-    return in_order([*others, *stamp_guard(entries, deny=deny)])
+    others = {key: each for key, each in made.items() if not is_stamp_guard(key)}
+    whole = {**others, **in_order(stamp_guard(entries, deny=deny))}
+    # Policies keep their order.
+    return dict(sorted(whole.items(), key=lambda pair: pair[0].rank))
 
 
 def _policies(choices: Choices) -> list[Json]:

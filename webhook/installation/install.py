@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError, InstallationError
 from webhook.installation import policy_plan, rollout
 from webhook.installation.apply import (
@@ -19,9 +20,10 @@ from webhook.installation.apply import (
 )
 from webhook.installation.changes import (
     find_obstacles,
-    losses,
     read_installed,
     read_live,
+    read_losses,
+    refuse_changed,
     refuse_managed,
 )
 from webhook.installation.choices import is_stamp_guard
@@ -32,17 +34,19 @@ from webhook.installation.manifests import (
     JUDGING,
     WEBHOOK,
 )
+from webhook.installation.narrowing import keep_narrowing, read_whole
 from webhook.installation.object_kinds import CRD, DEPLOYMENT
 from webhook.installation.policy_files import (
     has_own_policies,
     takes_files,
-    without_foreign_files,
     without_mount,
 )
 from webhook.installation.policy_plan import of_key
-from webhook.installation.probe import ANSWERS, probe, probe_policy
+from webhook.installation.probe import ANSWERS, choose_namespace, probe, probe_policy
 from webhook.installation.server_version import check_server
+from webhook.installation.stored_options import check_last_time
 from webhook.installation.webhook_configuration import intercept
+from webhook.interception import read_record
 from webhook.shortening import count_text
 from webhook.validating import POLICIES
 
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
 
     from webhook.installation.object_kinds import Key
     from webhook.installation.policy_plan import Plan
+    from webhook.installation.stored_options import LastTime
     from webhook.kube.client import Client
     from webhook.progress import Progress
 
@@ -70,9 +75,10 @@ class Installer:
         patience: Patience,
         progress: Progress,
         agree: Callable[[Sequence[str]], None],
+        namespace: str = "",
     ) -> None:
         """Take what gets the losses of an installation, if any, and raises unless they are agreed
-        to.
+        to; and the namespace where a pod is tried, if one is named.
         """
         self._client = client
         self._patience = patience
@@ -82,40 +88,60 @@ class Installer:
         self._planned: Sequence[Key] = ()
         self._writing: Key | None = None
         self._is_new = False
+        self._namespace = namespace
+        # Why the pod could not be tried, if so.
+        self.untried = ""
+        self._live: Mapping[Key, Json] = {}
 
     async def install(
         self,
         objects: Mapping[Key, Json],
         *,
         own_policies: bool = False,
+        before: LastTime | None = None,
     ) -> Mapping[Key, Result]:
         """Apply the objects, in their order, and return once the webhook answers for a pod.
 
         Policies are written before the webhook reads them from the cluster. The configurations
         come after the Deployments are available, and the guard against pods without a stamp after
         the first stamp. Objects that were not chosen are deleted if an earlier installation has
-        applied them. `own_policies`: the user has chosen the policies. Before the first change,
-        what it takes away has to be agreed to, no other tool may manage the objects, the API server
-        has to serve their kinds, and the user needs the rights to write them.
+        applied them. `own_policies`: the user has chosen the policies. `before`: what the objects
+        add to, read before; None: nothing of last time counts. Before the first change, what it
+        takes away has to be agreed to, no other tool may manage the objects, the API server has to
+        serve their kinds, and the user needs the rights to write them. An object that is not as it
+        was read then is not written.
         """
         self._done, self._planned, self._writing = {}, (), None
         await check_server(self._client, self._progress)
+        await self._wait_for_ends(objects)
+        live = self._live = await read_installed(self._client, objects)
+        refuse_managed(live)
+        if before:
+            check_last_time(before, live.get(CONTROLLER))
+            objects, notes = keep_narrowing(live, objects, await read_whole(self._client))
+            for note in notes:
+                self._progress.note(note)
         late = {key for key in objects if is_stamp_guard(key)}
         first = [
             key for key in objects if not of_key(key) and key not in {*late, INTERCEPTION, JUDGING}
         ]
         definitions = [key for key in first if key.kind.name == CRD]
         programs = [key for key in first if key.rank >= WEBHOOK.rank]
-        await self._wait_for_ends(first)
-        live = await read_installed(self._client, objects)
-        refuse_managed(live)
         plan = await policy_plan.plan_policies(self._client, objects, given=own_policies)
         refuse_managed(await read_live(self._client, plan.writes))
         if obstacles := await find_obstacles(self._client, live, objects):
             raise InstallationError(f"{'; '.join(obstacles)}. Nothing has been changed")
         keeps_config_map = not own_policies and self._keeps_config_map(live, objects)
-        if lost := losses(live, objects, kept=[CONFIG_MAP] if keeps_config_map else ()):
+        lost = await read_losses(
+            self._client,
+            live,
+            objects,
+            before.objects if before else None,
+            kept=[CONFIG_MAP] if keeps_config_map else (),
+        )
+        if lost:
             self._agree(lost)
+            refuse_changed(live, await read_installed(self._client, objects))
         for note in plan.notes:
             self._progress.note(note)
         unwanted = sorted(key for key, each in live.items() if key not in objects and applied(each))
@@ -142,7 +168,8 @@ class Installer:
         for key in programs:
             if key.kind.name == DEPLOYMENT:
                 await self._wait_for_pods(key, objects[key])
-        await self._intercept(objects[INTERCEPTION])
+        where = self._namespace or await self._choose_namespace(objects[CONTROLLER])
+        await self._intercept(objects[INTERCEPTION], where)
         await self._judge(objects[JUDGING])
         await self._bring_late(unwritten)
         await self._apply(sorted(late), objects)
@@ -183,8 +210,8 @@ class Installer:
     async def _apply(self, keys: Iterable[Key], objects: Mapping[Key, Json]) -> None:
         for key in keys:
             with self._write(key):
-                result = await apply(self._client, key, objects[key])
-                if key in (CONFIG_MAP, WEBHOOK) and await self._clean(key, objects[key]):
+                result = await apply(self._client, key, objects[key], partial(self._check, key))
+                if key == WEBHOOK and await self._clean(objects[key]):
                     result = "changed"
                 self._done[key] = result
 
@@ -200,15 +227,17 @@ class Installer:
             raise
         self._writing = None
 
-    async def _clean(self, key: Key, wanted: Json) -> bool:
-        """Remove what an apply leaves: files of others, which would be policies, and the mount."""
-        live = await self._client.get(key.path)
-        if key == CONFIG_MAP:
-            patch = without_foreign_files(live, wanted)
-        else:
-            patch = None if takes_files(wanted) else without_mount(live)
+    def _check(self, key: Key, found: Json | None) -> None:
+        """Refuse to write over what was not read before."""
+        refuse_changed(_only(key, self._live.get(key)), _only(key, found), whole=not self._done)
+
+    async def _clean(self, wanted: Json) -> bool:
+        """Remove the mount that an apply leaves."""
+        patch = None
+        if not takes_files(wanted):
+            patch = without_mount(await self._client.get(WEBHOOK.path))
         if patch:
-            await self._client.patch(key.path, patch, "strategic", query=_QUERY)
+            await self._client.patch(WEBHOOK.path, patch, "strategic", query=_QUERY)
         return bool(patch)
 
     def _keeps_config_map(self, live: Mapping[Key, Json], objects: Mapping[Key, Json]) -> bool:
@@ -283,28 +312,45 @@ class Installer:
         with self._progress.step(f"waiting for {key}"):
             await self._patience.until(str(key), missing, explain=explain)
 
-    async def _intercept(self, wanted: Json) -> None:
+    async def _choose_namespace(self, controller: Json) -> str:
+        record = read_record(controller)
+        listed = {}
+        if record.namespace_labels:
+            path = CollectionPath("v1", "namespaces")
+            found = await self._client.list(path, lambda each: each["metadata"])
+            listed = {each["name"]: each.get("labels") or {} for each in found.items}
+        return choose_namespace(record, listed)
+
+    async def _intercept(self, wanted: Json, namespace: str) -> None:
         with (
             self._progress.step("having pods of runs sent to the webhook"),
             self._write(INTERCEPTION),
         ):
-            result = await intercept(self._client, INTERCEPTION, wanted, self._patience)
+            check = partial(self._check, INTERCEPTION)
+            result = await intercept(self._client, INTERCEPTION, wanted, self._patience, check)
             self._done[INTERCEPTION] = result
 
         async def missing() -> str:
-            tried = await probe(self._client, "default")
-            if tried.was_answered:
+            tried = await probe(self._client, namespace)
+            self.untried = tried.words if tried.was_prevented else ""
+            if tried.was_answered or tried.was_prevented:
                 return ""
             reports = f"the API server reports: {tried.words}"
             return reports if tried.words else "it comes back without a stamp"
 
         with self._progress.step("waiting for the webhook to answer for a pod of a run"):
             await self._patience.until("a pod of a run by dry run", missing, ANSWERS)
+        if self.untried:
+            self._progress.note(
+                f"warning: a pod of a run could not be tried in {namespace}: {self.untried}. "
+                "fairlead doctor --namespace NAME tries it elsewhere"
+            )
 
     async def _judge(self, wanted: Json) -> None:
         with self._progress.step("having policies judged before they are stored"):
             with self._write(JUDGING):
-                result = await intercept(self._client, JUDGING, wanted, self._patience)
+                check = partial(self._check, JUDGING)
+                result = await intercept(self._client, JUDGING, wanted, self._patience, check)
                 self._done[JUDGING] = result
             if any(each["name"] == POLICIES for each in wanted["webhooks"]):
                 judged = partial(probe_policy, self._client)
@@ -334,6 +380,10 @@ def _summary(keys: Iterable[Key]) -> str:
         str(same[0]) if len(same) == 1 else count_text(len(same), kind)
         for kind, same in by_kind.items()
     )
+
+
+def _only(key: Key, found: Json | None) -> dict[Key, Json]:
+    return {key: found} if found else {}
 
 
 def _images(deployment: Json) -> list[str]:

@@ -83,15 +83,6 @@ def without_mount(deployment: Mapping[str, Any]) -> Json | None:
     return {"spec": {"template": {"spec": {"volumes": volumes, "containers": containers}}}}
 
 
-def without_foreign_files(config_map: Mapping[str, Any], wanted: Mapping[str, Any]) -> Json | None:
-    """Return a patch that removes the files that others put into the ConfigMap; None without
-    such."""
-    gone = set(config_map.get("data") or {}) - set(wanted["data"])
-    if not gone and not config_map.get("binaryData"):
-        return None
-    return {"data": dict.fromkeys(gone), "binaryData": None}
-
-
 def with_policies(config_map: Mapping[str, Any], files: Mapping[str, str], origin: Origin) -> Json:
     """Return the ConfigMap with these files, and an annotation with their hash.
 

@@ -10,8 +10,13 @@ from webhook import names
 from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError
 from webhook.installation.object_kinds import key_of
+from webhook.interception import exclusion_reason
+from webhook.placement.label_values import selects
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.interception import Record
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
@@ -21,6 +26,8 @@ NAME: Final = "fairlead-probe"
 ANSWERS: Final = 3
 # The API server's message for a pod that our webhook rejects; its own policies have another.
 _DENIED: Final = f'.{names.GROUP}" denied the request'
+# Of a guard of ours: the pod comes without a stamp.
+_GUARDED: Final = f"ValidatingAdmissionPolicy '{names.GUARDS}"
 _FAILED: Final = "failed calling webhook"
 
 
@@ -40,6 +47,12 @@ class Probe:
     def was_answered(self) -> bool:
         """Whether the webhook was called and answered; a policy may reject such a pod."""
         return self.stamped or _DENIED in self.words
+
+    @property
+    def was_prevented(self) -> bool:
+        """Whether something else refuses such a pod, so that nothing is known of the webhook."""
+        ours = self.was_answered or self.failed or _GUARDED in self.words
+        return bool(self.words) and not self.invalid and not ours
 
     @property
     def failed(self) -> bool:
@@ -75,6 +88,23 @@ def pod() -> Json:
             },
         },
     }
+
+
+def choose_namespace(record: Record, namespaces: Mapping[str, Mapping[str, str]]) -> str:
+    """Return where to try a pod: default, or a namespace within the limit that is recorded.
+
+    namespaces: their labels by name; they count for a limit by labels.
+    """
+    if not record.namespace_labels:
+        return record.only_namespaces[0] if record.only_namespaces else "default"
+    limit = {"namespaceSelector": {"matchExpressions": record.namespace_labels}}
+    within = (
+        name
+        for name in record.only_namespaces or sorted(namespaces)
+        if not exclusion_reason(name)
+        and selects(limit, "namespaceSelector", namespaces.get(name, {}))
+    )
+    return next(within, "default")
 
 
 async def probe_policy(client: Client) -> str:

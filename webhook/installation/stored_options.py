@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import webhook
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.installation.choices import Choices
+    from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
     from webhook.policy.policy_documents import Document
+
+    Json = dict[str, Any]
 
 _SHAPE: Final = 1
 _RESET: Final = "--reset installs with the options of the command alone"
@@ -47,16 +51,29 @@ class StoredOptions(Reported):
 
 
 class LastTime(NamedTuple):
-    """What an installation finds: the options of last time, and the webhook's RunSources."""
+    """What an installation finds: the options of last time, and the webhook's RunSources.
+
+    objects: what this version renders for those options, if it was this version last time.
+    """
 
     options: StoredOptions | None = None
     sources: Sequence[Document] = ()
+    objects: Mapping[Key, Json] = MappingProxyType({})
 
 
 async def read_last_time(client: Client, *, reset: bool) -> LastTime:
     """Read both; with `reset` not the options. Raises ClusterError and InstallationError."""
     options = None if reset else read_options(await client.find(CONTROLLER.path))
     return LastTime(options, await read_sources(client))
+
+
+def check_last_time(before: LastTime, deployment: Mapping[str, Any] | None) -> None:
+    """Raise InstallationError if the options that were read are not those of the Deployment now."""
+    if read_options(deployment) != before.options:
+        raise InstallationError(
+            "another installation has changed the options of last time since they were read. "
+            "Nothing has been changed: give the command again"
+        )
 
 
 def stored_text(choices: Choices) -> str:

@@ -6,11 +6,12 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook import names, suspension
+from webhook import suspension
 from webhook.cluster_objects.heartbeat import holder
 from webhook.errors import ClusterError, InstallationError
 from webhook.installation.apply import Result, apply, result_of
 from webhook.installation.manifests import INTERCEPTION, LEASE
+from webhook.installation.restoring import OWN_ENTRY, restore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,23 +22,29 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_OURS: Final = f".{names.GROUP}"
 _QUERY: Final = {"fieldManager": suspension.FIELD_MANAGER}
 # Other clients write to it now and then, such as the controller.
 _TRIES: Final = 5
 
 
-async def intercept(client: Client, key: Key, wanted: Json, patience: Patience) -> Result:
+async def intercept(
+    client: Client,
+    key: Key,
+    wanted: Json,
+    patience: Patience,
+    check: Callable[[Json | None], None] = lambda _: None,
+) -> Result:
     """Apply the configuration, each entry with an authority that the API server trusts.
 
     An entry without a caBundle gets no rules until it has one: the API server could not verify the
     webhook, and would reject pods. Entries of ours that are not wanted any more are removed. A
-    disabled configuration is enabled.
+    disabled configuration is enabled. `check` is as for `apply`.
     """
     before = live = await client.find(key.path)
-    if live and (patch := _without_unwanted(live, wanted)):
-        query = {"fieldManager": names.INSTALL_MANAGER}
-        live = await client.patch(key.path, patch, "merge", query=query)
+    check(before)
+    if live and _has_unwanted(live, wanted):
+        # All selectors change with it: otherwise no entry would match the pods of one that goes.
+        live = await restore(client, key, live, wanted)
     if names_without_authority(live, wanted):
         await apply(client, key, _quiet(live, wanted))
 
@@ -78,25 +85,11 @@ def _quiet(live: Json | None, wanted: Json) -> Json:
     }
 
 
-def _without_unwanted(live: Json, wanted: Json) -> Json | None:
-    """Return a merge patch without entries of ours that are not wanted; the others get their
-    selectors.
-
-    An apply without them does not remove them: the client that writes certificates owns a field of
-    each, and the API server rejects an entry with that field alone.
-    """
-    selectors = {each["name"]: each["objectSelector"] for each in wanted["webhooks"]}
-    kept = [
-        {**each, "objectSelector": selectors.get(each["name"], each["objectSelector"])}
-        for each in _entries(live)
-        if each["name"] in selectors or not each["name"].endswith(_OURS)
-    ]
-    if len(kept) == len(_entries(live)):
-        return None
-    return {
-        "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
-        "webhooks": kept,
-    }
+def _has_unwanted(live: Json, wanted: Json) -> bool:
+    known = {each["name"] for each in wanted["webhooks"]}
+    return any(
+        each["name"] not in known and each["name"].endswith(OWN_ENTRY) for each in _entries(live)
+    )
 
 
 def _entries(configuration: Json | None) -> Sequence[Json]:

@@ -290,7 +290,6 @@ CASES: dict[str, dict[str, Changes]] = {
         "a webhook that does not answer is an error": probe(
             'failed calling webhook "pods-0.fairlead.dev": no endpoints'
         ),
-        "another refusal is no fault of the webhook": probe("exceeded quota"),
         "no stamp is an error": probe(""),
         "a pod that policies make invalid is an error": probe(
             'Pod "fairlead-probe" is invalid: spec.securityContext.runAsUser: no', invalid=True

@@ -67,6 +67,7 @@ class ReadKind(StrEnum):
     POLICIES = "the policies"
     SERVED = "the policies of a webhook outside of the cluster"
     JUDGED = "whether policies are judged"
+    PROBE = "whether a pod of a run is placed"
     OWN_RIGHTS = "your own rights"
     PROGRAMS_RIGHTS = "the programs' rights"
 

@@ -51,7 +51,7 @@ from webhook.installation.manifests import (
 from webhook.installation.object_kinds import CRD
 from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
-from webhook.installation.probe import probe, probe_policy
+from webhook.installation.probe import Probe, choose_namespace, probe, probe_policy
 from webhook.installation.rights import is_allowed
 from webhook.interception import placed_whole, read_record
 from webhook.judgement.entry_states import as_meant
@@ -184,9 +184,18 @@ class Reader:
             unplaced=await self._tried(ReadKind.PODS_OF_RUNS, unplaced) or (),
             policies=policies,
             missing_rights=await self._missing_rights(deployments, expected),
-            probe=await probe(self._client, namespaces[0] if namespaces else "default"),
+            probe=await self._probe([*namespaces, choose_namespace(record, known)][0]),
             unread=self._unread,
         )
+
+    async def _probe(self, namespace: str) -> Probe:
+        tried = await probe(self._client, namespace)
+        if tried.was_prevented:
+            self._unread[ReadKind.PROBE] = Unread(
+                f"none can be tried in {namespace}: {tried.words}",
+                "fairlead doctor --namespace NAME tries it elsewhere",
+            )
+        return tried
 
     async def _nodes(self) -> Sequence[Node]:
         if ReadKind.NODES not in self._kinds:

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 _NAMED: Final = 3
 
 
-@check("end to end", ReadKind.POD_RULES)
+@check("end to end", ReadKind.POD_RULES, ReadKind.PROBE)
 def end_to_end(state: ClusterState) -> Iterator[Finding]:
     """Check that a pod of a run, created by dry run, comes back with a stamp."""
     probe = state.probe
-    if probe is None or probe.stamped or state.configuration is None:
+    if probe is None or probe.stamped or probe.was_prevented or state.configuration is None:
         return
     if probe.was_answered:
         yield warning(
@@ -58,11 +58,6 @@ def end_to_end(state: ClusterState) -> Iterator[Finding]:
             f"the API server refuses a plain pod of a run in {probe.namespace}, as policies and "
             f"other webhooks change it: {probe.words}",
             "fairlead mutate -f POD --policies cluster --dry-run=server names the policy",
-        )
-    elif probe.words:
-        yield warning(
-            f"a pod of a run cannot be tried in {probe.namespace}: {probe.words}",
-            "fairlead doctor --namespace NAME tries it elsewhere",
         )
     elif all(each.get("rules") for each in state.entries):
         yield error(

@@ -1,0 +1,221 @@
+"""What others have written into the objects of an installation, and what a write makes of it.
+
+Each object says who wrote its fields (metadata.managedFields; the form is FieldsV1 of
+sigs.k8s.io/structured-merge-diff). No manager owns a field that is gone.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names, suspension
+from webhook.installation.restoring import is_record
+from webhook.shortening import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    Json = Mapping[str, Any]
+    Path = tuple[str, ...]
+
+_OURS: Final = (
+    names.INSTALL_MANAGER,
+    names.CERTIFICATES_MANAGER,
+    names.CONTROLLER,
+    suspension.FIELD_MANAGER,
+)
+_ABSENT: Final = object()
+# Characters of a value in a line.
+_LONGEST: Final = 160
+
+
+def foreign_paths(live: Json) -> dict[Path, str]:
+    """Return the fields of an object that only others have written, each with its manager.
+
+    Of metadata, that is labels and the annotations that record what is intercepted.
+    """
+    others: dict[Path, str] = {}
+    ours: set[Path] = set()
+    for each in live["metadata"].get("managedFields") or ():
+        paths = [path for path in _leaves(each.get("fieldsV1") or {}) if _counts(path)]
+        if each.get("manager") in _OURS:
+            ours.update(paths)
+        elif each.get("subresource") != "status":
+            others.update(dict.fromkeys(paths, str(each.get("manager"))))
+    return {path: manager for path, manager in others.items() if path not in ours}
+
+
+def foreign_losses(live: Json, after: Json) -> dict[str, str]:
+    """Return what others wrote and a write changes: a text by the path of each field."""
+    found: dict[str, str] = {}
+    for path, manager in foreign_paths(live).items():
+        was = _value(live, path)
+        if was is _ABSENT or _value(after, path) == was:
+            continue
+        # A whole entry that goes is one loss.
+        at = next(
+            (
+                path[:length]
+                for length in range(1, len(path) + 1)
+                if _value(after, path[:length]) is _ABSENT
+            ),
+            path,
+        )
+        for name, text in _differences(path_text(at), _value(live, at), _value(after, at)):
+            # The API server's word for a client that does not name itself.
+            who = "another client" if manager == "unknown" else manager
+            found[name] = f"{text} ({who} wrote it)"
+    return found
+
+
+def returning(live: Json, last: Json, wanted: Json) -> dict[str, str]:
+    """Return what the installation of last time had, and somebody removed: a text by its path."""
+    found: dict[str, str] = {}
+    for field in last:
+        if field == "metadata":
+            now, then, new = (each[field].get("labels") or {} for each in (live, last, wanted))
+            found |= _returning(now, then, new, ("f:metadata", "f:labels"))
+        elif field in live and field in wanted:
+            found |= _returning(live[field], last[field], wanted[field], (f"f:{field}",))
+    return found
+
+
+def _returning(live: Any, last: Any, wanted: Any, at: Path) -> Iterator[tuple[str, str]]:
+    for element, value in _children(last):
+        path, then, now = (*at, element), _child(wanted, element), _child(live, element)
+        # The API server stores no empty value; programs write a caBundle that is missing.
+        if then is _ABSENT or not value or element == "f:caBundle":
+            continue
+        if now is _ABSENT:
+            yield path_text(path), f"{path_text(path)} is set again, to {_shown(then)}"
+        else:
+            yield from _returning(now, value, then, path)
+
+
+def content(found: Json) -> Json:
+    """Return what an installation writes of an object, without caBundles.
+
+    Programs write those, and the status, all the time.
+    """
+    metadata = found["metadata"]
+    annotations = metadata.get("annotations") or {}
+    own = {name: value for name, value in annotations.items() if names.GROUP in name}
+    fields = {field: value for field, value in found.items() if field not in ("metadata", "status")}
+    if "webhooks" in fields:
+        fields["webhooks"] = [
+            {**each, "clientConfig": {**each["clientConfig"], "caBundle": ""}}
+            for each in fields["webhooks"]
+        ]
+    return {**fields, "labels": metadata.get("labels") or {}, "annotations": own}
+
+
+def last_writer(found: Json) -> str:
+    """Return the manager that wrote the object last."""
+    managers = found["metadata"].get("managedFields") or ()
+    times = [(str(each.get("time") or ""), str(each.get("manager"))) for each in managers]
+    return max(times, default=("", "unknown"))[1].replace("unknown", "another client")
+
+
+def path_text(path: Path) -> str:
+    """Return a path as people write it: spec.ports[port=443,protocol=TCP].name."""
+    text = ""
+    for element in path:
+        kind, _, name = element.partition(":")
+        if kind == "k":
+            keys = json.loads(name)
+            one = keys.get("name") if len(keys) == 1 else None
+            text += f"[{one or ','.join(f'{key}={value}' for key, value in keys.items())}]"
+        elif kind == "f" and "." not in name and "/" not in name:
+            text += f".{name}" if text else name
+        else:
+            text += f"[{name}]"
+    return text
+
+
+def _counts(path: Path) -> bool:
+    if path[0] != "f:metadata":
+        return path[0] != "f:status"
+    if len(path) < len("abc"):
+        return False
+    field, name = path[1:3]
+    return field == "f:labels" or (field == "f:annotations" and is_record(name.partition(":")[2]))
+
+
+def _leaves(fields: Json, at: Path = ()) -> Iterator[Path]:
+    for element, more in fields.items():
+        if element == ".":
+            continue
+        if set(more) - {"."}:
+            yield from _leaves(more, (*at, element))
+        else:
+            yield (*at, element)
+
+
+def _value(found: Any, path: Path) -> Any:
+    for element in path:
+        found = _child(found, element)
+    return found
+
+
+def _child(found: Any, element: str) -> Any:
+    kind, _, name = element.partition(":")
+    if kind == "f":
+        return found.get(name, _ABSENT) if isinstance(found, dict) else _ABSENT
+    if not isinstance(found, list):
+        return _ABSENT
+    if kind == "i":
+        return found[int(name)] if int(name) < len(found) else _ABSENT
+    wanted = json.loads(name)
+    if kind == "v":
+        return wanted if wanted in found else _ABSENT
+    for each in found:
+        if isinstance(each, dict) and all(each.get(key) == value for key, value in wanted.items()):
+            return each
+    return _ABSENT
+
+
+def _children(found: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a map, and the items of a list that have a name."""
+    if isinstance(found, dict):
+        for name, value in found.items():
+            yield f"f:{name}", value
+    elif isinstance(found, list) and all(
+        isinstance(each, dict) and "name" in each for each in found
+    ):
+        for each in found:
+            yield f"k:{json.dumps({'name': each['name']})}", each
+
+
+def _differences(at: str, was: Any, will: Any) -> Iterator[tuple[str, str]]:
+    """Yield what a value loses, in as small parts as it can be said."""
+    if will is _ABSENT:
+        yield at, f"loses {at}: {_shown(was)}"
+    elif isinstance(was, dict) and isinstance(will, dict) and was:
+        for name in was:
+            if was[name] != will.get(name, _ABSENT):
+                yield from _differences(f"{at}.{name}", was[name], will.get(name, _ABSENT))
+    elif isinstance(was, list) and isinstance(will, list):
+        yield from _list_differences(at, was, will)
+    else:
+        yield at, f"{at} changes from {_shown(was)} to {_shown(will)}"
+
+
+def _list_differences(
+    at: str, was: Sequence[Any], will: Sequence[Any]
+) -> Iterator[tuple[str, str]]:
+    gone = [each for each in was if each not in will]
+    new = [each for each in will if each not in was]
+    if len(gone) == len(new) == 1 and isinstance(gone[0], dict):
+        yield from _differences(f"{at}[{was.index(gone[0])}]", gone[0], new[0])
+        return
+    for each in gone:
+        yield f"{at}[{was.index(each)}]", f"loses {_shown(each)} of {at}"
+    for each in new:
+        yield f"{at}+{will.index(each)}", f"{at} has {_shown(each)} again"
+    if not gone and not new:
+        yield at, f"{at} is brought back into its order"
+
+
+def _shown(value: Any) -> str:
+    return cut(value if isinstance(value, str) else json.dumps(value), _LONGEST)
