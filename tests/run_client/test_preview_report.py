@@ -52,12 +52,12 @@ def test_replicas_that_are_alike_are_together() -> None:
     assert grouped(4, 2, FIRST) == [([0], ["first"]), ([1, 3], []), ([2], [])]
 
 
-def test_replicas_after_the_thousandth_are_as_the_last_before() -> None:
-    """Those that are made otherwise are decided on all the same."""
+def test_replicas_after_the_thousandth_are_looked_at_where_policies_turn() -> None:
+    """And where they are made otherwise."""
     last = policy("last", "match: {replicaIndexes: [1200]}, overrides: {nodeSelector: {a: b}}")
     usual = [index for index in range(1500) if index != 1200]
     assert grouped(1500, 1200, last) == [(usual, []), ([1200], ["last"])]
-    assert grouped(1500, None, last) == [(list(range(1500)), [])]
+    assert grouped(1500, None, last) == [(usual, []), ([1200], ["last"])]
 
 
 def test_the_patch_of_a_group_fits_each_of_its_pods() -> None:
