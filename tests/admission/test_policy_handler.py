@@ -202,6 +202,20 @@ def test_an_unreadable_review_gets_no_decision(live: Exception, why: str) -> Non
     assert world.counted("unjudged") == 1
 
 
+def test_a_right_that_is_missing_is_told_at_once() -> None:
+    """Another attempt would end as this one, and the author would hear of a time-out only."""
+    for world in (
+        World(live=ClusterError("403: may not list", status=403)),
+        World(SPOT),
+    ):
+        world.drops = ClusterError("403: may not list", status=403)
+        answer = world.post(review(setting()))
+        assert answer.status == 200
+        assert answer.response["allowed"] is False
+        mentions(answer.response["status"]["message"], "cannot be judged", "403: may not list")
+        assert world.counted("unjudged") == 1
+
+
 def forged(number: int, user: str = "admin") -> bytes:
     """A write that has to be read live: its class is not known."""
     new = setting(f"forged-{number}", of="none")

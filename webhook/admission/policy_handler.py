@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook import names
@@ -46,6 +47,8 @@ SPARE: Final = 4
 # Which of the two objects the review of each operation has (admission/v1 types.go).
 _NEW: Final = ("CREATE", "UPDATE")
 _OLD: Final = ("UPDATE", "DELETE")
+# Answers of the API server to a read that do not change by themselves: a right is missing.
+_LASTING: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,12 @@ class PolicyHandler:
         except NotSynced as error:
             _logger.warning("policy not judged", extra={"uid": uid, "reason": str(error)})
             self.observer.count(POLICY_WRITES, "unjudged")
+            cause = error.__cause__
+            if isinstance(cause, ClusterError) and cause.status in _LASTING:
+                # Another attempt would end as this one, when the API server's time is over.
+                message = f"fairlead: the write cannot be judged: {error}"
+                body = review.answer(uid, allowed=False, message=message)
+                return Reply(200, "policy-unjudged", body)
             return problem(503, "not-synced", str(error), retry=True)
         except Exception:
             self.observer.count(ENGINE_ERRORS)

@@ -469,7 +469,7 @@ CASES: dict[str, dict[str, Changes]] = {
         "a Deployment without a status": webhook_with(None),
         "pods that are not new yet": webhook_with({"updatedReplicas": 1}),
         "old pods that end": webhook_with({"replicas": 4}),
-        "no replica is as wanted if none is wanted": {
+        "no replica that is wanted is an error": {
             "deployments": {
                 **seen().deployments,
                 names.WEBHOOK: deployment(names.WEBHOOK, 0),
@@ -574,7 +574,11 @@ CASES: dict[str, dict[str, Changes]] = {
         },
     },
     "endpoints": {
-        "none is an error": {"endpoints": ()},
+        "none is an error": {
+            "endpoints": (),
+            "deployments": {names.WEBHOOK: deployment(names.WEBHOOK, 3, availableReplicas=0)},
+        },
+        "none beside pods that are ready is the Service's fault": {"endpoints": ()},
         "none that is ready is an error": {"endpoints": (False, False)},
         "one that is ready of several is no cause to wish for more": {"endpoints": (True, False)},
         "one is too few to lose": {

@@ -105,13 +105,18 @@ def programs(state: ClusterState) -> Iterator[Finding]:
         if name not in state.deployments and ReadKind.DEPLOYMENTS not in state.unread:
             yield error(f"there is no Deployment {names.NAMESPACE}/{name}", state.reinstall())
     for deployment in state.deployments.values():
+        name = deployment["metadata"]["name"]
+        if name in wanted and not deployment["spec"].get("replicas", 1):
+            yield error(
+                f"Deployment {name} is scaled to 0: none of its pods runs", state.reinstall()
+            )
         missing = rollout.missing(deployment)
         if not missing:
             continue
         found = rollout.troubles(deployment, state.pods, state.reasons)
         none = not (deployment.get("status") or {}).get("availableReplicas")
         make = error if none else warning
-        cure = f"kubectl -n {names.NAMESPACE} describe deployment {deployment['metadata']['name']}"
+        cure = f"kubectl -n {names.NAMESPACE} describe deployment {name}"
         yield make(missing, found[0].cure if found else cure)
         for trouble in found:
             yield make(trouble.what, trouble.cure)
@@ -167,12 +172,19 @@ def endpoints(state: ClusterState) -> Iterator[Finding]:
         return
     ready = sum(state.endpoints)
     if not ready:
-        yield error(
-            f"Service {names.NAMESPACE}/{names.WEBHOOK} has no ready endpoint: the API "
-            "server has no webhook to call",
-            "see the findings about the pods; `fairlead disable --for 15m` lets pods of runs "
-            "be created unplaced meanwhile",
+        what = (
+            f"Service {names.NAMESPACE}/{names.WEBHOOK} has no ready endpoint: the API server has "
+            "no webhook to call"
         )
+        meanwhile = "`fairlead disable --for 15m` lets pods of runs be created unplaced meanwhile"
+        status = (state.deployments.get(names.WEBHOOK) or {}).get("status") or {}
+        if status.get("availableReplicas"):
+            what += (
+                f", though {status['availableReplicas']} of its pods are ready: see its selector"
+            )
+            yield error(what, f"{state.reinstall()}; {meanwhile}")
+        else:
+            yield error(what, f"see the findings about the pods; {meanwhile}")
     elif ready == 1:
         deployment = state.deployments.get(names.WEBHOOK) or {"spec": {}}
         wanted = deployment["spec"].get("replicas", 1)
