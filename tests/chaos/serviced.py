@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -90,6 +91,20 @@ class Kubelet:
         logs = [f"{name}: {program.log_tail()}" for name, (_, program) in self._started.items()]
         return "\n".join([repr(self._error), *logs])
 
+    def listens(self) -> bool:
+        """Whether every pod's program accepts calls; kwok says at once that a pod is ready."""
+        pods = (self._installed.plane.api.get(_PODS) or {}).get("items", ())
+        return bool(pods) and all(self._accepts(pod) for pod in pods)
+
+    def _accepts(self, pod: dict[str, Any]) -> bool:
+        (container,) = pod["spec"]["containers"]
+        port = PORT if container["name"] == "webhook" else _HEALTH_PORTS[container["name"]]
+        if pod["metadata"]["name"] not in self._started:
+            return False
+        with suppress(OSError), socket.create_connection((pod["status"]["podIP"], port), 1):
+            return True
+        return False
+
     def _main(self) -> None:
         try:
             while not self._over.wait(0.2):
@@ -150,6 +165,7 @@ def play(stage: Stage) -> Tally:
             if done.returncode:
                 raise AssertionError(f"{done.stdout}{done.stderr}{kubelet.log()}")
             tally.count(INSTALLATIONS)
+            eventually("every program to accept calls", kubelet.listens, period=0.5)
             _use(installed, tally)
         tally.count(REPLICAS, len(_addresses(installed)))
         tally.count(FREED, _free_the_lease(installed))
