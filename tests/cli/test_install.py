@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from certs.authority import new_authority
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.cli import fairlead
@@ -143,3 +147,21 @@ def test_without_a_terminal_losses_are_refused_unless_they_are_agreed_to(wording
         agree(["x is deleted"], yes=False)
     wording(str(refused.value))
     agree(["x is deleted"], yes=True)
+
+
+def test_of_the_file_of_an_authority_only_certificates_are_installed(tmp_path: Path) -> None:
+    """A server's PEM often has the key, too; and what is no PEM is refused by its option."""
+    pair = new_authority("fairlead", datetime.now(UTC))
+    file = tmp_path / "both.pem"
+    file.write_bytes(pair.certificate + pair.private_key)
+    outside = ("--webhook-url", "https://127.0.0.1:1/mutate", "--webhook-ca", str(file))
+    done = install("--dry-run", "--reset", "-o", "yaml", *outside)
+    assert done.exit_code == 0, done.output
+    bundles = re.findall(r"caBundle: (\S+)", done.stdout)
+    assert {base64.b64decode(each) for each in bundles} == {pair.certificate}
+    assert "PRIVATE KEY" not in done.output
+    for text in (b"", b"garbage", b"\x30\x82"):
+        file.write_bytes(text)
+        done = install("--dry-run", "--reset", *outside)
+        assert done.exit_code == 2
+        mentions(done.output, "--webhook-ca", "no certificates in PEM")

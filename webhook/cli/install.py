@@ -234,7 +234,7 @@ def command(
         image,
         policies=files,
         url=webhook_url,
-        authority=webhook_ca.read_bytes() if webhook_ca else b"",
+        authority=_read_authority(webhook_ca) if webhook_ca else b"",
         source_files=source_files,
     )
     _refuse_reports_of_files(choices)
@@ -279,6 +279,20 @@ def command(
     done, untried = made
     document = [{"object": str(key), "result": result} for key, result in done.items()]
     print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done, untried))
+
+
+def _read_authority(file: Path) -> bytes:
+    """Return the certificates of a PEM file, and nothing else of it: a key would be published."""
+    from certs.bundle import certificates, join
+
+    found = certificates(file.read_bytes())
+    if not found:
+        raise click.BadParameter(
+            f"{file}: no certificates in PEM; give those of the authority that signed the "
+            "webhook's certificate",
+            param_hint="--webhook-ca",
+        )
+    return join(found)
 
 
 def _refuse_reports_of_files(choices: Choices) -> None:
