@@ -129,19 +129,16 @@ class PageByPage(Client):
         self.limits: list[str] = []
         self.refused: list[ClusterError] = []
 
-    async def get(
-        self,
-        path: ApiPath,
-        *,
-        query: Mapping[str, str] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 (as the client's own)
-        accept: str = JSON,
-    ) -> dict[str, Any]:
+    async def _fetch(
+        self, method: str, path: ApiPath, *, query: Mapping[str, str] | None, **more: Any
+    ) -> bytes:
+        if method != "GET":
+            return await super()._fetch(method, path, query=query, **more)
         self.limits.append((query or {}).get("limit", ""))
         if len(self.limits) == 2:
             await self._between()
         try:
-            return await super().get(path, query=query, timeout=timeout, accept=accept)
+            return await super()._fetch(method, path, query=query, **more)
         except ClusterError as error:
             self.refused.append(error)
             raise

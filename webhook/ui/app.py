@@ -280,7 +280,7 @@ class Pages:
             silence = "" if found["report"].ended else await self._silence()
             return {"trouble": "", "classes": classes, "silence": silence, **found}
         except FairleadError as error:
-            return {"trouble": str(error), "report": None}
+            return {"trouble": str(error), "silence": "", "report": None}
 
     async def _cost(self, request: Request) -> dict[str, Any]:
         try:
