@@ -123,7 +123,7 @@ def create_copies(
     """
     expected = {}
     for number, pod in enumerate(those):
-        names = [one["metadata"]["name"] for one in world_nodes if scheduler.admits(pod, one)]
+        names = [one["metadata"]["name"] for one in world_nodes if _admits(pod, one)]
         expected[f"p{number}"] = pod, names
         # Pods of the worlds before still hold theirs, for nodes go by the same names.
         port = next(free)
@@ -131,6 +131,11 @@ def create_copies(
             sent = schedulable(pod, f"p{number}-{copy_number}", port)
             plane.api.create(f"/api/v1/namespaces/{namespace}/pods", sent)
     return expected
+
+
+def _admits(pod: Json, node: Json) -> bool:
+    """Whether labels and taints do. The copies have no topologies: they would count each other."""
+    return scheduler.labels_admit(pod, node) and scheduler.taints_admit(pod, node)
 
 
 def landings(plane: ControlPlane, namespace: str) -> dict[str, list[str]]:

@@ -103,6 +103,8 @@ def _woken_in_time(server: Server, run: RunThing, controller: Controller) -> Non
         for pod in server.pods.values()
         if pod.run_uid == run.uid and pod.role and not pod.over
         if pod.node and pod.node not in server.nodes
+        # Of one that is counted nothing is due but the end of its replica's pause.
+        if pod.uid not in role_counted(run, pod)
     ]
     times = [at for at in times if at > server.now]
     if run.status.get("phase") != "Suspended" and not run.spec.get("suspend"):
