@@ -28,7 +28,8 @@ PATH: Final = "/mutate"
 LONGEST_TIMEOUT: Final = 10
 # Entries of these sources keep the names that they had before other sources existed.
 _NAMED: Final = {"fairlead": "pods", "namespace": "namespaces"}
-_SUFFIX: Final = f".{names.GROUP}"
+# With what the names of our entries end.
+OWN_SUFFIX: Final = f".{names.GROUP}"
 
 
 def webhooks(
@@ -247,7 +248,7 @@ def record_annotations(
     is there, and not missed when it is gone.
     """
     kinds = ((MUTATING, mutating), (VALIDATING, validating), (GUARD, guards))
-    found = ((name.removesuffix(_SUFFIX), kind) for kind, some in kinds for name in some)
+    found = ((name.removesuffix(OWN_SUFFIX), kind) for kind, some in kinds for name in some)
     return {names.INTERCEPTS + name: kind for name, kind in found if len(name) <= MAX_LABEL}
 
 
@@ -267,7 +268,7 @@ def read_record(deployment: Mapping[str, Any] | None) -> Record:
         if kind == GUARD:
             found[name] = GUARD
         else:
-            found[name + _SUFFIX] = VALIDATING if kind == VALIDATING else MUTATING
+            found[name + OWN_SUFFIX] = VALIDATING if kind == VALIDATING else MUTATING
     only = str(annotations.get(names.INTERCEPTED_NAMESPACES) or "")
     try:
         options = parse_object(annotation(metadata, names.INSTALL_OPTIONS) or "{}")

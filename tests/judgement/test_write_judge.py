@@ -403,7 +403,7 @@ def test_what_is_remembered_changes_no_answer(
     nodes = [Node("n1", {"pool": "a", "zone": "z"}, []), Node("n2", {"pool": "b"}, [])]
     there, judging = texts(*CLASSES), Judge()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("webhook.judgement.together.warnings.OF_A_WRITE", budget)
+        patch.setattr("webhook.judgement.write_judge.OF_A_WRITE", budget)
         for at, priority in changes:
             chosen = documents[at % len(documents)]
             new = {**chosen, "spec": {**chosen["spec"], "priority": priority}}

@@ -24,7 +24,7 @@ from webhook.placement.pod_requests import lacking, requests
 from webhook.placement.runtime_class import EVERY_TAINT
 from webhook.placement.settings import CapacitySetting
 from webhook.placement.shortfall import LIMIT, Condition, shortfall
-from webhook.policy.node_settings import topology_keys
+from webhook.policy.node_settings import keys_of_setting
 from webhook.recent import Recent
 from webhook.shortening import fit
 
@@ -96,7 +96,7 @@ def _of_topologies(
         if policy.name in decision.policies
         for setting in policy.settings
         if (policy.name, setting.field) in applied
-        for key in topology_keys(setting)
+        for key in keys_of_setting(setting)
     }
     for key in topology.topology_keys(final):
         yield Condition(f"topologyKey {key}", setters.get(key, ""), topology.condition([key]))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.placement.pod_requests import amounts, totals, with_pod_requests
+from webhook.placement.pod_requests import amounts, of_container, totals, with_pod_requests
 from webhook.placement.quantity import counted, format_quantity
+from webhook.placement.shapes import as_object, objects_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
 
 _THOUSANDTH: Final = 10**6
+_KINDS: Final = ("requests", "limits")
 _LISTS: Final = {"containers": "container", "initContainers": "init container"}
 
 
@@ -26,16 +28,16 @@ def with_defaults(spec: JsonObject, ranges: Iterable[JsonObject]) -> tuple[JsonO
     Also return what the plugin then says of it in an annotation; empty for nothing.
     """
     told = ""
-    for each in ranges:
-        requests, limits = _defaults(each)
+    for limit_range in ranges:
+        requests, limits = _defaults(limit_range)
         if not requests and not limits:
             continue
         spec = with_pod_requests(spec)
         given: list[str] = []
         for key, noun in _LISTS.items():
             if isinstance(spec.get(key), list):
-                made = [_defaulted(one, requests, limits, noun, given) for one in spec[key]]
-                spec = {**spec, key: made}
+                containers = [_defaulted(one, requests, limits, noun, given) for one in spec[key]]
+                spec = {**spec, key: containers}
         told = f"LimitRanger plugin set: {'; '.join(given)}" if given else told
     return spec, told
 
@@ -49,10 +51,10 @@ def _defaults(limit_range: JsonObject) -> tuple[dict[str, Any], dict[str, Any]]:
     requests: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     for item in _items(limit_range, "Container"):
-        default = {**_object(item.get("max")), **_object(item.get("default"))}
+        default = {**as_object(item.get("max")), **as_object(item.get("default"))}
         limits |= default
-        requests |= {**_object(item.get("min")), **default}
-        requests |= _object(item.get("defaultRequest"))
+        requests |= {**as_object(item.get("min")), **default}
+        requests |= as_object(item.get("defaultRequest"))
     return requests, limits
 
 
@@ -62,9 +64,9 @@ def _defaulted(
     if not isinstance(container, dict) or not isinstance(container.get("resources") or {}, dict):
         return container
     own = container.get("resources") or {}
-    own_limits = _object(own.get("limits"))
+    own_limits = as_object(own.get("limits"))
     # A container's own limit is its request before any plugin runs.
-    own_requests = {**own_limits, **_object(own.get("requests"))}
+    own_requests = {**own_limits, **as_object(own.get("requests"))}
     for missing, what in (
         (requests.keys() - own_requests.keys(), "request"),
         (limits.keys() - own_limits.keys(), "limit"),
@@ -86,30 +88,30 @@ def faults(spec: JsonObject, ranges: Iterable[JsonObject]) -> Iterator[str]:
     limit that it was given. Source: PodValidateLimitFunc.
     """
     ranges = tuple(ranges)
-    of_containers = [item for each in ranges for item in _items(each, "Container")]
-    of_pods = [item for each in ranges for item in _items(each, "Pod")]
+    of_containers = [item for one in ranges for item in _items(one, "Container")]
+    of_pods = [item for one in ranges for item in _items(one, "Pod")]
     for key, noun in _LISTS.items() if of_containers else ():
-        for container in _objects(spec.get(key)):
-            resources = _object(container.get("resources"))
-            limits = amounts(resources.get("limits"))
-            requests = limits | amounts(resources.get("requests"))
-            found = {
+        for container in objects_in(spec.get(key)):
+            requests, limits = (of_container(container, kind) for kind in _KINDS)
+            wrong = {
                 name: f"requests {_text(name, nano)}, more than its limit"
                 for name, nano in requests.items()
                 if nano > limits.get(name, nano)
             }
             for item in of_containers:
-                found |= _broken(item, requests, limits)
-            yield from _told(f"{noun} {container.get('name')}", found)
-    found = {}
-    spec = with_pod_requests(spec)
-    for item in of_pods:
-        found |= _broken(item, *(totals(spec, kind) for kind in ("requests", "limits")))
-    yield from _told("the pod", found)
+                wrong |= _broken(item, requests, limits)
+            yield from _told(f"{noun} {container.get('name')}", wrong)
+    if of_pods:
+        spec = with_pod_requests(spec)
+        asked, most = (totals(spec, kind) for kind in _KINDS)
+        wrong = {}
+        for item in of_pods:
+            wrong |= _broken(item, asked, most)
+        yield from _told("the pod", wrong)
 
 
-def _told(what: str, found: Mapping[str, str]) -> Iterator[str]:
-    for name, why in found.items():
+def _told(what: str, wrong: Mapping[str, str]) -> Iterator[str]:
+    for name, why in wrong.items():
         yield f"{what}: {name}: {why}, by a LimitRange; the API server refuses the pod"
 
 
@@ -117,21 +119,21 @@ def _broken(
     item: JsonObject, requests: Mapping[str, int], limits: Mapping[str, int]
 ) -> dict[str, str]:
     """Return what is wrong with these amounts, in nanos, by resource."""
-    found: dict[str, str] = {}
+    wrong: dict[str, str] = {}
     for name, ratio in amounts(item.get("maxLimitRequestRatio")).items():
         asked, most = _rounded(requests.get(name, 0)), _rounded(limits.get(name, 0))
         if not asked or not most or most / asked * 1000 > _rounded(ratio):
             text = item["maxLimitRequestRatio"][name]
-            found[name] = f"may have a limit of {text} times its request at most"
+            wrong[name] = f"may have a limit of {text} times its request at most"
     for name, most in amounts(item.get("max")).items():
         given = [limits[name], requests.get(name, 0)] if name in limits else None
         if given is None or _rounded(max(given)) > _rounded(most):
-            found[name] = f"may have {item['max'][name]} at most"
+            wrong[name] = f"may have {item['max'][name]} at most"
     for name, least in amounts(item.get("min")).items():
         asked = requests.get(name, -_THOUSANDTH)
         if _rounded(min(asked, limits.get(name, asked))) < _rounded(least):
-            found[name] = f"must request {item['min'][name]} at least"
-    return found
+            wrong[name] = f"must request {item['min'][name]} at least"
+    return wrong
 
 
 def _rounded(nano: int) -> int:
@@ -143,14 +145,6 @@ def _text(resource: str, nano: int) -> str:
 
 
 def _items(limit_range: JsonObject, kind: str) -> Iterator[JsonObject]:
-    for item in _objects(_object(limit_range.get("spec")).get("limits")):
+    for item in objects_in(as_object(limit_range.get("spec")).get("limits")):
         if item.get("type") == kind:
             yield item
-
-
-def _object(value: Any) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: Any) -> Iterator[JsonObject]:
-    yield from (each for each in value if isinstance(each, dict)) if isinstance(value, list) else ()

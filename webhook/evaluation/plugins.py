@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.evaluation import limit_ranges
+from webhook.placement.shapes import as_object, objects_in
 from webhook.placement.tolerations import NO_EXECUTE
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
     classes: dict[str, JsonObject] = {}
     ranges: dict[str, list[JsonObject]] = {}
     for each in objects:
-        metadata = _object(each.get("metadata"))
+        metadata = as_object(each.get("metadata"))
         if each.get("kind") == "RuntimeClass":
             classes[str(metadata.get("name"))] = each
         elif each.get("kind") == "LimitRange":
@@ -106,13 +107,13 @@ def _with_runtime_class(spec: JsonObject, known: Mapping[str, JsonObject]) -> Js
     if found is None or any(conflicts(spec, known)):
         return spec
     result = {**spec}
-    if overhead := _object(_object(found.get("overhead")).get("podFixed")):
+    if overhead := as_object(as_object(found.get("overhead")).get("podFixed")):
         result["overhead"] = overhead
-    scheduling = _object(found.get("scheduling"))
-    own, selector = spec.get("nodeSelector") or {}, _object(scheduling.get("nodeSelector"))
+    scheduling = as_object(found.get("scheduling"))
+    own, selector = spec.get("nodeSelector") or {}, as_object(scheduling.get("nodeSelector"))
     if selector and isinstance(own, dict):
         result["nodeSelector"] = {**own, **selector}
-    more: list[Any] = [*_objects(scheduling.get("tolerations"))]
+    more: list[Any] = [*objects_in(scheduling.get("tolerations"))]
     tolerations = spec.get("tolerations") or []
     if more and isinstance(tolerations, list) and all(isinstance(t, dict) for t in tolerations):
         result["tolerations"] = _merged([*tolerations, *more])
@@ -124,8 +125,8 @@ def conflicts(spec: JsonObject, known: Mapping[str, JsonObject]) -> Iterator[tup
     found = _class_of(spec, known)
     if found is None:
         return
-    name, own = spec["runtimeClassName"], _object(spec.get("nodeSelector"))
-    selector = _object(_object(found.get("scheduling")).get("nodeSelector"))
+    name, own = spec["runtimeClassName"], as_object(spec.get("nodeSelector"))
+    selector = as_object(as_object(found.get("scheduling")).get("nodeSelector"))
     for key, value in selector.items():
         if own.get(key, value) != value:
             why = f"is {own[key]}, and the RuntimeClass {name} of the pod selects {key}={value}"
@@ -174,11 +175,3 @@ def _is_superset(broad: Toleration, narrow: Toleration) -> bool:
 
 def _given(toleration: Toleration) -> dict[str, Any]:
     return {key: value for key, value in toleration.items() if value not in ("", None)}
-
-
-def _object(value: Any) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: Any) -> Iterator[JsonObject]:
-    yield from (each for each in value if isinstance(each, dict)) if isinstance(value, list) else ()

@@ -30,8 +30,9 @@ from webhook.installation.object_kinds import (
     containers_of,
 )
 from webhook.installation.policy_plan import of_key
-from webhook.installation.restoring import OWN_ENTRY, foresee
+from webhook.installation.restoring import foresee
 from webhook.installation.rights import Right, is_allowed
+from webhook.interception import OWN_SUFFIX
 from webhook.shortening import first_few
 from webhook.suspension import parse_suspension
 
@@ -192,25 +193,16 @@ def _is_in(path: str, lines: Iterable[str]) -> bool:
     return any(path.startswith(field) or field.startswith(path) for field in fields)
 
 
-def losses(live: Objects, wanted: Objects) -> list[str]:
-    """Return what the options of an installation take away or change, a line for each.
-
-    Objects of an earlier `fairlead install` that are not wanted are deleted. What is only added is
-    left out.
-    """
-    return [
-        _line(key, text)
-        for key, each in live.items()
-        for text in _option_losses(key, each, wanted.get(key)).values()
-    ]
-
-
 def _line(key: Key, text: str) -> str:
     return f"{key} {text}" if text.startswith(("is ", "loses ")) else f"{key}: {text}"
 
 
 def _option_losses(key: Key, live: Json, wanted: Json | None) -> dict[str, str]:
-    """Return the lines by the path of what they are about."""
+    """Return the lines by the path of what they are about.
+
+    Objects of an earlier `fairlead install` that are not wanted are deleted. What is only added is
+    left out.
+    """
     if wanted is None:
         return {"": "is deleted"} if applied(live) else {}
     found = {}
@@ -235,7 +227,7 @@ def _facts(key: Key, found: Json) -> Iterator[tuple[str, str, str]]:
     if kind in (CONFIGURATION, VALIDATING):
         for entry in found.get("webhooks") or ():
             # Entries of others stay.
-            if entry["name"].endswith(OWN_ENTRY):
+            if entry["name"].endswith(OWN_SUFFIX):
                 path = f"webhooks[{entry['name']}].failurePolicy"
                 yield path, f"entry {entry['name']}", f"failurePolicy {entry['failurePolicy']}"
     elif kind == GUARD_BINDING:

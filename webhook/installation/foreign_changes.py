@@ -134,12 +134,13 @@ def path_text(path: Path) -> str:
 
 
 def _counts(path: Path) -> bool:
-    if path[0] != "f:metadata":
-        return path[0] != "f:status"
-    if len(path) < len("abc"):
-        return False
-    field, name = path[1:3]
-    return field == "f:labels" or (field == "f:annotations" and is_record(name.partition(":")[2]))
+    match path:
+        case ("f:metadata", "f:labels", _, *_):
+            return True
+        case ("f:metadata", "f:annotations", name, *_):
+            return is_record(name.partition(":")[2])
+        case _:
+            return path[0] not in ("f:metadata", "f:status")
 
 
 def _leaves(fields: Json, at: Path = ()) -> Iterator[Path]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.installation.object_kinds import DEPLOYMENT
+from webhook.interception import OWN_SUFFIX
+from webhook.placement.patch import pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 SHARED: Final = (DEPLOYMENT, "CronJob")
 # Annotations that record a limit to some namespaces.
 LIMITS: Final = (names.INTERCEPTED_NAMESPACES, names.INTERCEPTED_NAMESPACE_SELECTOR)
-OWN_ENTRY: Final = f".{names.GROUP}"
 _QUERY: Final = {"fieldManager": names.INSTALL_MANAGER, "fieldValidation": "Strict"}
 _IDENTITY: Final = ("apiVersion", "kind", "metadata", "status")
 
@@ -63,8 +64,7 @@ def restoration(key: Key, live: Json, wanted: Mapping[str, Any]) -> list[Json]:
     rendered = wanted["metadata"].get("annotations") or {}
     for name in live["metadata"].get("annotations") or {}:
         if _is_stray(name, rendered):
-            escaped = name.replace("~", "~0").replace("/", "~1")
-            operations.append({"op": "remove", "path": f"/metadata/annotations/{escaped}"})
+            operations.append({"op": "remove", "path": f"/metadata/annotations/{pointer(name)}"})
     if not operations:
         return []
     version = live["metadata"]["resourceVersion"]
@@ -108,6 +108,6 @@ def restored_entries(live: Sequence[Json], wanted: Sequence[Json]) -> list[Json]
             client = {**({"caBundle": bundle} if bundle else {}), **rendered["clientConfig"]}
             rules = rendered["rules"] if client.get("caBundle") else []
             found.append({**rendered, "clientConfig": client, "rules": rules})
-        elif not entry["name"].endswith(OWN_ENTRY):
+        elif not entry["name"].endswith(OWN_SUFFIX):
             found.append(entry)
     return found

@@ -11,7 +11,8 @@ from webhook.cluster_objects.heartbeat import holder
 from webhook.errors import ClusterError, InstallationError
 from webhook.installation.apply import Result, apply, result_of
 from webhook.installation.manifests import INTERCEPTION, LEASE
-from webhook.installation.restoring import OWN_ENTRY, restore
+from webhook.installation.restoring import restore
+from webhook.interception import OWN_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +89,7 @@ def _quiet(live: Json | None, wanted: Json) -> Json:
 def _has_unwanted(live: Json, wanted: Json) -> bool:
     known = {each["name"] for each in wanted["webhooks"]}
     return any(
-        each["name"] not in known and each["name"].endswith(OWN_ENTRY) for each in _entries(live)
+        each["name"] not in known and each["name"].endswith(OWN_SUFFIX) for each in _entries(live)
     )
 
 

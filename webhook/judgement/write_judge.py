@@ -15,7 +15,7 @@ import orjson
 from webhook import names
 from webhook.evaluation.plugins import inputs_of
 from webhook.judgement.set_judgement import Objects, placed
-from webhook.judgement.together.warnings import Memory, of_classes, of_policy
+from webhook.judgement.together.warnings import OF_A_WRITE, Memory, of_classes, of_policy
 from webhook.policy import exceptions
 from webhook.policy.added_sources import ship_already
 from webhook.policy.feasibility import feasibility
@@ -190,14 +190,20 @@ def _together(
     if write.new is None:
         return []
     if resource == names.PLACEMENT_POLICIES:
-        found = added(of_policy(after.ready, name, nodes), of_policy(before.ready, name, nodes))
+        found = added(
+            of_policy(after.ready, name, nodes, OF_A_WRITE),
+            of_policy(before.ready, name, nodes, OF_A_WRITE),
+        )
         return [
             replace(each, severity="warning") if each.kind is Kind.NO_NODE else each
             for each in found
         ]
     if resource == names.CAPACITY_CLASSES:
         classes = {name, *_complements(name, after.documents)}
-        return added(of_classes(after.ready, classes), of_classes(before.ready, classes))
+        return added(
+            of_classes(after.ready, classes, OF_A_WRITE),
+            of_classes(before.ready, classes, OF_A_WRITE),
+        )
     return []
 
 

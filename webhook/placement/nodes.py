@@ -204,7 +204,7 @@ def admits(pod: PodPlacement, node: Node) -> bool:
             return False
     if pod.required is not None and not node_affinity.holds(pod.required, labels, node.name):
         return False
-    if topology_keys(pod) and lacking_key(pod, labels) is not None:
+    if lacking_key(pod, labels) is not None:
         return False
     return excluding(pod, node) is None
 

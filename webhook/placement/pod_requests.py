@@ -6,12 +6,13 @@ from limits in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from webhook.placement.quantity import InvalidQuantity, counted, nanos
+from webhook.placement.shapes import as_object, objects_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from webhook.placement.shapes import JsonObject
 
@@ -46,7 +47,7 @@ def totals(spec: JsonObject, kind: str) -> Mapping[str, int]:
 
     Source: podRequests and podLimits in k8s.io/kubernetes/plugin/pkg/admission/limitranger.
     """
-    of_pod = amounts(_object(spec.get("resources")).get(kind))
+    of_pod = amounts(as_object(spec.get("resources")).get(kind))
     return _of_containers(spec, kind) | {name: of_pod[name] for name in of_pod.keys() & _OF_PODS}
 
 
@@ -56,14 +57,14 @@ def with_pod_requests(spec: JsonObject) -> JsonObject:
 
     Source: defaultPodRequests in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go.
     """
-    own = _object(spec.get("resources"))
+    own = as_object(spec.get("resources"))
     limits, given = amounts(own.get("limits")), amounts(own.get("requests"))
     of_containers = _of_containers(spec, "requests")
     added = {name: of_containers.get(name, limits.get(name)) for name in _OF_PODS}
     texts = {name: f"{nano}n" for name, nano in added.items() if nano and name not in given}
     if not limits or not texts:
         return spec
-    return {**spec, "resources": {**own, "requests": {**_object(own.get("requests")), **texts}}}
+    return {**spec, "resources": {**own, "requests": {**as_object(own.get("requests")), **texts}}}
 
 
 def is_extended(resource: str) -> bool:
@@ -76,12 +77,12 @@ def is_extended(resource: str) -> bool:
 def _of_containers(spec: JsonObject, kind: str) -> _Amounts:
     """Return the requests or limits of all containers together, as they run."""
     total: _Amounts = {}
-    for container in _objects(spec.get("containers")):
-        _add(total, _of_container(container, kind))
+    for container in objects_in(spec.get("containers")):
+        _add(total, of_container(container, kind))
     sidecars: _Amounts = {}
     most: _Amounts = {}
-    for container in _objects(spec.get("initContainers")):
-        asked = _of_container(container, kind)
+    for container in objects_in(spec.get("initContainers")):
+        asked = of_container(container, kind)
         if container.get("restartPolicy") == "Always":
             _add(total, asked)
             _add(sidecars, asked)
@@ -110,10 +111,10 @@ def _is_for_pods(resource: str) -> bool:
     return resource in _OF_PODS or resource.startswith(_HUGE_PAGES)
 
 
-def _of_container(container: JsonObject, kind: str) -> _Amounts:
+def of_container(container: JsonObject, kind: str) -> _Amounts:
     """Return a container's requests or limits; a limit requests as much where no request is
     given."""
-    resources = _object(container.get("resources"))
+    resources = as_object(container.get("resources"))
     limits = amounts(resources.get("limits"))
     return limits if kind == "limits" else limits | amounts(resources.get("requests"))
 
@@ -140,15 +141,6 @@ def _raise(total: _Amounts, least: Mapping[str, int]) -> None:
     for name, nano in least.items():
         if nano > total.get(name, 0):
             total[name] = nano
-
-
-def _object(value: Any) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: Any) -> Iterator[JsonObject]:
-    if isinstance(value, list):
-        yield from (item for item in value if isinstance(item, dict))
 
 
 class Lack(NamedTuple):

@@ -1,4 +1,4 @@
-"""Types of the Kubernetes JSON that placement works on.
+"""Types of the Kubernetes JSON that placement works on, and reading what may be none of them.
 
 They stay plain dictionaries, as the API server sent them, so that a field or an operator that
 Fairlead does not know passes through untouched. Source: k8s.io/api/core/v1 types.go.
@@ -6,10 +6,24 @@ Fairlead does not know passes through untouched. Source: k8s.io/api/core/v1 type
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Json: TypeAlias = Any
 JsonObject: TypeAlias = dict[str, Any]
+
+
+def as_object(value: Json) -> JsonObject:
+    """Return the value, or an empty object for what is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(value: Json) -> Iterator[JsonObject]:
+    """Yield the objects of a list; nothing for what is none."""
+    if isinstance(value, list):
+        yield from (item for item in value if isinstance(item, dict))
 
 
 class Taint(TypedDict, total=False):

@@ -27,12 +27,12 @@ from webhook.policy.findings import Kind
 from webhook.policy.node_settings import (
     count,
     groups_by,
+    keys_of_setting,
     limits,
     makers,
     meets,
     nodes_meeting,
     tolerations_of,
-    topology_keys,
     untolerated,
     with_runtime_class,
 )
@@ -327,5 +327,5 @@ def _describe_setting(setting: PlacementSetting) -> str:
             return f"{setting.key}={setting.value}"
         case CapacitySetting():
             return f"class {setting.capacity.name} with mode {setting.mode}"
-    keys = topology_keys(setting)
+    keys = keys_of_setting(setting)
     return f"topologyKey {' and '.join(keys)}" if keys else "required node affinity"

@@ -86,10 +86,10 @@ def limits(setting: PlacementSetting) -> Sequence[Term]:
     node."""
     if isinstance(setting, MemberSetting) and setting.map == "nodeSelector":
         return [{"matchExpressions": [label_values.equal(setting.key, str(setting.value))]}]
-    return condition_of(setting) or topology.condition(topology_keys(setting))
+    return condition_of(setting) or topology.condition(keys_of_setting(setting))
 
 
-def topology_keys(setting: PlacementSetting) -> Collection[str]:
+def keys_of_setting(setting: PlacementSetting) -> Collection[str]:
     """Return the keys that a node must have for the setting, as others are counted by them."""
     match setting:
         case SpreadSetting():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.placement.shapes import objects_in
 
 # The API server's default for a pod that names none.
 DEFAULT_SERVICE_ACCOUNT: Final = "default"
@@ -72,8 +74,8 @@ def resources(spec: JsonObject) -> frozenset[str]:
     found: set[str] = set()
     holders = [
         spec,
-        *_objects(spec.get("initContainers")),
-        *_objects(spec.get("containers")),
+        *objects_in(spec.get("initContainers")),
+        *objects_in(spec.get("containers")),
     ]
     for holder in holders:
         asked = holder.get("resources")
@@ -95,7 +97,7 @@ def volumes(spec: JsonObject) -> frozenset[str]:
     Source: the API server's defaulting of volumes, k8s.io/kubernetes/pkg/apis/core/v1.
     """
     found: set[str] = set()
-    for volume in _objects(spec.get("volumes")):
+    for volume in objects_in(spec.get("volumes")):
         given = [key for key, value in volume.items() if key != "name" and value is not None]
         found.update(given or (_DEFAULT_VOLUME,))
     return frozenset(found)
@@ -112,7 +114,3 @@ def service_account(spec: JsonObject) -> str:
         if name and isinstance(name, str):
             return name
     return DEFAULT_SERVICE_ACCOUNT
-
-
-def _objects(value: Any) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

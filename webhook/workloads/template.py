@@ -39,7 +39,7 @@ class ReplicaAdditions(NamedTuple):
 
 # Number of replicas of a template that are evaluated in any case.
 MAX_REPLICAS: Final = 1000
-# Above this index the answer does not change. An Indexed Job may have as many pods.
+# Pods from this index on count as the last one before them. An Indexed Job may have as many pods.
 _FURTHEST: Final = 100_000
 _MOST: Final = 60
 _NUMBER: Final = "write a whole number that is 0 or more"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.judgement.together.test_warnings import policy, pool, prepared
 from tests.objects import required_affinity
-from webhook.judgement.together.warnings import of_policy
+from webhook.judgement.together.warnings import OF_A_WRITE, of_policy
 from webhook.policy.findings import Kind
 
 Json = dict[str, Any]
@@ -40,7 +40,7 @@ def test_a_large_policy_is_held_against_few_others(large: Json) -> None:
         policy(f"p{at:04}", requirements={"nodeSelector": {f"k{at % 20}": "v", f"own{at}": "v"}})
         for at in range(600)
     ]
-    found = of_policy(prepared([*others, large]), "large", None)
+    found = of_policy(prepared([*others, large]), "large", None, OF_A_WRITE)
     assert Kind.NOT_CHECKED in {each.kind for each in found}
 
 
@@ -54,4 +54,4 @@ def test_of_a_thousand_small_policies_all_is_checked() -> None:
         )
         for at in range(1_000)
     ]
-    assert of_policy(prepared(crowd), "p0007", None) == []
+    assert of_policy(prepared(crowd), "p0007", None, OF_A_WRITE) == []

@@ -16,7 +16,7 @@ from webhook.decision.engine import decide
 from webhook.judgement.together.alone import Conflict
 from webhook.judgement.together.policy_view import Effort
 from webhook.judgement.together.trial import Trial
-from webhook.judgement.together.warnings import Prepared, of_policy
+from webhook.judgement.together.warnings import UNBOUNDED, Prepared, of_policy
 from webhook.policy.findings import Kind
 
 WORKERS, ML, VISION = (
@@ -39,9 +39,9 @@ def test_every_author_of_an_overlap_gets_a_warning() -> None:
     """At the same policy, whichever it was."""
     ready = prepared([A, B, C, policy("d", requirements=within(*"abc"))])
     for name in "abc":
-        (finding,) = of_policy(ready, name, None)
+        (finding,) = of_policy(ready, name, None, UNBOUNDED)
         assert finding.file == "placementpolicies/c"
-    assert of_policy(ready, "d", None) == []
+    assert of_policy(ready, "d", None, UNBOUNDED) == []
 
 
 def test_of_many_that_require_the_same_a_few_are_tried() -> None:

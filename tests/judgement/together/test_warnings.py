@@ -135,7 +135,9 @@ def test_findings_of_one_policy_are_among_those_of_the_set(documents: list[Json]
     ready = prepared(documents)
     whole = {_stem(each) for each in warnings(ready, None, UNBOUNDED)}
     written = {each.document.model.name for each in ready.policies}
-    one_by_one = {_stem(found) for each in written for found in of_policy(ready, each, None)}
+    one_by_one = {
+        _stem(found) for each in written for found in of_policy(ready, each, None, UNBOUNDED)
+    }
     assert whole <= one_by_one
     # Why another policy's setting is dead for a third one's sake, the first may tell.
     dead = {(file, path) for file, path, kind in whole if kind is Kind.NEVER_APPLIED}

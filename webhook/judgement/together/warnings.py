@@ -232,16 +232,18 @@ def faults(given: Prepared) -> list[Finding]:
     return sorted(each for each in found if each.is_fault)
 
 
-def of_policy(given: Prepared, name: str, nodes: Sequence[Node] | None) -> list[Finding]:
+def of_policy(
+    given: Prepared, name: str, nodes: Sequence[Node] | None, budget: Budget
+) -> list[Finding]:
     """Return findings about one of the policies, and about others because of it."""
     chosen = [each for each in given.policies if each.document.model.name == name]
-    return _findings(given, chosen, nodes, OF_A_WRITE, others=True)
+    return _findings(given, chosen, nodes, budget, others=True)
 
 
-def of_classes(given: Prepared, classes: AbstractSet[str]) -> list[Finding]:
+def of_classes(given: Prepared, classes: AbstractSet[str], budget: Budget) -> list[Finding]:
     """Return findings about policies that name one of the classes, and may depend on it."""
     chosen = [each for each in given.policies if not classes.isdisjoint(classes_of(each.model))]
-    return _findings(given, chosen, None, OF_A_WRITE, others=True)
+    return _findings(given, chosen, None, budget, others=True)
 
 
 def of_nodes(given: Prepared, nodes: Sequence[Node], budget: Budget) -> Iterator[Finding]:

@@ -224,8 +224,8 @@ class Judge:
     def of_templates(self, templates: Sequence[PodTemplate]) -> list[JudgedPod]:
         """Return the results for all pods.
 
-        Raises UnreadableInput with every pod whose fields have
-        the wrong shape, and with every value that is no number of pods.
+        Raises UnreadableInput with every pod whose fields have the wrong shape, and with every
+        value that is no number of pods.
         """
         found: list[JudgedPod] = []
         problems: list[str] = []
