@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import fairlead
+import webhook
 from tests.examples import examples, fuzz_cases
 from webhook.evaluation import one_pod
 
@@ -26,9 +30,11 @@ pytest_plugins = [
 ]
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Read how many random cases there are to be, and give drawing them time."""
     fuzz_cases(1)
+    if config.getoption("--hypothesis-seed") is not None:
+        _import_everything()
     # Without it an example of over 0.2 s fails, and so do ten that took over a second to draw.
     settings.register_profile(
         "patient",
@@ -38,6 +44,18 @@ def pytest_configure() -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("patient")
+
+
+def _import_everything() -> None:
+    """Import the whole program.
+
+    Hypothesis also draws constants of the modules that are imported at that moment: of programs
+    that import late, those of tests that ran before in the same worker. So the same seed drew
+    other cases in each run.
+    """
+    for package in (webhook, fairlead):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(found.name)
 
 
 @pytest.fixture(autouse=True)
