@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ APART = (
 DOCUMENTS = load_all_yaml(EVERYTHING)
 SPEC = next(each["spec"] for each in DOCUMENTS if each["kind"] == names.POLICY_KIND)
 WHOLE = SPEC["defaults"] | SPEC["overrides"] | SPEC["requirements"] | {"nodeName": "n1"}
+LABELS = {"run": "r", "tenant": "t", "zone": "z", "a": "b"}
 # One placement with every field that a pod has.
 PLACEMENT = {field: value for field, value in WHOLE.items() if field not in APART}
 VALUES: st.SearchStrategy[Any] = (
@@ -36,6 +38,7 @@ VALUES: st.SearchStrategy[Any] = (
     | st.sampled_from(["Exists", "Equal", "In", "NotIn", "Gt", "Lt", "DoesNotExist"])
     | st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule", "ScheduleAnyway", "Ignore"])
     | st.sampled_from(["Localhost", "RuntimeDefault", "zone", "run", "tenant", "Always"])
+    | st.sampled_from(["MountOption", "Recursive", "Merge", "Strict", "OnRootMismatch"])
     | st.sampled_from([0, 1, -1, 2, 100, 101, 2**31 - 1, 2**31, 2**63, 1.5, True, False])
     | st.sampled_from([[], {}, ["a"], ["a", "b"], ["5"], ["run"], ["run", "run"], {"a": "b"}])
     | st.just({"matchExpressions": [{"key": "run", "operator": "Exists"}]})
@@ -44,12 +47,31 @@ VALUES: st.SearchStrategy[Any] = (
 
 @st.composite
 def placements(draw: st.DrawFn) -> dict[str, Any]:
-    """The whole placement with one to three values changed or taken away."""
+    """The whole placement with one to three values changed or taken away.
+
+    Some of the values are from elsewhere in the placement: what may not be in two places is.
+    """
     placement = PLACEMENT
     for _ in range(draw(st.integers(1, 3))):
         if paths := list(places(placement)):
-            placement = changed(placement, draw(st.sampled_from(paths)), draw(VALUES))
+            others = st.sampled_from(sorted(_texts(placement))).flatmap(
+                lambda text: st.sampled_from([text, [text], [text, text]])
+            )
+            placement = changed(placement, draw(st.sampled_from(paths)), draw(VALUES | others))
     return placement
+
+
+def _texts(placement: dict[str, Any]) -> set[str]:
+    """Keys of labels, and values that are texts."""
+    ends = {path[-1] for path in places(placement)}
+    return {each for each in ends if isinstance(each, str)} | set(_values(placement)) | {""}
+
+
+def _values(node: Any) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    for each in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _values(each)
 
 
 def pod(placement: PlacementModel) -> dict[str, Any]:
@@ -58,7 +80,8 @@ def pod(placement: PlacementModel) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "p", **metadata},
+        # Keys are merged into a selector for labels that the pod has.
+        "metadata": {"name": "p", **metadata, "labels": LABELS | metadata.get("labels", {})},
         "spec": {"containers": [{"name": "c", "image": "example.invalid/none"}], **spec},
     }
 

@@ -66,7 +66,7 @@ class PodAffinityTerm(Strict):
     )
     match_label_keys: list[LabelKey] | None = optional(
         "Labels for which the other pods must have the same values as this pod. "
-        "Requires labelSelector."
+        "Requires labelSelector, and must not repeat its keys."
     )
     mismatch_label_keys: list[LabelKey] | None = optional(
         "Labels for which the other pods must not have the same values as this pod. "
@@ -76,8 +76,8 @@ class PodAffinityTerm(Strict):
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """As the API server's ValidateMatchLabelKeysAndMismatchLabelKeys has it."""
-        yield from label_keys_problems(given, "matchLabelKeys")
-        yield from label_keys_problems(given, "mismatchLabelKeys")
+        yield from _matched_keys_problems(given)
+        yield from _selector_problems(given, "mismatchLabelKeys")
         matched, mismatched = given.get("matchLabelKeys"), given.get("mismatchLabelKeys")
         if isinstance(matched, list) and isinstance(mismatched, list):
             for index, key in enumerate(mismatched):
@@ -119,10 +119,23 @@ class Affinity(Strict):
     )
 
 
-def label_keys_problems(given: Mapping[str, Any], field: str) -> Iterator[Problem]:
+def _selector_problems(given: Mapping[str, Any], field: str) -> Iterator[Problem]:
     """Require the selector that a list of label keys adds to."""
     if given.get(field) and given.get("labelSelector") is None:
         yield Problem((field,), "needs a labelSelector")
+
+
+def _matched_keys_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Require each key once: the API server adds it to the selector, for pods with the label."""
+    yield from _selector_problems(given, "matchLabelKeys")
+    keys, selected = given.get("matchLabelKeys"), _selector_keys(given.get("labelSelector"))
+    for index, key in enumerate(keys if isinstance(keys, list) else []):
+        if not isinstance(key, str):
+            continue
+        if key in selected:
+            yield Problem(("matchLabelKeys", index), f"{key!r} is in labelSelector too")
+        elif key in keys[:index]:
+            yield Problem(("matchLabelKeys", index), f"{key!r} is here twice")
 
 
 class TopologySpreadConstraint(Strict):
@@ -172,11 +185,7 @@ class TopologySpreadConstraint(Strict):
             "ScheduleAnyway"
         ):
             yield Problem(("minDomains",), "goes with whenUnsatisfiable: DoNotSchedule only")
-        yield from label_keys_problems(given, "matchLabelKeys")
-        keys = given.get("matchLabelKeys")
-        for index, key in enumerate(keys if isinstance(keys, list) else []):
-            if isinstance(key, str) and key in _selector_keys(given.get("labelSelector")):
-                yield Problem(("matchLabelKeys", index), f"{key!r} is in labelSelector too")
+        yield from _matched_keys_problems(given)
 
 
 def _selector_keys(selector: object) -> set[str]:

@@ -99,7 +99,7 @@ class PodSecurityContext(Strict):
     )
     se_linux_options: SELinuxOptions | None = optional("The SELinux context of the processes.")
     se_linux_change_policy: Literal["MountOption", "Recursive"] | None = optional(
-        "How volumes get their SELinux labels."
+        "How volumes get their SELinux labels. MountOption is refused: its feature gate is off."
     )
     sysctls: Annotated[list[Sysctl], AfterValidator(_one_value_a_parameter)] | None = optional(
         "Kernel parameters of the pod's namespaces."
@@ -107,3 +107,13 @@ class PodSecurityContext(Strict):
     windows_options: WindowsSecurityContextOptions | None = optional(
         "Settings for pods on Windows nodes."
     )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """As validateSELinuxChangePolicy has it with the default of the gate SELinuxMount."""
+        if given.get("seLinuxChangePolicy") == "MountOption":
+            yield Problem(
+                ("seLinuxChangePolicy",),
+                "an API server up to 1.36 refuses MountOption, as its feature gate SELinuxMount is "
+                "off by default: use Recursive",
+            )

@@ -328,7 +328,7 @@ EXPENSIVE: Final[Mapping[str, tuple[Rule, ...]]] = {
     "LabelSelector": (_keys("matchLabels"),),
     "Shape": (_keys("labels"),),
     "NodeSelectorRequirement": (_WHOLE_NUMBERS,),
-    "PodAffinityTerm": (_IN_ONE_LIST,),
+    "PodAffinityTerm": (_IN_ONE_LIST, *_NOT_SELECTED_BY),
     "TopologySpreadConstraint": _NOT_SELECTED_BY,
 }
 
