@@ -26,6 +26,7 @@ class Scenario:
     admitted, before: the nodes that admit the pod with and without the policies; None if the
                       scenario has no nodes
     on_demand:        autoscaled classes that could make a node, if none admits the pod
+    not_judged:       what of the pod also decides about nodes
     evicting:         the nodes that evict the pod, and after how many seconds
     refused:          texts that a refusal names; empty if the API server takes the pod
     refused_before:   whether the API server refuses the pod without policies, too
@@ -55,6 +56,7 @@ class Scenario:
         self.before: list[str] | None = given.get("before")
         self.on_demand: list[str] = given.get("onDemand", [])
         self.evicting: dict[str, int] = given.get("evicting", {})
+        self.not_judged: list[str] = given.get("notJudged", [])
         self.rejected: list[str] = given.get("rejected", [])
         self.refused: list[str] = given.get("refused", self.rejected)
         self.refused_before: bool = given.get("refusedBefore", False)

@@ -102,6 +102,7 @@ def foreseen(path: Path, folder: Path) -> Path | None:
         found["before"] = pod["nodes"]["before"]["admitted"]
         found["onDemand"] = pod["nodes"]["onDemand"]
         found["evicting"] = pod["nodes"]["evicting"]
+        found["notJudged"] = pod["nodes"]["notJudged"]
     if not refused:
         found["applies"] = [e["name"] for e in pod["policies"] if e["answer"] == "applies"]
     path.write_text(yaml.safe_dump(found, sort_keys=False))

@@ -141,6 +141,9 @@ def test_the_same_nodes_are_named(scenario: Scenario) -> None:
     assert pod["nodes"]["before"]["admitted"] == scenario.before
     assert (pod["nodes"]["after"] or pod["nodes"]["before"])["admitted"] == scenario.admitted
     assert pod["nodes"]["evicting"] == scenario.evicting
+    assert pod["nodes"]["notJudged"] == scenario.not_judged
+    text = decide(scenario, "explain", "text").stdout
+    assert ("not judged" in text) == bool(scenario.not_judged and scenario.admitted), text
     assert pod["nodes"]["onDemand"] == scenario.on_demand
     assert any(" it after " in text for text in pod["warnings"]) == bool(scenario.evicting)
     stranded = scenario.is_stranded and bool(scenario.before or scenario.refused_before)

@@ -217,6 +217,10 @@ class NodesResult(_Model):
         description="Autoscaled classes that could make a node, if none admits the pods."
     )
     unknown: str | None = Field(description="Why the nodes are unknown; null if they are known.")
+    not_judged: list[str] = Field(
+        description="Fields of the pods, and devices, that also decide about nodes, and of which "
+        "nobody was asked: at most the nodes named here can run the pods."
+    )
     evicting: dict[str, int] = Field(
         description="Nodes that admit the pods and evict them, and after how many seconds."
     )
@@ -283,6 +287,7 @@ def result_of(replicas: Replicas) -> PodsResult:
                 "after": found.after and _survey(found.after),
                 "onDemand": found.on_demand,
                 "unknown": found.unknown or None,
+                "notJudged": found.not_judged,
                 "evicting": found.evicting,
             },
         }

@@ -23,6 +23,7 @@ from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import stay, survey
+from webhook.placement.not_judged import not_judged
 from webhook.placement.pod_requests import requests
 from webhook.placement.runtime_class import FIELD, unread_class
 from webhook.placement.trace import warning
@@ -153,6 +154,7 @@ class Surveys(NamedTuple):
     `on_demand`: if none admits it in the end, the autoscaled classes that could make one.
     `unread`: the RuntimeClass of the pod as it would be; it decides, and is not read;
     `unread_before`: the same of the pod as it came.
+    `not_judged`: what of the pod as it would be also decides about nodes, and nobody was asked.
     `evicting`: of the nodes that admit it in the end, those that evict it, after so many seconds.
     """
 
@@ -162,6 +164,7 @@ class Surveys(NamedTuple):
     unread: str = ""
     evicting: Mapping[str, int] = {}
     unread_before: str = ""
+    not_judged: Sequence[str] = ()
 
     @property
     def evictions(self) -> str:
@@ -293,13 +296,15 @@ class Evaluation:
         if nodes is None:
             return None
         changed = self.decision.placement is not None and self.decision.allowed
-        asked = [_asked(self.arrival.pod)]
+        last = self.arrival.pod
+        asked = [_asked(last)]
         if changed:
-            asked.append(_asked(self.stored()))
+            last = self.stored()
+            asked.append(_asked(last))
         key = repr([(*[getattr(own, each) for each in _OF_NODES], more) for own, more in asked])
         if key not in self.world.surveyed:
             self.world.surveyed[key] = self._survey(nodes, asked)
-        return self.world.surveyed[key]
+        return self.world.surveyed[key]._replace(not_judged=not_judged(last["spec"]))
 
     def _survey(
         self, nodes: Sequence[Node], asked: Sequence[tuple[PodPlacement, Mapping[str, int]]]

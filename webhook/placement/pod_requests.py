@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _Amounts: TypeAlias = dict[str, int]
 _HUGE_PAGES: Final = "hugepages-"
 _PODS = "pods"
+# Of a DeviceClass by its name: DRA finds the devices, and no node has an amount of them.
+DEVICES: Final = "deviceclass.resource.kubernetes.io/"
 # The resources of pod-level requests and limits, beside huge pages.
 _OF_PODS: Final = ("cpu", "memory")
 
@@ -164,7 +166,10 @@ def lacking(requests: Mapping[str, int], allocatable: Mapping[str, int] | None) 
     if all(allocatable.get(name, 0) >= asked for name, asked in requests.items()):
         return None
     return min(
-        Lack(name, asked, allocatable.get(name, 0))
-        for name, asked in requests.items()
-        if allocatable.get(name, 0) < asked
+        (
+            Lack(name, asked, allocatable.get(name, 0))
+            for name, asked in requests.items()
+            if allocatable.get(name, 0) < asked and not name.startswith(DEVICES)
+        ),
+        default=None,
     )

@@ -246,12 +246,15 @@ def _verdict(decision: Decision) -> str:
 
 
 def nodes_text(found: Surveys) -> str:
-    """Return how many nodes admit the pods, and how many did before policies."""
+    """Return how many nodes admit the pods, how many did before policies, and what is not known
+    of it."""
     last = found.last
     count = str(len(last.admitted))
     if found.none_left:
         count = click.style(count, fg="red")
     text = f"{count} of {last.total} admit the pod"
+    if last.admitted and found.not_judged:
+        text = f"at most {text} (not judged: {', '.join(found.not_judged)})"
     if found.unread:
         return f"unknown, RuntimeClass {found.unread} is not read; {text} without it"
     if found.on_demand:

@@ -1,0 +1,50 @@
+"""What of a pod also decides about nodes: by the scheduler's plugins that no node answers alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook.placement.not_judged import not_judged
+from webhook.placement.pod_requests import lacking, requests
+
+DEVICE = "deviceclass.resource.kubernetes.io/gpu"
+IN_VAIN = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
+WISHED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
+WITH_DEVICE = {"containers": [{"resources": {"limits": {DEVICE: "1", "cpu": "1"}}}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, []),
+        (
+            {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
+            ["topologySpreadConstraints"],
+        ),
+        ({"affinity": {"podAffinity": WISHED, "nodeAffinity": IN_VAIN}}, []),
+        ({"affinity": {"podAffinity": IN_VAIN}}, ["podAffinity"]),
+        ({"affinity": {"podAntiAffinity": IN_VAIN}}, ["podAntiAffinity"]),
+        ({"volumes": [{"name": "a", "emptyDir": {}}]}, []),
+        ({"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "c"}}]}, ["volumes"]),
+        ({"volumes": [{"name": "a", "ephemeral": {"volumeClaimTemplate": {}}}]}, ["volumes"]),
+        ({"resourceClaims": [{"name": "a"}]}, ["resourceClaims"]),
+        (WITH_DEVICE, [DEVICE]),
+        ({**WITH_DEVICE, "nodeName": "n1"}, []),
+        ({"affinity": [], "volumes": {}, "topologySpreadConstraints": "x"}, []),
+    ],
+)
+def test_what_is_not_judged(spec: dict[str, Any], found: list[str]) -> None:
+    """Neither what is only preferred, nor what a bound pod asks for."""
+    assert list(not_judged(spec)) == found
+
+
+def test_devices_of_a_class_are_no_resource_of_a_node() -> None:
+    """Other resources still are, beside them."""
+    asked = requests(WITH_DEVICE)
+    assert asked[DEVICE] == 1
+    assert lacking(asked, {"pods": 1, "cpu": 1000}) is None
+    lack = lacking(asked, {"pods": 1, "cpu": 10})
+    assert lack is not None
+    assert lack[0] == "cpu"
