@@ -128,8 +128,9 @@ def _selector_problems(given: Mapping[str, Any], field: str) -> Iterator[Problem
 def _matched_keys_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     """Require each key once: the API server adds it to the selector, for pods with the label."""
     yield from _selector_problems(given, "matchLabelKeys")
-    keys, selected = given.get("matchLabelKeys"), _selector_keys(given.get("labelSelector"))
-    for index, key in enumerate(keys if isinstance(keys, list) else []):
+    written, selected = given.get("matchLabelKeys"), _selector_keys(given.get("labelSelector"))
+    keys = written if isinstance(written, list) else []
+    for index, key in enumerate(keys):
         if not isinstance(key, str):
             continue
         if key in selected:
