@@ -36,9 +36,15 @@ if TYPE_CHECKING:
     "'tolerations[nvidia.com/gpu]': which policy set it, which policy was overridden, and "
     "which policies could set it but do not match.",
 )
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Also list each policy that does not match, if there are more than ten.",
+)
 @cluster_options
 @output_option("Text for people, or JSON with everything: all nodes by name, the whole patch.")
-def command(selection: Selection, policy: str, field: str, output: str) -> None:
+def command(selection: Selection, policy: str, field: str, every: bool, output: str) -> None:
     """Explain the placement of pods, in a cluster or from files.
 
     For each pod, the command shows: its identity; each policy, with the condition that fails if it
@@ -79,7 +85,7 @@ def command(selection: Selection, policy: str, field: str, output: str) -> None:
     path = field_path(field)
     if path and (what := unknown_field(path)):
         raise click.UsageError(f"--field {field}: {what}")
-    focus = Focus(policy, path)
+    focus = Focus(policy, path, every)
     look = _live if selection.live else _files
     sys.exit(look(selection, focus, output))
 
@@ -107,7 +113,7 @@ def _live(selection: Selection, focus: Focus, output: str) -> int:
 def _files(selection: Selection, focus: Focus, output: str) -> int:
     from webhook.questions.decisions import unknown_facts
     from webhook.questions.live.focus import NoSuchPolicy, check_policy
-    from webhook.questions.live.report import focused
+    from webhook.questions.live.report import focused_lines
 
     offline = read_files(selection)
     with errors_exit(UNKNOWN, NoSuchPolicy):
@@ -115,7 +121,6 @@ def _files(selection: Selection, focus: Focus, output: str) -> int:
     decided, problems = decide_readable(offline)
     unknown = [*offline.describe_unknown(), *unknown_facts(decided)]
     print_notes(unknown)
-    texts = (focused(each, offline.policies, focus) for each in decided)
     print_result(
         output,
         json=lambda: {
@@ -124,7 +129,7 @@ def _files(selection: Selection, focus: Focus, output: str) -> int:
             "problems": problems,
             "unread": [*offline.unread],
         },
-        text=lambda: ["\n\n".join("\n".join(each) for each in texts)],
+        text=lambda: focused_lines(decided, offline.policies, focus),
     )
     failed = fails(selection.fail_on, decided, unknown)
     return FAILED if problems or failed else DONE

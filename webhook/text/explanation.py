@@ -40,6 +40,8 @@ _COLOURS: Final = {
 Row = tuple[str, str, str]
 # Of a policy's description the first sentence, up to so many characters.
 _SENTENCE: Final = 60
+# Of the policies that do not match, so many are listed unless all are asked for.
+_MOST_OTHERS: Final = 10
 # A condition of many terms is cut: -o json has it whole.
 _CONDITION: Final = 200
 
@@ -54,26 +56,40 @@ def in_colour(word: str, text: str = "") -> str:
     return click.style(text or word, fg=_COLOURS.get(word))
 
 
-def lines(replicas: Replicas, policies: PolicySet) -> Iterator[str]:
+def lines(replicas: Replicas, policies: PolicySet, *, every: bool) -> Iterator[str]:
+    """Yield the explanation of pods with equal decisions; `every` is that of `sections`."""
     yield click.style(f"{replicas.subject}: ", bold=True) + verdict(replicas)
     yield from table(head(replicas), 2)
-    for title, rows in sections(replicas, policies):
+    for title, rows in sections(replicas, policies, every=every):
         yield from section(title, rows)
     yield from warning_lines(replicas.warnings)
 
 
-def sections(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, list[list[str]]]]:
+def sections(
+    replicas: Replicas, policies: PolicySet, *, every: bool
+) -> Iterator[tuple[str, list[list[str]]]]:
     """Yield the sections policies, fields, audits and nodes: each a title and its rows, maybe
-    none."""
+    none.
+
+    Without `every`, many policies that do not match are a count.
+    """
     decision = replicas.decision
-    found = answers(replicas.evaluation)
     title = f"Policies (set {policies.hash[:HASH_LENGTH]})"
-    yield title, styled((each.answer, each.name, _why(each)) for each in found)
+    yield title, styled(_policy_rows(answers(replicas.evaluation), every=every))
     yield fields_title(decision), field_rows(decision.trace)
     audited = styled(audit_lines(replicas, policies))
     yield "If the policies under Audit were enforced", audited
     if nodes := replicas.evaluation.nodes:
         yield f"Nodes: {nodes_text(nodes)}", _nodes(nodes)
+
+
+def _policy_rows(found: Sequence[PolicyAnswer], *, every: bool) -> Iterator[Row]:
+    matching = sum(each.answer != "no" for each in found)
+    others = len(found) - matching
+    listed = found if every or others <= _MOST_OTHERS else found[:matching]
+    yield from ((each.answer, each.name, _why(each)) for each in listed)
+    if len(listed) < len(found):
+        yield "no", f"{others} others", "do not match: --all lists them, --policy NAME shows one"
 
 
 def warning_lines(warnings: Sequence[str]) -> Iterator[str]:

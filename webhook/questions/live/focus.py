@@ -131,10 +131,14 @@ class NoSuchPolicy(FairleadError):
 
 
 class Focus(NamedTuple):
-    """The policy and the field to explain; empty: all."""
+    """The policy and the field to explain; empty: all.
+
+    `every`: where all are explained, also each policy that does not match.
+    """
 
     policy: str = ""
     field: str = ""
+    every: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.policy or self.field)

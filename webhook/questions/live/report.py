@@ -16,7 +16,7 @@ from webhook.text.layout import section, table
 from webhook.text.value_text import both_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.evaluation.replicas import Replicas
     from webhook.policy.policy_set import PolicySet
@@ -62,7 +62,9 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
         same = "same as today" if then == today else "today's set differs"
         title += f" (set {then}, {same})"
     yield from section(title, _stamp_lines(live, unstamped))
-    for title, rows in explanation.sections(live.today, answers.policies):
+    for title, rows in explanation.sections(
+        live.today, answers.policies, every=focus.every
+    ):
         yield from section(f"Today: {title[0].lower()}{title[1:]}", rows)
     yield from section("Difference", explanation.styled(_differences(live.differences)))
     yield from explanation.warning_lines(live.today.warnings)
@@ -124,15 +126,25 @@ def _differences(differences: Sequence[Difference]) -> Iterator[Row]:
 
 def _workload_lines(found: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
     for replicas in found.replicas:
-        yield from focused(replicas, answers.policies, focus)
+        yield from _focused(replicas, answers.policies, focus)
         yield ""
     yield from _live(found, answers, focus)
 
 
-def focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[str]:
+def focused_lines(
+    decided: Iterable[Replicas], policies: PolicySet, focus: Focus
+) -> Iterator[str]:
+    """Yield the explanations, or the selected part of each, an empty line between two."""
+    for number, each in enumerate(decided):
+        if number:
+            yield ""
+        yield from _focused(each, policies, focus)
+
+
+def _focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[str]:
     """Yield the explanation, or the part of it that is selected."""
     if not focus:
-        yield from explanation.lines(replicas, policies)
+        yield from explanation.lines(replicas, policies, every=focus.every)
         return
     yield click.style(replicas.subject, bold=True) + f", {focus.title}"
     yield from table(explanation.styled(focusing.of_replicas(replicas, policies, focus)), 2)
