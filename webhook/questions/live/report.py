@@ -62,9 +62,7 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
         same = "same as today" if then == today else "today's set differs"
         title += f" (set {then}, {same})"
     yield from section(title, _stamp_lines(live, unstamped))
-    for title, rows in explanation.sections(
-        live.today, answers.policies, every=focus.every
-    ):
+    for title, rows in explanation.sections(live.today, answers.policies, every=focus.every):
         yield from section(f"Today: {title[0].lower()}{title[1:]}", rows)
     yield from section("Difference", explanation.styled(_differences(live.differences)))
     yield from explanation.warning_lines(live.today.warnings)
@@ -131,9 +129,7 @@ def _workload_lines(found: Answer, answers: Answers, focus: Focus) -> Iterator[s
     yield from _live(found, answers, focus)
 
 
-def focused_lines(
-    decided: Iterable[Replicas], policies: PolicySet, focus: Focus
-) -> Iterator[str]:
+def focused_lines(decided: Iterable[Replicas], policies: PolicySet, focus: Focus) -> Iterator[str]:
     """Yield the explanations, or the selected part of each, an empty line between two."""
     for number, each in enumerate(decided):
         if number:
