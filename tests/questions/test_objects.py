@@ -67,6 +67,28 @@ def test_folders_are_read_whole(tmp_path: Path) -> None:
     assert [each.title for each in read_objects([tmp_path])] == ["Job/a", "Pod/x", "Job/c"]
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("kustomization.yaml", "kubectl kustomize"),
+        ("kustomization.yml", "kubectl kustomize"),
+        ("Kustomization", "kubectl kustomize"),
+        ("Chart.yaml", "helm template"),
+    ],
+)
+def test_what_objects_are_made_from_is_none(tmp_path: Path, name: str, command: str) -> None:
+    """Wherever it is below a folder, and also if it is given itself."""
+    folder = tmp_path / "base" / "own"
+    folder.mkdir(parents=True)
+    (folder / "pod.yaml").write_text("kind: Pod\nmetadata: {name: a}\n")
+    assert len(read_objects([tmp_path])) == 1
+    (folder / name).write_text("resources: [pod.yaml]\nkind: Kustomization\n")
+    for path in (tmp_path, folder / name):
+        with pytest.raises(UnreadableInput) as caught:
+            read_objects([path])
+        mentions(str(caught.value), f"{folder / name}: ", f"{command} {folder}")
+
+
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with kubectl."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"kind: Pod")))

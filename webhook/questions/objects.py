@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 
 _DASH: Final = "-"
 STDIN: Final = "<stdin>"
+# Files by which a folder is the source of other objects, and what prints these.
+_SOURCES: Final = {
+    **dict.fromkeys(
+        ("kustomization.yaml", "kustomization.yml", "Kustomization"), "kubectl kustomize"
+    ),
+    "Chart.yaml": "helm template",
+}
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 # JSON of this length comes from a program, such as kubectl: line numbers do not help in it, and
 # without them it is parsed in a fiftieth of the time.
@@ -55,12 +62,16 @@ def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list
     """Return every object of the files, in order; the items of a List are objects of their own.
 
     `-` is standard input. Folders are read with all folders in them, files that end in .yaml, .yml
-    or .json, by name. Raises UnreadableInput with every problem, each with its place; with `passed`
-    they are put there instead, and everything else is read.
+    or .json, by name; none of them may have a kustomization or a chart, from which other objects
+    are made. Raises UnreadableInput with every problem, each with its place; with `passed` they are
+    put there instead, and everything else is read.
     """
     found: list[Object] = []
     problems: list[str] = [] if passed is None else passed
     for path in paths:
+        if made := [*_made(path)]:
+            problems += made
+            continue
         for file in _files(path):
             try:
                 stdin = str(file) == _DASH
@@ -77,6 +88,18 @@ def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list
 def count_kinds(kinds: Iterable[str]) -> str:
     """Return the number of objects by kind: 2 ConfigMaps, 1 Service."""
     return ", ".join(count_text(count, kind) for kind, count in Counter(kinds).items())
+
+
+def _made(path: Path) -> Iterator[str]:
+    """Yield a problem for each folder whose files are not the objects that it stands for."""
+    if str(path) == _DASH:
+        return
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if (command := _SOURCES.get(file.name)) and file.is_file():
+            yield (
+                f"{file}: the objects are made from this folder; give them on standard input: "
+                f"{command} {file.parent} | fairlead …, with - for the file"
+            )
 
 
 def _files(path: Path) -> list[Path]:
