@@ -99,7 +99,8 @@ def parse_node(node: JsonObject) -> Node:
         if not isinstance(taint, dict):
             raise InvalidNode(f"spec.taints[{at}]", "an object", taint)
         for key in ("key", "value", "effect"):
-            _string(taint.get(key) or "", f"spec.taints[{at}].{key}")
+            if taint.get(key) is not None:
+                _string(taint[key], f"spec.taints[{at}].{key}")
     return Node(
         name,
         labels,
