@@ -17,6 +17,13 @@ from webhook.cli.check import command as check
 from webhook.pod_schema.field_checks import faults, schema
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
+from webhook.workloads.object import Object
+from webhook.workloads.template_search import pod_templates
+from webhook.workloads.workload_faults import template_faults
+
+JOB: Json = {"template": {"spec": {**template()["spec"], "restartPolicy": "Never"}}}
+# That of a StatefulSet with a name of 53 characters.
+REVISION = {"controller-revision-hash": f"{'n' * 53}-0123456789"}
 
 
 def test_the_schema_is_the_api_servers(control_plane: ControlPlane) -> None:
@@ -102,3 +109,29 @@ def test_a_class_that_is_not_there_is_an_error_of_check(
             assert bool(done.stderr) == (field == "runtimeClassName" and name == missing)
             found = json.loads(done.stdout)
             assert (found["errors"], done.exit_code) == (errors, errors)
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "spec"),
+    [
+        ("CronJob", 52, {"schedule": "* * * * *", "jobTemplate": {"spec": JOB}}),
+        ("Job", 61, {**JOB, "completionMode": "Indexed", "completions": 10}),
+        ("Job", 60, {**JOB, "completionMode": "Indexed", "completions": 11}),
+        ("Job", 63, JOB),
+    ],
+)
+def test_a_name_has_room_for_what_is_added_to_it(
+    control_plane: ControlPlane, namespace: str, kind: str, length: int, spec: Json
+) -> None:
+    """One character more is refused: of the workload here, of a StatefulSet's pods by a label."""
+    path = f"/apis/batch/v1/namespaces/{namespace}/{kind.lower()}s?dryRun=All"
+    said = []
+    for name in ("n" * length, "n" * (length + 1)):
+        made = {"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        status, _ = control_plane.api.call("POST", path, made)
+        (found,) = pod_templates(Object("f.yaml", made), [])
+        wrong = [each for each in template_faults(found) if each.path == ("metadata", "name")]
+        assert bool(wrong) == (status == HTTPStatus.UNPROCESSABLE_ENTITY)
+        said.append(status)
+    assert said == [HTTPStatus.CREATED, HTTPStatus.UNPROCESSABLE_ENTITY]
+    assert refused(control_plane, namespace, {**template(), "metadata": {"labels": REVISION}})

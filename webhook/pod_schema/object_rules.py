@@ -76,11 +76,26 @@ def _pod(spec: _Given) -> Iterator[Fault]:
                     "is not allowed in an init container without restartPolicy: Always; remove it"
                 )
                 yield Fault((*at, key), text)
+    if spec.get("hostNetwork") is True:
+        yield from _ports_of_the_node(spec)
     most = grace if isinstance(grace, int) and grace > 0 else _GRACE
     for key in ("initContainers", "containers"):
         for at, each in _items(spec, key):
             for found in _container(each, most):
                 yield found._replace(path=(*at, *found.path))
+
+
+def _ports_of_the_node(spec: _Given) -> Iterator[Fault]:
+    """Yield hostPorts unlike their containerPort; the API server sets those that are left out.
+
+    Source: validatePodHostNetworkDeps in pkg/apis/core/validation, of containers alone.
+    """
+    for of, container in _items(spec, "containers"):
+        for at, port in _items(container, "ports"):
+            number, wanted = port.get("hostPort"), port.get("containerPort")
+            if number and number != wanted:
+                text = f"{number} is not its containerPort, {wanted}, as hostNetwork requires"
+                yield Fault((*of, *at, "hostPort"), text)
 
 
 def _of_context(spec: _Given) -> Iterator[Fault]:

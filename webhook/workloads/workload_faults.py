@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.placement.schema.syntax import MAX_NAME
 from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
 from webhook.sources import SHIPPED
 from webhook.strict import quoted
@@ -15,11 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.sources.table import SourceTable
+    from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
 # The API server validates these kinds' templates; their controllers add only volumes of claims.
 _JUDGED: Final = frozenset({"", "apps", "batch"})
 _SELECTING: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+# What controllers add to the names of what they make: a hash, the time in minutes.
+_ADDED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("StatefulSet", "CronJob"), "-0123456789"),
+    "Job": "",
+}
 _LASTING: Final = (*_SELECTING, "ReplicationController")
 # The restartPolicies that a kind permits.
 _RESTARTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -72,6 +79,28 @@ def template_faults(
             yield each._replace(path=(*template.path, *each.path), severity=severity)
     if known:
         yield from text_rules.name_faults(source.metadata)
+    if is_judged(template):
+        yield from _of_length(source)
+
+
+def _of_length(source: Object) -> Iterator[field_checks.Fault]:
+    """Yield a fault for a name with which pods cannot be made: what the controller adds to it must
+    fit into a label, or into a host's name.
+
+    Source: newRevision in pkg/controller/statefulset (name-hash is the label
+    controller-revision-hash of its pods); ValidateCronJob and validateJobSpec of
+    pkg/apis/batch/validation.
+    """
+    name, spec = source.metadata.get("name"), at(source.value, ("spec",))
+    if not isinstance(name, str) or not isinstance(spec, dict):
+        return
+    added = _ADDED.get(source.kind)
+    completions = spec.get("completions")
+    if source.kind == "Job" and spec.get("completionMode") == "Indexed":
+        added = f"-{completions - 1}" if type(completions) is int and completions > 0 else ""
+    if added is not None and len(name) > (most := MAX_NAME - len(added)):
+        text = f"has {len(name)} characters: want at most {most}, or no pod can be made of it"
+        yield field_checks.Fault(("metadata", "name"), text)
 
 
 def count_faults(template: PodTemplate, sources: SourceTable) -> Iterator[field_checks.Fault]:
