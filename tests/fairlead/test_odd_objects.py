@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +104,8 @@ def test_an_odd_object_ends_in_no_fault_of_ours(folder: Path, changes: list[Any]
     for part, objects in given_parts.items():
         (folder / f"{part}.json").write_text(json.dumps({"kind": "List", "items": objects}))
     files = {part: folder / f"{part}.json" for part in given_parts}
-    try:
+    with suppress(fairlead.FairleadError):
         fairlead.evaluate(policies=folder / "policy.yaml", **files)
-    except fairlead.FairleadError as error:
-        assert str(error)
 
 
 def test_without_a_change_all_are_judged(folder: Path) -> None:

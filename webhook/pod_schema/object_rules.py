@@ -76,8 +76,7 @@ def _pod(spec: _Given) -> Iterator[Fault]:
                     "is not allowed in an init container without restartPolicy: Always; remove it"
                 )
                 yield Fault((*at, key), text)
-    if spec.get("hostNetwork") is True:
-        yield from _ports_of_the_node(spec)
+    yield from _ports_of_the_node(spec)
     most = grace if isinstance(grace, int) and grace > 0 else _GRACE
     for key in ("initContainers", "containers"):
         for at, each in _items(spec, key):
@@ -90,7 +89,7 @@ def _ports_of_the_node(spec: _Given) -> Iterator[Fault]:
 
     Source: validatePodHostNetworkDeps in pkg/apis/core/validation, of containers alone.
     """
-    for of, container in _items(spec, "containers"):
+    for of, container in _items(spec, "containers") if spec.get("hostNetwork") is True else ():
         for at, port in _items(container, "ports"):
             number, wanted = port.get("hostPort"), port.get("containerPort")
             if number and number != wanted:
