@@ -92,6 +92,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+def evaluated(folder: Path) -> fairlead.Evaluated:
+    manifests, namespaces, nodes = (folder / f"{part}.json" for part in PARTS)
+    policies = folder / "policy.yaml"
+    return fairlead.evaluate(manifests, policies=policies, namespaces=namespaces, nodes=nodes)
+
+
 @given(st.lists(st.tuples(st.sampled_from(CHANGES), ODD), min_size=1, max_size=2))
 def test_an_odd_object_ends_in_no_fault_of_ours(folder: Path, changes: list[Any]) -> None:
     """One or two values of any object are something else, or gone."""
@@ -103,17 +109,15 @@ def test_an_odd_object_ends_in_no_fault_of_ours(folder: Path, changes: list[Any]
             given_parts = {**given_parts, part: [*objects[:at], made, *objects[at + 1 :]]}
     for part, objects in given_parts.items():
         (folder / f"{part}.json").write_text(json.dumps({"kind": "List", "items": objects}))
-    files = {part: folder / f"{part}.json" for part in given_parts}
     with suppress(fairlead.FairleadError):
-        fairlead.evaluate(policies=folder / "policy.yaml", **files)
+        evaluated(folder)
 
 
 def test_without_a_change_all_are_judged(folder: Path) -> None:
     """So that the test above changes something that was good before."""
     for part, objects in PARTS.items():
         (folder / f"{part}.json").write_text(json.dumps({"kind": "List", "items": objects}))
-    files = {part: folder / f"{part}.json" for part in PARTS}
-    found = fairlead.evaluate(policies=folder / "policy.yaml", **files)
+    found = evaluated(folder)
     assert [each.result.object_ for each in found.pods] == [
         "Pod/p", "Job/j", "RayCluster/r", "RayCluster/r", "Run/r",
     ]  # fmt: skip
