@@ -119,6 +119,10 @@ def test_a_quota_refuses_the_pod_without_policies_too(strict: Space, tmp_path: P
     found = refused()
     assert found.exit_code == 1, found.output
     mentions(found.output, "exceeded quota: none", "also refuses the pod without")
+    # No policies are needed to ask.
+    found = call(strict, tmp_path, "run", "preview", "-f", "DIR/run.yaml")
+    assert found.exit_code == 1, found.output
+    mentions(found.output, "exceeded quota: none")
 
 
 def test_what_the_api_server_does_not_say_is_unknown(strict: Space, tmp_path: Path) -> None:

@@ -258,6 +258,17 @@ def test_a_preview_comes_first(run_space: Space) -> None:
     mentions(done.output, "Run/seen in", "1 pod", "run.fairlead.dev/seen created")
 
 
+def test_a_run_whose_pods_the_api_server_refuses_is_not_created_after_a_preview(
+    run_space: Space,
+) -> None:
+    """A quota, which only the API server knows."""
+    run_space.create(an_object("v1", "ResourceQuota", "none", {"hard": {"pods": "0"}}))
+    done = create(run_space, "refused", "--preview")
+    assert done.exit_code == 1, done.output
+    mentions(done.output, "Run/refused in", "exceeded quota: none")
+    assert "created" not in done.output
+
+
 def test_names_are_completed(run_space: Space) -> None:
     create_run(run_space, "mnist")
     create_run(run_space, "other")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from webhook import names
+from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import FAILED, INTERRUPTED
-from webhook.cli.output import print_json, print_yaml
+from webhook.cli.output import print_json, print_notes, print_yaml
 from webhook.cli.run.cluster import target_options
 from webhook.errors import UnreadableInput
 from webhook.run_client.rows import reference
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.run.model import Run
 
 _PROGRAM: Final = "run.create.program"
 _SPOT: Final = {"allow": "Allow", "require": "Constrain", "avoid": "Prevent"}
@@ -148,8 +152,8 @@ class WithProgram(click.Command):
 @click.option(
     "--preview",
     is_flag=True,
-    help="First show what the cluster's policies do to its pods. It is not created if a pod would "
-    "be rejected.",
+    help="First show what the cluster's policies do to its pods, and ask the API server about them, "
+    "if you may create pods. It is not created if a pod would be rejected or refused.",
 )
 @click.option("--wait", is_flag=True, help="Wait until the Run ends; exit as its program did.")
 @click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
@@ -233,11 +237,8 @@ def command(
     run = checked(raw, within)
 
     async def create(client: Client) -> int:
-        from webhook.cli.run.creating import follow_to_end, show_preview, submit_run
+        from webhook.cli.run.creating import follow_to_end, submit_run
 
-        place = str(file) if file else "the options"
-        if preview and not await show_preview(client, run, place, err=output is not None):
-            return FAILED
         stored = await submit_run(client, raw, within, files)
         _print(stored, output)
         if wait or logs:
@@ -245,10 +246,22 @@ def command(
         return 0
 
     try:
+        place = str(file) if file else "the options"
+        if preview and not _previewed(kubeconfig, run, place, err=output is not None):
+            sys.exit(FAILED)
         code_of_run = kubeconfig.ask(create)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     sys.exit(code_of_run)
+
+
+def _previewed(kubeconfig: Kubeconfig, run: Run, place: str, *, err: bool) -> bool:
+    """Show what the cluster would do to the Run's pods, and say whether it would take them all."""
+    from webhook.cli.run.creating import read_surroundings, show_preview
+
+    world, notes = kubeconfig.ask(partial(read_surroundings, run=run))
+    print_notes(notes)
+    return show_preview(run, place, replace(world, server=server_of(kubeconfig)), err=err)
 
 
 def _given_once(options: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from webhook.cli.output import print_aside, print_error, print_notes, say
 from webhook.errors import ClusterError, FairleadError, UnreadableInput
 
 if TYPE_CHECKING:
+    from webhook.evaluation.world import World
     from webhook.kube.client import Client
     from webhook.run.model import Run
 
@@ -51,20 +52,16 @@ async def submit_run(
         raise
 
 
-async def show_preview(client: Client, run: Run, place: str, *, err: bool) -> bool:
-    """Show the placement of its pods by the cluster's policies; whether none would be rejected.
+async def read_surroundings(client: Client, run: Run) -> tuple[World, list[str]]:
+    """Return what the cluster's policies decide on the Run's pods by, and what is not known of it.
 
-    err: standard output is for the Run. Raises UnreadableInput if the webhook has its policies from
-    files, which cannot be read here.
+    Raises UnreadableInput if the webhook has its policies from files, which cannot be read here.
     """
     from webhook.decision.stamp import HASH_LENGTH
     from webhook.questions.cluster_surroundings import read_policies, read_world
     from webhook.questions.live.live_answers import node_list
     from webhook.questions.live.served_policies import another_set, ask_replicas, not_served
     from webhook.questions.where import CLUSTER
-    from webhook.run.plan import plan
-    from webhook.run_client.preview_report import groups, lines
-    from webhook.run_client.run_files import Planned
 
     notes: list[str] = []
     policies = (await read_policies(client)).policies
@@ -74,10 +71,22 @@ async def show_preview(client: Client, run: Run, place: str, *, err: bool) -> bo
         raise UnreadableInput([f"{another}, which --preview cannot read: {cure}"])
     notes += await not_served(client, policies, ())
     nodes = await node_list(client, CLUSTER)
-    world = await read_world(client, policies, [run.namespace], nodes, notes)
+    return await read_world(client, policies, [run.namespace], nodes, notes), notes
+
+
+def show_preview(run: Run, place: str, world: World, *, err: bool) -> bool:
+    """Show the placement of the Run's pods; return whether none would be rejected or refused.
+
+    err: standard output is for the Run.
+    """
+    from webhook.questions.decisions import unknown_facts
+    from webhook.run.plan import plan
+    from webhook.run_client.preview_report import groups, lines
+    from webhook.run_client.run_files import Planned
+
     planned = Planned(place, run, None if run.spec.delegated else plan(run))
     found = groups(planned, world)
-    print_notes(notes)
+    print_notes(unknown_facts([each.replicas for each in found]))
     for line in lines(planned, found):
         click.echo(line, err=err)
     reasons = [reason for group in found for reason in group.reasons]

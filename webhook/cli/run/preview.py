@@ -122,14 +122,14 @@ def command(
     server = server_of(kubeconfig) if dry_run else None
     world = world_of(policies, namespaces_file, plans, nodes)
     world = replace(world, server=server, history=history_of(history, world.policies))
-    judged = bool(policies)
+    judged = bool(policies or server)
     shown = [(planned, groups(planned, world, judged=judged)) for planned in plans]
     if judged:
         print_notes(unknown_facts([each.replicas for _, found in shown for each in found]))
     print_result(
         output,
         json=lambda: {
-            "set": world.policies.hash if judged else None,
+            "set": world.policies.hash if policies else None,
             "runs": [explanation(*each) for each in shown],
         },
         text=lambda: ["\n\n".join("\n".join(lines(*each)) for each in shown)],
