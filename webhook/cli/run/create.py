@@ -152,8 +152,8 @@ class WithProgram(click.Command):
 @click.option(
     "--preview",
     is_flag=True,
-    help="First show what the cluster's policies do to its pods, and ask the API server about them, "
-    "if you may create pods. It is not created if a pod would be rejected or refused.",
+    help="First show what the cluster's policies do to its pods, and ask the API server about "
+    "them, if you may create pods. It is not created if a pod would be rejected or refused.",
 )
 @click.option("--wait", is_flag=True, help="Wait until the Run ends; exit as its program did.")
 @click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
