@@ -74,8 +74,8 @@ def chart() -> str:
         "",
         (
             "Every value with its default. [Install Fairlead with Helm](../guides/helm.md) has "
-            "what to choose when. A value that is a field of pods has the form that Kubernetes "
-            "gives it; the chart's schema rejects any other."
+            "what to choose when, and what is rejected. A value that is a field of pods has the "
+            "form that Kubernetes gives it."
         ),
         "",
         "| value | default | meaning |",

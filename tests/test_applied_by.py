@@ -35,6 +35,14 @@ HELM = an_object(
     {names.MANAGED_BY: "Helm"},
     {names.HELM_RELEASE: "ml", "meta.helm.sh/release-namespace": "tools"},
 )
+
+
+def applied(found: Json, operation: str) -> Json:
+    """The object as helm wrote it, on the server's side or by a patch."""
+    fields = [{"manager": "helm", "operation": operation, "time": "2026-01-01T00:00:00Z"}]
+    return {"metadata": {**found["metadata"], "managedFields": fields}}
+
+
 KEPT = an_object(
     {names.MANAGED_BY: "Helm"}, {names.HELM_RELEASE: "ml", "helm.sh/resource-policy": "keep"}
 )
@@ -47,6 +55,11 @@ CASES = {
         an_object({names.MANAGED_BY: "Helm"}),
         Applier("Helm", "RELEASE", names.NAMESPACE),
     ),
+    "helm-on-the-server": (
+        applied(HELM, "Apply"),
+        Applier("Helm", "ml", "tools", on_server=True),
+    ),
+    "helm-by-merge-patches": (applied(HELM, "Update"), Applier("Helm", "ml", "tools")),
     "argo-cd": (an_object(None, ARGO), Applier("Argo CD", "ml", kind="Application")),
     "argo-cd-by-its-label": (
         an_object({"argocd.argoproj.io/instance": "ml"}),

@@ -25,6 +25,8 @@ INSTALL: Final = "fairlead install"
 
 _HELM_NAMESPACE: Final = "meta.helm.sh/release-namespace"
 _HELM_POLICY: Final = "helm.sh/resource-policy"
+# The field manager of helm, whose operation is Apply for what it applied on the server's side.
+_HELM_MANAGER: Final = "helm"
 _ARGO_ID: Final = "argocd.argoproj.io/tracking-id"
 _ARGO_LABEL: Final = "argocd.argoproj.io/instance"
 # Other tools write this label too, so it names an Application only beside Argo CD's field manager.
@@ -42,13 +44,15 @@ _KUBECTL: Final = ("kubectl", "kubectl-client-side-apply")
 class Applier(NamedTuple):
     """The tool that applies an installation, and the object or release that it applies.
 
-    kind: of that object, for Argo CD and Flux.
+    kind: of that object, for Argo CD and Flux. on_server: for Helm, whether it applied objects on
+    the server's side, as Helm 4 does.
     """
 
     tool: str = INSTALL
     name: str = ""
     namespace: str = ""
     kind: str = ""
+    on_server: bool = False
 
     def __str__(self) -> str:
         """As the subject of a sentence."""
@@ -65,8 +69,11 @@ class Applier(NamedTuple):
         """
         name, namespace = quote(self.name), quote(self.namespace)
         if self.tool == HELM:
-            upgrade = f"helm upgrade {name} CHART --namespace {namespace}"
-            return f"{upgrade} --reset-then-reuse-values {values}".strip()
+            upgrade = f"helm upgrade {name} CHART --namespace {namespace} --reset-then-reuse-values"
+            # On the server's side helm refuses to write over what somebody else changed. Helm 3
+            # does not know the option.
+            side = "--server-side=false" if self.on_server else ""
+            return " ".join(filter(None, (upgrade, side, values)))
         if self.tool == KUBECTL:
             added = f" with the component {component}" if component else ""
             return f"kubectl apply -k KUSTOMIZATION{added}"
@@ -117,9 +124,10 @@ def manager_of(found: Json) -> Applier | None:
     for kind, group in _FLUX.items():
         if name := labels.get(f"{group}/name"):
             return Applier(FLUX, name, labels.get(f"{group}/namespace") or "NAMESPACE", kind)
-    by_argo_cd = any(
-        each.get("manager") == _ARGO_MANAGER for each in metadata.get("managedFields") or ()
-    )
+    written = {
+        (each.get("manager"), each.get("operation")) for each in metadata.get("managedFields") or ()
+    }
+    by_argo_cd = _ARGO_MANAGER in {manager for manager, _ in written}
     if tracked := annotations.get(_ARGO_ID):
         return Applier(ARGO_CD, tracked.partition(":")[0], kind="Application")
     if labels.get(_ARGO_LABEL) or by_argo_cd:
@@ -129,7 +137,8 @@ def manager_of(found: Json) -> Applier | None:
     if release or labels.get(names.MANAGED_BY) == HELM:
         # The chart refuses any other namespace.
         namespace = annotations.get(_HELM_NAMESPACE) or names.NAMESPACE
-        return Applier(HELM, release or "RELEASE", namespace)
+        on_server = (_HELM_MANAGER, "Apply") in written
+        return Applier(HELM, release or "RELEASE", namespace, on_server=on_server)
     return None
 
 

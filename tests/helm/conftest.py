@@ -39,13 +39,13 @@ def template() -> Template:
     return templating(obtain_program(HELMS["helm-4"]))
 
 
-def templating(helm: Path) -> Template:
-    """The same by any helm."""
+def templating(helm: Path, chart: Path = CHART) -> Template:
+    """The same by any helm, of a chart that may be a copy."""
 
     def rendered(values: Mapping[str, Any]) -> tuple[Json, ...]:
         options = ["--namespace", names.NAMESPACE, "--values", "-"]
         done = subprocess.run(
-            [helm, "template", "fairlead", CHART, *options],
+            [helm, "template", "fairlead", chart, *options],
             input=json.dumps(values),
             capture_output=True,
             text=True,

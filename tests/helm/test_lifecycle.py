@@ -10,6 +10,7 @@ import http
 import json
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,12 +24,13 @@ from tests.eventually import eventually
 from tests.fast_yaml import load_yaml
 from tests.go_programs import HELMS, obtain_program
 from tests.helm.conftest import Template
-from tests.manifests.chart import CHART
+from tests.manifests.chart import CHART, with_components
 from tests.manifests.generated import ROOT
 from tests.manifests.kustomize import Json, of_kind, overlay
 from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
+from webhook.applied_by import applied_by
 from webhook.cli import fairlead
 from webhook.errors import InstallationError
 from webhook.installation.manifests import every_key
@@ -409,15 +411,111 @@ def test_a_source_is_removed_without_server_side_apply(release: Release) -> None
     assert release.bundles() == {BUNDLE}
 
 
-def test_objects_of_kubectl_are_taken_over_on_request(release: Release, kubectl_path: Path) -> None:
-    """Without --take-ownership helm refuses, and changes nothing."""
-    kubectl = Kubectl(kubectl_path, release.plane.kubeconfig)
-    kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "default"))
+@pytest.mark.parametrize("manager", ["kubectl", names.INSTALL_MANAGER])
+def test_an_installation_is_taken_over_on_request(
+    release: Release, kubectl_path: Path, manager: str
+) -> None:
+    """Without --take-ownership helm refuses, and changes nothing.
+
+    Later commands need no option, although the manager of before keeps its fields. A source that
+    the values lack stays until it has been among them.
+    """
+    apply_before(release, kubectl_path, manager)
     refused = release.helm("install", "fairlead", CHART, ok=False)
     mentions(refused, "invalid ownership metadata")
+    options = ["--server-side=false"] if release.on_the_server else []
+    release.helm("install", "fairlead", CHART, "--take-ownership", *options)
+    release.keep_bundles()
+    assert (release.replicas(), release.entries()[2:]) == (3, ["mlrun-0.fairlead.dev"])
+    release.helm("upgrade", "fairlead", CHART, "--set", "webhook.replicas=2,sources={mlrun}")
+    assert (release.replicas(), release.entries()[2:]) == (2, ["mlrun-0.fairlead.dev"])
+    release.helm("rollback", "fairlead", "1")
+    assert (release.replicas(), release.entries()[2:]) == (3, [])
+    release.helm("upgrade", "fairlead", CHART, "--set", "webhook.replicas=4,webhook.port=9443")
+    assert release.replicas() == 4
+    managers = {each["manager"] for each in managed_fields(release)}
+    assert {manager, "helm"} <= managers
+
+
+def test_the_cure_of_doctor_writes_over_what_others_hold(
+    release: Release, kubectl_path: Path
+) -> None:
+    """On the server's side helm refuses fields of another manager; the cure chooses its own."""
+    apply_before(release, kubectl_path, names.INSTALL_MANAGER)
     options = ["--force-conflicts"] if release.on_the_server else []
     release.helm("install", "fairlead", CHART, "--take-ownership", *options)
-    assert release.replicas() == 3
+    value = ("--set", "webhook.replicas=2")
+    if release.on_the_server:
+        refused = release.helm("upgrade", "fairlead", CHART, *value, ok=False)
+        mentions(refused, names.INSTALL_MANAGER, ".spec.replicas")
+    status, answer = release.plane.api.call(
+        "PATCH",
+        CONFIGURATION,
+        [{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}],
+        content_type="application/json-patch+json",
+    )
+    assert status == OK, answer
+    cure = applied_by([release.get(CONFIGURATION)]).command(values=" ".join(value))
+    assert ("--server-side=false" in cure) == release.on_the_server
+    program, *words = shlex.split(cure)
+    assert program == "helm"
+    release.helm(*(CHART if each == "CHART" else each for each in words))
+    assert release.get(CONFIGURATION)["webhooks"][0]["failurePolicy"] == "Fail"
+    assert release.replicas() == 2
+    # From here on no option is needed.
+    release.helm("upgrade", "fairlead", CHART, "--set", "webhook.replicas=4")
+    assert release.replicas() == 4
+
+
+def test_the_api_server_is_asked_before_an_installation(
+    release: Release, kubectl_path: Path, tmp_path: Path
+) -> None:
+    """The command of the guide, about a request that is larger than its limit: schemas cannot."""
+    page = (ROOT / "docs" / "guides" / "helm.md").read_text()
+    (command,) = re.findall(r"^```sh\n(helm template .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for name, program in (("helm", release.program), ("kubectl", kubectl_path)):
+        (tmp_path / name).symlink_to(program)
+    namespace = an_object("v1", "Namespace", names.NAMESPACE, {})
+    release.plane.api.call("POST", "/api/v1/namespaces", namespace)
+
+    def asked(values: Json) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "mine.yaml").write_text(json.dumps(values))
+        command_here = command.replace("mine.yaml", str(tmp_path / "mine.yaml"))
+        paths = {
+            "KUBECONFIG": str(release.plane.kubeconfig),
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        }
+        return subprocess.run(
+            ["bash", "-c", command_here],
+            cwd=ROOT,
+            env={**os.environ, **paths},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    done = asked({"webhook": {"resources": {"requests": {"memory": "1Gi"}}}})
+    assert done.returncode != 0
+    mentions(done.stderr, "fairlead-webhook", "memory", "1Gi", "less than or equal to memory limit")
+    done = asked({"webhook": {"resources": {"requests": {"memory": "256Mi"}}}})
+    assert done.returncode == 0, done.stderr
+    assert release.plane.api.get(CONFIGURATION) is None
+
+
+def apply_before(release: Release, kubectl_path: Path, manager: str) -> None:
+    """Apply manifests with a source on the server's side, as kubectl and `fairlead install` do."""
+    objects = with_components(kubectl_path, "default", "source-mlrun")
+    kubectl = Kubectl(kubectl_path, release.plane.kubeconfig)
+    options = ["--server-side", f"--field-manager={manager}", "-f", "-"]
+    kubectl(
+        "apply", *options, stdin=json.dumps({"kind": "List", "apiVersion": "v1", "items": objects})
+    )
+
+
+def managed_fields(release: Release) -> list[Json]:
+    """Who manages the fields of the webhook's Deployment."""
+    found: list[Json] = release.get(f"{DEPLOYMENTS}/fairlead-webhook")["metadata"]["managedFields"]
+    return found
 
 
 def test_a_release_of_helm_3_goes_on_with_helm_4(plane: ControlPlane, release: Release) -> None:
@@ -449,6 +547,7 @@ def test_fairlead_install_leaves_a_release_alone(release: Release) -> None:
     release.install("--set", chosen, "--set", "image.repository=example.invalid/fairlead")
     at = ("--kubeconfig", str(release.plane.kubeconfig))
     again = "helm upgrade fairlead CHART --namespace fairlead-system --reset-then-reuse-values"
+    again += " --server-side=false" if release.on_the_server else ""
     before = {key: release.plane.api.get(key.path) for key in every_key()}
     for options in ((), ("--reset", "--yes"), ("--source", "mlrun", "--yes"), ("--dry-run",)):
         refused = CliRunner().invoke(fairlead, ["install", *at, *options])

@@ -10,11 +10,13 @@ from tests.manifests.kustomize import Json, one
 from tests.manifests.program_values import program_values
 from tests.manifests.value_rows import Place, Value, narrowing, on_deployment, on_pods
 from tests.manifests.value_schemas import (
+    ANNOTATIONS,
     FLAG,
     LABELS,
+    NAME_OR_EMPTY,
     NETWORK_PEERS,
     NETWORK_PORTS,
-    PAIRS,
+    OBJECT_NAME,
     TEXT,
     TEXTS,
     field_of,
@@ -33,11 +35,13 @@ _REPOSITORY: Final[Json] = {
 }
 _TAG: Final[Json] = {"type": "string", "pattern": r"^(?:[\w][\w.-]{0,127})?$"}
 _DIGEST: Final[Json] = {"type": "string", "pattern": "^(?:sha256:[0-9a-f]{64})?$"}
+_POLICY_FILE: Final = r"^[-\w][-.\w]{0,247}\.([yY][aA]?[mM][lL]|[jJ][sS][oO][nN])$"
+_TEST_FILE: Final = r"\.[tT][eE][sS][tT]\.[yY][aA]?[mM][lL]$"
 _SECRET: Final[Json] = {
     "type": "object",
     "required": ["name"],
     "additionalProperties": False,
-    "properties": {"name": {"type": "string", "minLength": 1}},
+    "properties": {"name": OBJECT_NAME},
 }
 _CONFIGURATIONS: Final = "(Mutating|Validating)WebhookConfiguration"
 # The controller reads certificates and counters of the webhook's replicas.
@@ -80,6 +84,14 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
                     item={names.FAILS_OPEN: "true"},
                 ),
             ),
+        ),
+        # Before the labels of some objects, which count more: the last of two rows counts.
+        Value(
+            "commonLabels",
+            "More labels of every object, without the pods.",
+            LABELS,
+            {},
+            (Place(".*", "metadata/labels", "merge"),),
         ),
         *_configurations(one(base, "MutatingWebhookConfiguration")["webhooks"][0]),
         Value(
@@ -150,12 +162,13 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
         ),
         Value(
             "policyFiles",
-            "Policies as files, by name, in a ConfigMap. If any is given, the webhook reads no "
-            "policy objects and validates none.",
+            "Policies as files (*.yaml, *.yml, *.json), by name, in a ConfigMap. If any is given, "
+            "the webhook reads no policy objects and validates none.",
             {
                 "type": "object",
-                # The keys of a ConfigMap. Helm reports `propertyNames` at a wrong path.
-                "patternProperties": {r"^[-.\w]{1,253}$": TEXT},
+                # What the webhook reads of a ConfigMap (webhook/server/folder.py). Helm reports
+                # `propertyNames` at a wrong path.
+                "patternProperties": {_POLICY_FILE: TEXT, _TEST_FILE: False},
                 "additionalProperties": False,
             },
             {},
@@ -248,7 +261,7 @@ def _configurations(entry: Json) -> Iterator[Value]:
     yield Value(
         "webhookConfigurations.annotations",
         "Annotations of both configurations.",
-        PAIRS,
+        ANNOTATIONS,
         {},
         (Place(_CONFIGURATIONS, "metadata/annotations", "merge"),),
     )
@@ -321,7 +334,7 @@ def _service() -> Iterator[Value]:
     yield Value(
         "service.ipFamilies",
         "IPv4, IPv6 or both, in order; empty: the cluster's own.",
-        list_of(one_of("IPv4", "IPv6")),
+        {**list_of(one_of("IPv4", "IPv6")), "uniqueItems": True},
         [],
         (Place("Service", "spec/ipFamilies"),),
     )
@@ -329,13 +342,6 @@ def _service() -> Iterator[Value]:
 
 def _every_object(pod: Json) -> Iterator[Value]:
     (container,) = pod["containers"]
-    yield Value(
-        "commonLabels",
-        "More labels of every object, without the pods.",
-        LABELS,
-        {},
-        (Place(".*", "metadata/labels", "merge"),),
-    )
     yield Value(
         "podLabels",
         "More labels of all pods of the chart.",
@@ -346,7 +352,7 @@ def _every_object(pod: Json) -> Iterator[Value]:
     yield Value(
         "podAnnotations",
         "More annotations of all pods of the chart.",
-        PAIRS,
+        ANNOTATIONS,
         {},
         on_pods("metadata/annotations", "merge"),
     )
@@ -367,7 +373,7 @@ def _every_object(pod: Json) -> Iterator[Value]:
     yield Value(
         "runtimeClassName",
         "Of all pods of the chart; empty: the cluster's default.",
-        TEXT,
+        NAME_OR_EMPTY,
         "",
         on_pods("spec/runtimeClassName"),
     )

@@ -8,11 +8,11 @@ from typing import Any
 from tests.manifests.kustomize import Json
 from tests.manifests.value_rows import How, Place, Value, on_deployment
 from tests.manifests.value_schemas import (
+    ANNOTATIONS,
     FLAG,
-    PAIRS,
+    NAME_OR_EMPTY,
     PORT,
     STRATEGY,
-    TEXT,
     TEXTS,
     field_of,
 )
@@ -59,7 +59,7 @@ def program_values(program: str, deployment: Json) -> Iterator[Value]:
     yield Value(
         f"{program}.serviceAccountAnnotations",
         "Annotations of its ServiceAccount.",
-        PAIRS,
+        ANNOTATIONS,
         {},
         (Place("ServiceAccount", "metadata/annotations", "merge", name),),
     )
@@ -80,7 +80,7 @@ def _of_deployment(deployment: Json) -> Iterator[_Row]:
         "set",
     )
     annotations = "metadata/annotations"
-    yield "annotations", "Annotations of the Deployment.", PAIRS, {}, annotations, "merge"
+    yield "annotations", "Annotations of the Deployment.", ANNOTATIONS, {}, annotations, "merge"
     yield (
         "resources",
         "Requests and limits.",
@@ -116,12 +116,19 @@ def _of_deployment(deployment: Json) -> Iterator[_Row]:
     yield (
         "priorityClassName",
         "Empty: the cluster's default.",
-        TEXT,
+        NAME_OR_EMPTY,
         pod["priorityClassName"],
         "pod/priorityClassName",
         "set",
     )
-    yield "nodeSelector", "Labels that its nodes have.", PAIRS, {}, "pod/nodeSelector", "set"
+    yield (
+        "nodeSelector",
+        "Labels that its nodes have.",
+        field_of("PodSpec", "nodeSelector"),
+        {},
+        "pod/nodeSelector",
+        "set",
+    )
     yield (
         "tolerations",
         "Taints that it admits.",

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from tests.manifests.value_schemas import Json, definitions
+from tests.manifests.value_schemas import Json, definitions, with_nulls
 
 # The pods of all objects: those of the programs and the pages, and those of doctor.
 _PODS: Final = (("Deployment", "spec/template/"), ("CronJob", "spec/jobTemplate/spec/template/"))
@@ -121,6 +121,7 @@ def values_schema(values: Sequence[Value]) -> Json:
     for each in (schema, *schema["properties"].values()):
         if "properties" in each and "description" not in each:
             each["required"] = list(each["properties"])
+    schema = with_nulls(schema)
     # Helm gives every chart this key.
     schema["properties"]["global"] = {"type": "object"}
     schema["definitions"] = definitions(schema["properties"])
@@ -143,7 +144,7 @@ def _or_default(value: Value) -> Json:
     if choices and value.default not in choices:
         return {**value.schema, "enum": [value.default, *choices]}
     # An older draft ignores what stands beside a reference.
-    return {"allOf": [value.schema]} if "$ref" in value.schema else value.schema
+    return {"type": "object", "allOf": [value.schema]} if "$ref" in value.schema else value.schema
 
 
 def _closed(more: Json) -> Json:

@@ -1,3 +1,38 @@
+{{- /* Drops every field that is null from a value in place: null is no field, as for the API server. */ -}}
+{{- define "fairlead.dropNulls" -}}
+{{- $value := . }}
+{{- range $key, $each := $value }}
+{{- if kindIs "invalid" $each }}{{ $_ := unset $value $key }}
+{{- else if or (kindIs "map" $each) (kindIs "slice" $each) }}{{ include "fairlead.dropNulls" $each }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /*
+Fails if two ports of one network are the same. Pods have one each, except those of the node's
+network. `places` have the values that are ports.
+*/ -}}
+{{- define "fairlead.checkPorts" -}}
+{{- $values := .values }}
+{{- $taken := dict }}
+{{- $faults := list }}
+{{- range $row := .places }}
+{{- if hasSuffix "/containerPort" $row.at }}
+{{- $steps := splitList "." $row.value }}
+{{- $program := get $values (first $steps) }}
+{{- $port := get $program (last $steps) | toString }}
+{{- $network := $program.hostNetwork | ternary "the nodes" (first $steps) }}
+{{- $place := printf "%s/%s" $network $port }}
+{{- if hasKey $taken $place }}
+{{- $faults = append $faults (printf "%s: %s is %s too, on the network of %s; choose another port" $row.value $port (get $taken $place) $network) }}
+{{- else }}
+{{- $_ := set $taken $place $row.value }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if $faults }}{{ fail (join "; " $faults) }}{{ end }}
+{{- end }}
+
 {{- /* "true" for an object that the values leave out. */ -}}
 {{- define "fairlead.isLeftOut" -}}
 {{- $values := .root.Values }}
