@@ -22,7 +22,7 @@ from tests.manifests.generated import MANIFESTS, OTHERS, ROOT
 from tests.manifests.kustomize import OVERLAYS, Json, kustomized, of_kind, one, overlay
 from tests.wording import mentions
 from webhook import names
-from webhook.cli.install import files_of
+from webhook.cli.install_options import files_of
 from webhook.guards import capacity_guard
 from webhook.installation.choices import Choices, adapted
 from webhook.installation.manifests import CONFIG_MAP, CONTROLLER, backends

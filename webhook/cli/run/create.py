@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook import names
-from webhook.cli.exit_codes import FAILED, INTERRUPTED
+from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_json, print_yaml
 from webhook.cli.run.cluster import target_options
 from webhook.errors import UnreadableInput
@@ -244,11 +244,7 @@ def command(
             return await follow_to_end(client, within, stored["metadata"]["name"], logs=logs)
         return 0
 
-    try:
-        code_of_run = kubeconfig.ask(create)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    sys.exit(code_of_run)
+    sys.exit(kubeconfig.ask(create))
 
 
 def _given_once(options: dict[str, Any]) -> None:
