@@ -47,6 +47,17 @@ HELMS: Final = {
         120,
     ),
 }
+# The kustomize of kubectl 1.27, the oldest that docs/installing.md names, and a new one: since
+# kubectl 1.31 generators come before components.
+KUSTOMIZES: Final = {
+    name: Program(
+        "kustomize",
+        Module(name, "sigs.k8s.io/kustomize/kustomize/v5", HOME),
+        "sigs.k8s.io/kustomize/kustomize/v5",
+        30,
+    )
+    for name in ("kustomize-5.0", "kustomize")
+}
 # Its controllers and cainjector; go/cert-manager/main.go has why it is a program of ours.
 CERT_MANAGER: Final = Program(
     "cert-manager",

@@ -46,10 +46,14 @@ class Lines(Progress):
             target=self._tick, args=(what, expected, started, over), daemon=True
         )
         ticker.start()
-        outcome = "failed"
+        # By Ctrl-C.
+        outcome = "interrupted"
         try:
             yield
             outcome = "done"
+        except Exception:
+            outcome = "failed"
+            raise
         finally:
             over.set()
             ticker.join()

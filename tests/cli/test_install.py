@@ -7,8 +7,10 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,8 @@ from certs.authority import new_authority
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.cli import fairlead
-from webhook.cli.install import agree, files_of
+from webhook.cli.install import agree
+from webhook.cli.install_options import files_of
 from webhook.errors import InstallationError, InvalidDocuments, UnreadableInput
 from webhook.installation.manifests import overlays
 
@@ -133,6 +136,27 @@ def in_a_terminal(answer: str) -> tuple[int, str]:
     return done.returncode, done.stderr.decode()
 
 
+def test_ctrl_c_at_the_question_ends_the_command_at_once() -> None:
+    """Also within asyncio, whose own handler waits for the answer; it is no answer."""
+    call = "import asyncio; from webhook.cli.install import agree\nasync def ask():"
+    call += "\n  agree(['x is deleted'], yes=False)\nasyncio.run(ask())"
+    screen, end = pty.openpty()
+    with os.fdopen(screen, "r+b", buffering=0), os.fdopen(end, "r+b", 0) as inside:
+        asking = subprocess.Popen(
+            [sys.executable, "-c", call], stdin=inside, stderr=subprocess.PIPE, text=True
+        )
+        assert asking.stderr
+        with asking:
+            shown = ""
+            while "Go on?" not in shown:
+                shown += asking.stderr.read(1)
+            # One that comes before it reads is seen with the next.
+            while asking.poll() is None:
+                asking.send_signal(signal.SIGINT)
+                time.sleep(0.2)
+        assert asking.returncode == -signal.SIGINT
+
+
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
 def test_in_a_terminal_losses_are_asked_about(answer: str, code: int) -> None:
     """Only yes goes on."""
@@ -165,3 +189,54 @@ def test_of_the_file_of_an_authority_only_certificates_are_installed(tmp_path: P
         done = install("--dry-run", "--reset", *outside)
         assert done.exit_code == 2
         mentions(done.output, "--webhook-ca", "no certificates in PEM")
+
+
+@pytest.mark.parametrize(
+    "image", ["bad:image:x", "a b", "https://x/y:1", "x:", "x@sha256:abc", "Fairlead:1", ""]
+)
+def test_an_image_that_no_kubelet_reads_is_refused(image: str) -> None:
+    """The API server takes any text, and the pods would not start."""
+    done = install("--dry-run", "--reset", "--image", image)
+    assert done.exit_code == 2
+    mentions(done.output, "--image", "is not an image", "registry.example.com/fairlead:0.1.0")
+
+
+@pytest.mark.parametrize(
+    ("url", "facts"),
+    [
+        ("http://x:1/mutate", ["scheme is 'http'"]),
+        ("https://x:99999/mutate", ["port is '99999'", "1 to 65535"]),
+        ("https://x:0/mutate", ["port is '0'"]),
+        ("https://:1/mutate", ["no host"]),
+        ("https://[::1/mutate", ["not a URL"]),
+        ("https://x y:1/mutate", ["blanks"]),
+        ("https://x:1/other", ["path is '/other'"]),
+        ("https://u:secret@x:1/a?b=c", ["a user or a password", "path is '/a'", "a query"]),
+        ("https://x:1/mutate#a", ["a fragment"]),
+    ],
+)
+def test_the_address_of_a_webhook_outside_is_one_that_the_api_server_takes(
+    url: str, facts: list[str], tmp_path: Path
+) -> None:
+    """All that is wrong is named, and no password is repeated."""
+    file = tmp_path / "ca.pem"
+    file.write_bytes(new_authority("fairlead", datetime.now(UTC)).certificate)
+    outside = ("--webhook-ca", str(file), "--webhook-url")
+    done = install("--dry-run", "--reset", *outside, url)
+    assert done.exit_code == 2
+    mentions(done.output, "--webhook-url", "want https://HOST:PORT/mutate", *facts)
+    assert "secret" not in done.output
+    for good in ("https://[::1]:8443/mutate", "https://a.example/behind/mutate"):
+        assert install("--dry-run", "--reset", *outside, good).exit_code == 0
+
+
+def test_cert_manager_does_not_write_over_the_authority_of_a_webhook_outside(
+    tmp_path: Path,
+) -> None:
+    """Its annotation would have it do so, whichever overlay has it."""
+    file = tmp_path / "ca.pem"
+    file.write_bytes(new_authority("fairlead", datetime.now(UTC)).certificate)
+    outside = ("--webhook-url", "https://127.0.0.1:1/mutate", "--webhook-ca", str(file))
+    done = install("--dry-run", "--reset", "--overlay", "cert-manager", *outside)
+    assert isinstance(done.exception, InstallationError)
+    mentions(str(done.exception), "--webhook-url", "--overlay cert-manager", "--reset")

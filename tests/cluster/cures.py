@@ -222,9 +222,6 @@ PLAYS: Final[Mapping[str, Play]] = {
     "fairlead guard tolerations": Play(
         "tolerations", "checked when a pod is created", _limited, after=_unlimited
     ),
-    "kubectl -n fairlead-system scale deployment": Play(
-        "endpoints", "one ready replica", _behind_its_service(1), after=_unregister
-    ),
     "fairlead disable": Play(
         "endpoints",
         "no ready endpoint",

@@ -97,7 +97,12 @@ def test_a_good_installation_is_well(well: Site) -> None:
     assert {"end to end", "guards", "programs", "leader", "agents"} <= set(document["ok"])
     assert document["unknown"] == BY_METRICS
     (unread,) = document["unread"]
-    mentions(unread["cure"], "does not reach its port")
+    mentions(
+        unread["cure"],
+        "does not reach its port",
+        "port 8081 of the pods of fairlead-webhook",
+        "port 8082 of the pods of fairlead-controller",
+    )
     assert "rights" not in unread["cure"]
     made = well.run("doctor", *ALL_BUT_WATCHES)
     assert made.exit_code == 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import signal
+import subprocess
 import threading
 from http import HTTPStatus
 from pathlib import Path
@@ -24,6 +26,7 @@ from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.objects import an_object
 from tests.server.serving import running
+from tests.ui.served_pages import PROGRAM
 from tests.wording import line_with, mentions
 from webhook import names, validating
 from webhook.cli import fairlead
@@ -630,7 +633,9 @@ def written(site: Site) -> Json:
 
 
 def test_what_cannot_work_is_found_before_the_first_write(site: Site, tmp_path: Path) -> None:
-    """Kinds that the cluster does not serve, and rights that are missing: all of them at once."""
+    """Kinds that the cluster does not serve, rights that are missing, a trial that would never end,
+    and configurations that the API server refuses, which are written last.
+    """
     before = written(site)
     with pytest.raises(InstallationError) as refused:
         site.run("install", "--reset", "--yes", *site.at_its_address, *MONITORING)
@@ -663,6 +668,22 @@ def test_what_cannot_work_is_found_before_the_first_write(site: Site, tmp_path: 
     assert shown.exit_code == 0
     line_with(shown.stderr, "does not serve ServiceMonitor")
     line_with(shown.stderr, "you may not ")
+    elsewhere = ("--namespace", "kube-system")
+    with pytest.raises(InstallationError) as unsent:
+        site.run("install", "--reset", "--yes", *site.at_its_address, *MONITORING, *elsewhere)
+    mentions(str(unsent.value), "ServiceMonitor", "kube-system is sent", "Nothing has been changed")
+    # A wrong escape, which Go's parser refuses.
+    unread = ("--webhook-url", "https://127.0.0.1:1/%zz/mutate")
+    options = ("--reset", "--yes", *unread, *site.at_its_address[2:])
+    with pytest.raises(InstallationError) as refused_last:
+        site.run("install", *options)
+    mentions(
+        str(refused_last.value),
+        "MutatingWebhookConfiguration fairlead would be refused",
+        "ValidatingWebhookConfiguration fairlead would be refused",
+        "clientConfig.url",
+        "Nothing has been changed",
+    )
     assert written(site) == before
 
 
@@ -691,6 +712,34 @@ def test_what_stops_half_way_says_what_was_made_and_what_is_next(site: Site) -> 
     mentions(stopped.stderr, "next: the same command", "fairlead uninstall deletes")
     site.kubectl("delete", f"{policy},{binding}", "no-services")
     eventually("services are taken", lambda: site.apply(service, dry_run=True) == "")
+    site.install()
+
+
+def test_ctrl_c_says_what_was_made_and_the_same_command_goes_on(site: Site) -> None:
+    """While it waits for a webhook that does not answer; all that was written is answered."""
+    site.uninstall()
+    nobody = ("--webhook-url", "https://127.0.0.1:1/mutate", "--webhook-ca", str(site.authority))
+    words = ("install", "--kubeconfig", str(site.plane.kubeconfig), "--reset", "--yes", *nobody)
+    with subprocess.Popen(
+        [*PROGRAM, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as installing:
+        assert installing.stdout
+        assert installing.stderr
+        shown = ""
+        while "waiting for the webhook to answer" not in shown:
+            shown = installing.stderr.readline()
+            assert shown
+        installing.send_signal(signal.SIGINT)
+        rest, printed = installing.stderr.read(), installing.stdout.read()
+    assert (installing.returncode, printed) == (130, "")
+    mentions(rest, "interrupted in", "stopped by Ctrl-C", "next: the same command goes on")
+    mentions(line_with(rest, "created: "), "5 CustomResourceDefinitions", "2 Deployments")
+    mentions(line_with(rest, "not reached: "), "ValidatingWebhookConfiguration fairlead")
+    assert "not known" not in rest
+    assert "Traceback" not in rest
     site.install()
 
 

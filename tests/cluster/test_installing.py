@@ -40,6 +40,8 @@ from tests.server.serving import get, readiness
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
+from webhook.interception import DEFAULT_SOURCES
+from webhook.interception import webhooks as entries_of
 from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.server.notices import CREATED
 from webhook.validating import WORKLOADS_PATH
@@ -179,16 +181,11 @@ def test_a_pod_that_is_not_restricted_is_refused(installed: Installed) -> None:
 
 
 def test_the_entries_are_those_of_the_sources_that_were_chosen(installed: Installed) -> None:
-    """The default two, MLRun's and the training operator's two marks."""
-    entries = {entry["name"]: entry for entry in webhooks(installed)}
-    assert list(entries) == [
-        "pods-0.fairlead.dev",
-        "namespaces.fairlead.dev",
-        "mlrun-0.fairlead.dev",
-        "kubeflow-training-0.fairlead.dev",
-        "kubeflow-training-1.fairlead.dev",
-    ]
-    assert all(entry["failurePolicy"] == "Fail" for entry in entries.values())
+    """In the order of `fairlead install`: the last of a pod's marks names what is refused."""
+    chosen = (*DEFAULT_SOURCES, "mlrun", "kubeflow-training")
+    found = webhooks(installed)
+    assert [each["name"] for each in found] == [each["name"] for each in entries_of(chosen)]
+    assert all(entry["failurePolicy"] == "Fail" for entry in found)
 
 
 def test_the_webhook_serves_with_a_certificate_that_the_api_server_will_trust(

@@ -1,4 +1,4 @@
-"""The real helm of both majors, built on first use, and what the chart comes to."""
+"""The real helm of both majors and an old and a new kustomize, and what the chart comes to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.control_planes import build_before_tests
 from tests.fast_yaml import load_all_yaml
-from tests.go_programs import HELMS, obtain_program
+from tests.go_programs import HELMS, KUSTOMIZES, obtain_program
 from tests.manifests.chart import CHART
 from tests.manifests.kustomize import Json
 from webhook import names
@@ -21,10 +21,9 @@ Template = Callable[[Mapping[str, Any]], tuple[Json, ...]]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build both before the first test, on the first run ever."""
-    build_before_tests(
-        session, "helm", lambda: [obtain_program(program) for program in HELMS.values()]
-    )
+    """Build them before the first test, on the first run ever."""
+    programs = (*HELMS.values(), *KUSTOMIZES.values())
+    build_before_tests(session, "helm", lambda: [obtain_program(program) for program in programs])
 
 
 @pytest.fixture(scope="session", params=HELMS)

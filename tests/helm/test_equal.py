@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -12,15 +14,19 @@ from typing import Any
 
 import pytest
 
-from tests.fast_yaml import load_yaml
+from tests.fast_yaml import load_all_yaml, load_yaml
+from tests.go_programs import KUSTOMIZES, obtain_program
 from tests.helm.conftest import Template
 from tests.manifests.chart import CHART, with_components
 from tests.manifests.generated import MANIFESTS, OTHERS, ROOT
 from tests.manifests.kustomize import OVERLAYS, Json, kustomized, of_kind, one, overlay
 from tests.wording import mentions
 from webhook import names
+from webhook.cli.install_options import files_of
 from webhook.guards import capacity_guard
-from webhook.installation.manifests import backends
+from webhook.installation.choices import Choices, adapted
+from webhook.installation.manifests import CONFIG_MAP, CONTROLLER, backends
+from webhook.installation.object_kinds import in_order
 from webhook.interception import DEFAULT_SOURCES, select_sources, webhooks
 
 SMALL: Mapping[str, Any] = {
@@ -156,6 +162,42 @@ def test_users_are_exempt_by_the_patch_of_the_page(kubectl_path: Path, tmp_path:
     marks = [mark for source in select_sources(DEFAULT_SOURCES) for mark in source.marks]
     kueue = "system:serviceaccount:kueue-system:kueue-controller-manager"
     assert found["spec"] == capacity_guard((), marks, [kueue])[0]["spec"]
+
+
+@pytest.mark.parametrize("version", KUSTOMIZES)
+def test_policies_from_files_by_the_page_are_those_of_the_command(
+    version: str, tmp_path: Path
+) -> None:
+    """The two files of docs/installing.md, with an old kustomize and a new one."""
+    page = (ROOT / "docs" / "installing.md").read_text()
+    section = page.partition("### Read policies from files")[2].partition("\n### ")[0]
+    blocks = re.findall(r"```yaml\n# (\S+\.yaml).*\n((?s:.*?))```", section)
+    assert [name for name, _ in blocks] == [
+        "mine/installation/kustomization.yaml",
+        "mine/kustomization.yaml",
+    ]
+    shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    shutil.copytree(ROOT / "policies", tmp_path / "policies")
+    for name, text in blocks:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    mine = tmp_path / "mine" / "policies"
+    mine.mkdir()
+    for name in load_yaml(blocks[1][1])["configMapGenerator"][0]["files"]:
+        (source,) = (ROOT / "policies").rglob(Path(name).name)
+        shutil.copy(source, mine)
+    done = subprocess.run(
+        [obtain_program(KUSTOMIZES[version]), "build", tmp_path / "mine"],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    made = in_order(load_all_yaml(done.stdout))
+    wanted = adapted(Choices(components=("policies-from-files",), policies=files_of(mine)))
+    assert made[CONFIG_MAP]["data"] == wanted[CONFIG_MAP]["data"]
+    for objects in (made, wanted):
+        objects[CONFIG_MAP] = objects[CONTROLLER]["metadata"]["annotations"] = {}
+    assert made == wanted
 
 
 def test_every_component_has_a_value() -> None:

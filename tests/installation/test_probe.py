@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from webhook.installation.probe import Probe, choose_namespace, pod
-from webhook.interception import Record
+from tests.wording import mentions
+from webhook import names
+from webhook.installation.probe import Probe, choose_namespace, describe_unsent, pod
+from webhook.interception import Record, webhooks
 
 TRIAL = {"key": "trial", "operator": "In", "values": ["yes"]}
 
@@ -50,6 +54,30 @@ def test_a_pod_is_tried_where_pods_are_sent(record: Record, namespace: str) -> N
     """Within the limit that is recorded, and never in a namespace that no installation sends."""
     labels = {"trial": "yes"}
     assert choose_namespace(record, {"kube-system": labels, "lab": labels, "team": {}}) == namespace
+
+
+@pytest.mark.parametrize(
+    ("limits", "namespace", "sent"),
+    [
+        ({}, "default", True),
+        ({}, "kube-system", False),
+        ({}, names.NAMESPACE, False),
+        ({"only_namespaces": ["lab"]}, "lab", True),
+        ({"only_namespaces": ["lab"]}, "default", False),
+        ({"namespace_labels": [TRIAL]}, "team", False),
+        ({"namespace_labels": [TRIAL]}, "trial", True),
+    ],
+)
+def test_where_no_pod_is_sent_none_can_be_tried(
+    limits: dict[str, Any], namespace: str, *, sent: bool
+) -> None:
+    """The entries decide: our own namespaces, and whatever limit they have."""
+    labels = {"trial": "yes"} if namespace == "trial" else {}
+    reason = describe_unsent(webhooks(**limits), namespace, labels)
+    if sent:
+        assert reason == ""
+    else:
+        mentions(reason, namespace, "--namespace NAME")
 
 
 def test_the_pod_asks_for_nothing_that_a_strict_namespace_forbids() -> None:

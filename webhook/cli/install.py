@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook.cli.exit_codes import FAILED
+from webhook.cli.install_options import (
+    Image,
+    WebhookUrl,
+    files_of,
+    is_file,
+    read_authority,
+    sources_of,
+)
 from webhook.cli.options import cluster_options, timeout_option
-from webhook.cli.output import output_option, print_error, print_notes, print_result
-from webhook.errors import ClusterError, InstallationError, UnreadableInput
+from webhook.cli.output import confirm, output_option, print_error, print_notes, print_result
+from webhook.errors import ClusterError, InstallationError
 from webhook.settings import NamespaceName
 from webhook.shortening import harmless
 from webhook.text.documents import as_list
@@ -53,7 +61,7 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
 )
 @click.option(
     "--image",
-    default="",
+    type=Image(),
     metavar="IMAGE",
     help="Image of webhook and controller: REGISTRY/fairlead:TAG.",
 )
@@ -105,7 +113,7 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
 )
 @click.option(
     "--webhook-url",
-    default="",
+    type=WebhookUrl(),
     metavar="URL",
     help="URL of a webhook outside the cluster: https://HOST:PORT/mutate.",
 )
@@ -146,7 +154,7 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
 def command(
     overlay_names: tuple[str, ...],
     sources: tuple[str, ...],
-    image: str,
+    image: str | None,
     policies: Path | None,
     from_files: bool,
     nodes: bool,
@@ -154,7 +162,7 @@ def command(
     reports: bool,
     ui: bool,
     doctor: bool,
-    webhook_url: str,
+    webhook_url: str | None,
     webhook_ca: Path | None,
     reset: bool,
     dry_run: bool,
@@ -198,11 +206,10 @@ def command(
       0  installed, and the webhook answers
       1  not installed, or not confirmed: stderr shows the problem and the fix
       2  wrong usage
+      130  ended by Ctrl-C: stderr lists what was changed before
     """
     if bool(webhook_url) != bool(webhook_ca):
         raise click.UsageError("give --webhook-url and --webhook-ca together")
-    if webhook_url and not webhook_url.startswith("https://"):
-        raise click.BadParameter("want https://HOST:PORT/PATH", param_hint="--webhook-url")
     if output == "yaml" and not dry_run:
         raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
     from webhook.installation.choices import Choices, adapted
@@ -215,7 +222,7 @@ def command(
             f"{unknown[0]!r} is not one of {', '.join(known)}", param_hint="--overlay"
         )
     files = files_of(policies) if policies else None
-    given = [Path(each) for each in sources if _is_file(each)]
+    given = [Path(each) for each in sources if is_file(each)]
     source_names, source_files = sources_of(given, files or {})
     chosen = {
         "nodes": nodes,
@@ -230,16 +237,16 @@ def command(
             *(name for name, wanted in chosen.items() if wanted),
             *(f"backend-{name}" for name in dict.fromkeys(backends)),
         ),
-        (*(each for each in sources if not _is_file(each)), *source_names),
-        image,
+        (*(each for each in sources if not is_file(each)), *source_names),
+        image or "",
         policies=files,
-        url=webhook_url,
-        authority=_read_authority(webhook_ca) if webhook_ca else b"",
+        url=webhook_url or "",
+        authority=read_authority(webhook_ca) if webhook_ca else b"",
         source_files=source_files,
     )
     _refuse_reports_of_files(choices)
     before, trouble = _last_time(kubeconfig, choices, reset=reset, dry_run=dry_run)
-    print_notes(notes_of(before.options, image))
+    print_notes(notes_of(before.options, choices.image))
     choices = as_last_time(choices, before.options)
     if not (choices.from_files and files):
         # Otherwise the files take the place of what the webhook reads now.
@@ -254,7 +261,9 @@ def command(
     last_time = None if reset else before._replace(objects=_rendered(before))
     if dry_run:
         if last_time:
-            foretell = partial(_foretell, objects=objects, before=last_time)
+            foretell = partial(
+                _foretell, objects=objects, before=last_time, namespace=namespace or ""
+            )
             objects = dict(kubeconfig.ask(foretell))
         found = list(objects.values())
         as_json = "json" if output == "json" else "yaml"
@@ -279,20 +288,6 @@ def command(
     done, untried = made
     document = [{"object": str(key), "result": result} for key, result in done.items()]
     print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done, untried))
-
-
-def _read_authority(file: Path) -> bytes:
-    """Return the certificates of a PEM file, and nothing else of it: a key would be published."""
-    from certs.bundle import certificates, join
-
-    found = certificates(file.read_bytes())
-    if not found:
-        raise click.BadParameter(
-            f"{file}: no certificates in PEM; give those of the authority that signed the "
-            "webhook's certificate",
-            param_hint="--webhook-ca",
-        )
-    return join(found)
 
 
 def _refuse_reports_of_files(choices: Choices) -> None:
@@ -336,7 +331,7 @@ def _rendered(before: LastTime) -> Mapping[Key, dict[str, object]]:
 
 
 async def _foretell(
-    client: Client, objects: Mapping[Key, dict[str, object]], before: LastTime
+    client: Client, objects: Mapping[Key, dict[str, object]], before: LastTime, namespace: str
 ) -> Mapping[Key, dict[str, object]]:
     """Print what the installation would take away or change; return what it would write."""
     from webhook.installation.changes import (
@@ -345,12 +340,15 @@ async def _foretell(
         read_losses,
         refuse_managed,
     )
+    from webhook.installation.manifests import CONTROLLER
     from webhook.installation.narrowing import keep_narrowing, read_whole
+    from webhook.installation.probe import find_namespace
 
     live = await read_installed(client, objects)
     refuse_managed(live)
     objects, notes = keep_narrowing(live, objects, await read_whole(client))
-    print_notes([*notes, *await find_obstacles(client, live, objects)])
+    trial = namespace or await find_namespace(client, objects[CONTROLLER])
+    print_notes([*notes, *await find_obstacles(client, live, objects, trial)])
     print_notes(await read_losses(client, live, objects, before.objects))
     return objects
 
@@ -367,7 +365,7 @@ def agree(losses: Sequence[str], *, yes: bool) -> None:
             "not confirmed, and nothing has been changed: there is no terminal to ask; --yes "
             "agrees to what is listed"
         )
-    click.confirm("Go on?", abort=True, err=True)
+    confirm("Go on?")
 
 
 async def _run(
@@ -395,8 +393,11 @@ async def _run(
             print_notes(await reports_notes(client))
         return done, installer.untried
     except BaseException as error:
-        # An interrupt cancels the task.
-        for line in installer.describe_partial():
+        described = list(installer.describe_partial())
+        if not isinstance(error, Exception):
+            end = "" if described else ": nothing has been changed"
+            click.echo(f"stopped by Ctrl-C{end}", err=True)
+        for line in described:
             click.echo(harmless(line), err=True)
         if not isinstance(error, NotInTime):
             raise
@@ -424,10 +425,6 @@ def _lines(done: Mapping[Key, Result], untried: str) -> Iterator[str]:
         yield "Fairlead answers: a pod of a run comes back placed"
 
 
-def _is_file(source: str) -> bool:
-    return source.endswith((".yaml", ".yml", ".json"))
-
-
 async def explain_timeout(client: Client, error: NotInTime) -> None:
     """Say on stderr what was waited for, and what is wrong, each with its cure."""
     import webhook
@@ -439,55 +436,3 @@ async def explain_timeout(client: Client, error: NotInTime) -> None:
     state = await Reader(client).read_cluster(datetime.now(UTC), webhook.__version__)
     for line in doctor.lines(diagnose(state)):
         click.echo(line, err=True)
-
-
-def sources_of(
-    files: Sequence[Path], beside: Mapping[str, str]
-) -> tuple[list[str], dict[str, str]]:
-    """Return the names of the systems in the files, and the texts of files that are not `beside`.
-
-    Raises InvalidDocuments, UnreadableInput and BadParameter.
-    """
-    from webhook.policy.policy_documents import parse
-    from webhook.server.folder import read_folder
-
-    found: list[str] = []
-    texts: dict[str, str] = {}
-    for file in files:
-        if not file.exists():
-            raise click.BadParameter(f"there is no file {file}", param_hint="--source")
-        for content in read_folder(file).values():
-            systems = [each.model for each in parse({str(file): content}).sound()]
-            if wrong := [each for each in systems if each.kind != "RunSource"]:
-                what = f"{file} has a {wrong[0].kind}; want documents RunSource only"
-                raise click.BadParameter(what, param_hint="--source")
-            found += [each.name for each in systems]
-            if beside.get(file.name) != content.decode():
-                texts[file.name] = content.decode()
-    return found, texts
-
-
-def files_of(folder: Path) -> dict[str, str]:
-    """Return the policy files of a folder, by the names that they shall have in a ConfigMap.
-
-    They are read as the webhook will read them. Raises InvalidDocuments with every finding, or
-    UnreadableInput if there is none, or two would have one name.
-    """
-    from webhook.judgement.set_judgement import load_sound
-    from webhook.server.folder import read_folder
-
-    found = read_folder(folder)
-    if not found:
-        raise UnreadableInput([f"{folder}: no policies there (*.yaml, *.yml, *.json)"])
-    load_sound(found)
-    files: dict[str, str] = {}
-    for path, content in found.items():
-        # A ConfigMap has no folders.
-        relative = Path(path).relative_to(folder) if folder.is_dir() else Path(Path(path).name)
-        name = "-".join(relative.parts)
-        if name in files:
-            raise UnreadableInput(
-                [f"{path}: another file would also become {name}; rename one of them"]
-            )
-        files[name] = content.decode()
-    return files

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.cli.exit_codes import INTERRUPTED
 from webhook.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -48,9 +50,11 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Invoke the subcommand; wrong settings are wrong usage of the command line."""
+        """Invoke the subcommand; wrong settings are wrong usage, and Ctrl-C has its exit code."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
         except WrongUsage as error:
             raise click.UsageError(str(error)) from None
 

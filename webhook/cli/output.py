@@ -95,6 +95,25 @@ def print_aside(line: str) -> None:
     click.echo(line, err=True)
 
 
+def confirm(question: str) -> None:
+    """Ask on the terminal. Raises click.Abort without a yes, and KeyboardInterrupt for Ctrl-C.
+
+    asyncio.run alone would not stop at Ctrl-C before there is an answer.
+    """
+    import signal
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort as error:
+        # click makes one exception of Ctrl-C, of the end of input, and of a no.
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def print_notes(notes: Iterable[str]) -> None:
     for note in notes:
         say("note", note, "yellow")

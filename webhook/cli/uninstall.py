@@ -10,7 +10,7 @@ import click
 from webhook import names
 from webhook.api_paths import VERSION
 from webhook.cli.options import cluster_options, timeout_option
-from webhook.cli.output import output_option, print_result
+from webhook.cli.output import confirm, output_option, print_result
 
 if TYPE_CHECKING:
     from webhook.installation.uninstall import UninstallResult
@@ -64,6 +64,7 @@ def command(
       0  removed; the output names what is left
       1  not removed, or not confirmed
       2  wrong usage
+      130  ended by Ctrl-C
     """
     from webhook.installation.apply import Patience
     from webhook.installation.uninstall import uninstall
@@ -78,12 +79,10 @@ def command(
                 return
             runs = ", every Run with all that it owns," if delete_runs else ""
             runs += ", every policy, class and exception in the cluster," if delete_policies else ""
-            click.confirm(
+            confirm(
                 f"Delete Fairlead{runs} and the ConfigMap {names.NAMESPACE}/"
                 f"{names.POLICIES_CONFIG_MAP}, if policies are files there "
-                f"(Kubernetes {version.get('gitVersion')})?",
-                abort=True,
-                err=True,
+                f"(Kubernetes {version.get('gitVersion')})?"
             )
 
         lines = Lines(sys.stderr)

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook import names
 from webhook.api_paths import ApiPath
 from webhook.applied_by import kept_by_helm, manager_of
 from webhook.errors import ClusterError, InstallationError
@@ -19,7 +20,7 @@ from webhook.installation.foreign_changes import (
     last_writer,
     returning,
 )
-from webhook.installation.manifests import every_key
+from webhook.installation.manifests import INTERCEPTION, WEBHOOK, every_key
 from webhook.installation.object_kinds import (
     CONFIGURATION,
     CRD,
@@ -28,8 +29,10 @@ from webhook.installation.object_kinds import (
     NEEDED,
     VALIDATING,
     containers_of,
+    key_of,
 )
 from webhook.installation.policy_plan import of_key
+from webhook.installation.probe import describe_unsent
 from webhook.installation.restoring import foresee
 from webhook.installation.rights import Right, is_allowed
 from webhook.interception import OWN_SUFFIX
@@ -49,6 +52,13 @@ if TYPE_CHECKING:
 _SHOWN: Final = 3
 # Concurrent requests.
 _AT_ONCE: Final = 8
+_DRY_RUN: Final = {
+    "fieldManager": names.INSTALL_MANAGER,
+    "fieldValidation": "Strict",
+    "dryRun": "All",
+}
+# Others, such as a conflict or a webhook that does not answer, may be over when it is written.
+_REFUSED: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 async def read_live(client: Client, keys: Iterable[Key]) -> dict[Key, Json]:
@@ -103,11 +113,14 @@ def refuse_changed(before: Objects, now: Objects, *, whole: bool = True) -> None
             )
 
 
-async def find_obstacles(client: Client, live: Objects, wanted: Collection[Key]) -> list[str]:
+async def find_obstacles(
+    client: Client, live: Objects, wanted: Objects, namespace: str
+) -> list[str]:
     """Return why an installation of the wanted objects would stop half way, each with its cure.
 
-    That is kinds that the API server does not serve, and rights that the caller lacks, except what
-    it checks only when an object is written. Raises ClusterError.
+    That is kinds that the API server does not serve, rights that the caller lacks, a namespace for
+    the trial whose pods are not sent, and programs and configurations that the API server refuses:
+    they are written when all else is there. Raises ClusterError.
     """
     kinds = dict.fromkeys(key.kind for key in wanted)
     defined = {key.name for key in wanted if key.kind.name == CRD}
@@ -137,7 +150,37 @@ async def find_obstacles(client: Client, live: Objects, wanted: Collection[Key])
             f"you may not {first_few(missing, _SHOWN)}: an installation needs an administrator's "
             "rights: `kubectl auth can-i '*' '*'`"
         )
-    return found
+    trial = await client.find(key_of("Namespace", namespace).path)
+    labels = ((trial or {}).get("metadata") or {}).get("labels") or {}
+    if unsent := describe_unsent(wanted[INTERCEPTION]["webhooks"], namespace, labels):
+        found.append(unsent)
+    # Without kinds or rights, that is what each dry run would say.
+    return found or await _find_refusals(client, live, wanted)
+
+
+async def _find_refusals(client: Client, live: Objects, wanted: Objects) -> list[str]:
+    """Return which programs and later objects the API server refuses, by dry runs.
+
+    Nothing is known of objects in a namespace that does not exist yet.
+    """
+    limit = asyncio.Semaphore(_AT_ONCE)
+    there = {"", *(key.name for key in live if key.kind.name == "Namespace")}
+
+    async def refusal(key: Key) -> str:
+        async with limit:
+            try:
+                if key in live:
+                    await foresee(client, key, live[key], wanted[key])
+                else:
+                    await client.patch(key.path, wanted[key], "apply", query=_DRY_RUN)
+            except ClusterError as error:
+                if error.status not in _REFUSED:
+                    return ""
+                return f"{key} would be refused: {error.words or error}"
+        return ""
+
+    last = [key for key in wanted if key.rank >= WEBHOOK.rank and key.namespace in there]
+    return [each for each in await asyncio.gather(*map(refusal, last)) if each]
 
 
 async def read_losses(

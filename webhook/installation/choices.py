@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from webhook import names, validating
-from webhook.errors import InvalidDocuments
+from webhook.errors import InstallationError, InvalidDocuments
 from webhook.guards import stamp_guard
 from webhook.installation.manifests import (
     CONFIG_MAP,
@@ -92,9 +92,16 @@ def adapted(choices: Choices) -> dict[Key, Json]:
     """Return the objects with the choices, in the order in which they are applied.
 
     The controller's Deployment has the choices in an annotation. Raises ValueError for a source
-    that is not in the table.
+    that is not in the table, and InstallationError for choices that exclude each other.
     """
     objects = render(choices.overlays, choices.components)
+    annotations = objects[INTERCEPTION]["metadata"].get("annotations") or {}
+    if choices.url and names.INJECTED_BY_CERT_MANAGER in annotations:
+        raise InstallationError(
+            "--webhook-url excludes --overlay cert-manager: cert-manager would write its own "
+            "authority over that of --webhook-ca, and no pod of a run could be created. Give one "
+            "of them, and --reset if the other is of last time"
+        )
     if choices.image:
         for each in objects.values():
             for container in containers_of(each):

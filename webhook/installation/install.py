@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError, InstallationError
 from webhook.installation import policy_plan, rollout
 from webhook.installation.apply import (
@@ -42,11 +41,10 @@ from webhook.installation.policy_files import (
     without_mount,
 )
 from webhook.installation.policy_plan import of_key
-from webhook.installation.probe import ANSWERS, choose_namespace, probe, probe_policy
+from webhook.installation.probe import ANSWERS, find_namespace, probe, probe_policy
 from webhook.installation.server_version import check_server
 from webhook.installation.stored_options import check_last_time
 from webhook.installation.webhook_configuration import intercept
-from webhook.interception import read_record
 from webhook.shortening import count_text
 from webhook.validating import POLICIES
 
@@ -108,8 +106,9 @@ class Installer:
         applied them. `own_policies`: the user has chosen the policies. `before`: what the objects
         add to, read before; None: nothing of last time counts. Before the first change, what it
         takes away has to be agreed to, no other tool may manage the objects, the API server has to
-        serve their kinds, and the user needs the rights to write them. An object that is not as it
-        was read then is not written.
+        serve their kinds and to take what is written last, the user needs the rights to write them,
+        and pods of the namespace of the trial have to be sent. An object that is not as it was
+        read then is not written.
         """
         self._done, self._planned, self._writing = {}, (), None
         await check_server(self._client, self._progress)
@@ -129,7 +128,8 @@ class Installer:
         programs = [key for key in first if key.rank >= WEBHOOK.rank]
         plan = await policy_plan.plan_policies(self._client, objects, given=own_policies)
         refuse_managed(await read_live(self._client, plan.writes))
-        if obstacles := await find_obstacles(self._client, live, objects):
+        where = self._namespace or await find_namespace(self._client, objects[CONTROLLER])
+        if obstacles := await find_obstacles(self._client, live, objects, where):
             raise InstallationError(f"{'; '.join(obstacles)}. Nothing has been changed")
         keeps_config_map = not own_policies and self._keeps_config_map(live, objects)
         lost = await read_losses(
@@ -168,7 +168,6 @@ class Installer:
         for key in programs:
             if key.kind.name == DEPLOYMENT:
                 await self._wait_for_pods(key, objects[key])
-        where = self._namespace or await self._choose_namespace(objects[CONTROLLER])
         await self._intercept(objects[INTERCEPTION], where)
         await self._judge(objects[JUDGING])
         await self._bring_late(unwritten)
@@ -311,15 +310,6 @@ class Installer:
 
         with self._progress.step(f"waiting for {key}"):
             await self._patience.until(str(key), missing, explain=explain)
-
-    async def _choose_namespace(self, controller: Json) -> str:
-        record = read_record(controller)
-        listed = {}
-        if record.namespace_labels:
-            path = CollectionPath("v1", "namespaces")
-            found = await self._client.list(path, lambda each: each["metadata"])
-            listed = {each["name"]: each.get("labels") or {} for each in found.items}
-        return choose_namespace(record, listed)
 
     async def _intercept(self, wanted: Json, namespace: str) -> None:
         with (

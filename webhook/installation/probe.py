@@ -10,11 +10,11 @@ from webhook import names
 from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError
 from webhook.installation.object_kinds import key_of
-from webhook.interception import exclusion_reason
+from webhook.interception import exclusion_reason, read_record
 from webhook.placement.label_values import selects
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from webhook.interception import Record
     from webhook.kube.client import Client
@@ -105,6 +105,37 @@ def choose_namespace(record: Record, namespaces: Mapping[str, Mapping[str, str]]
         and selects(limit, "namespaceSelector", namespaces.get(name, {}))
     )
     return next(within, "default")
+
+
+async def find_namespace(client: Client, controller: Json) -> str:
+    """Return where to try a pod, as `choose_namespace` does, by the record of this Deployment."""
+    record = read_record(controller)
+    listed = {}
+    if record.namespace_labels:
+        path = CollectionPath("v1", "namespaces")
+        found = await client.list(path, lambda each: each["metadata"])
+        listed = {each["name"]: each.get("labels") or {} for each in found.items}
+    return choose_namespace(record, listed)
+
+
+def describe_unsent(
+    entries: Sequence[Json], namespace: str, namespace_labels: Mapping[str, str]
+) -> str:
+    """Return why none of these entries sends the pod from the namespace; "" if one does."""
+    # The API server sets this label when it creates the namespace.
+    labels = {**namespace_labels, names.NAMESPACE_NAME: namespace}
+    sent = any(
+        selects(entry, "objectSelector", pod()["metadata"]["labels"])
+        and selects(entry, "namespaceSelector", labels)
+        for entry in entries
+    )
+    if sent:
+        return ""
+    why = exclusion_reason(namespace) or (
+        f"pods of the namespace {namespace} are not sent to the webhook: the limit of its entries "
+        "leaves it out"
+    )
+    return f"{why}, so that none can be tried there: --namespace NAME tries it elsewhere"
 
 
 async def probe_policy(client: Client) -> str:

@@ -221,11 +221,21 @@ def _exit(terminated: Json | None) -> str:
 
 def health_port(pod: Json) -> int:
     """Return the port of a pod's /readyz and /metrics."""
+    return _port_of(pod, "health") or 8081
+
+
+def describe_port(pod: Json, name: str) -> str:
+    """Return the port of this name of a pod, or of a template: port 8081."""
+    port = _port_of(pod, name)
+    return f"port {port}" if port else "the port"
+
+
+def _port_of(pod: Json, name: str) -> int | None:
     for container in pod["spec"]["containers"]:
         for port in container.get("ports") or ():
-            if port.get("name") == "health":
+            if port.get("name") == name:
                 return int(port["containerPort"])
-    return 8081
+    return None
 
 
 def condition_of(found: Json, kind: str) -> Json:

@@ -42,12 +42,14 @@ from webhook import names, validating
 from webhook.cluster_objects.unplaced_pods import Unplaced
 from webhook.crd.definition import KEEPS_UNKNOWN
 from webhook.guards import capacity_guard, run_author_guard, stamp_guard
+from webhook.installation.choices import Choices
 from webhook.installation.doctor.cluster_state import ReadKind
 from webhook.installation.doctor.diagnose import CHECKS
 from webhook.installation.doctor.program_checks import RUNS
 from webhook.installation.probe import Probe
 from webhook.installation.rights import Right
 from webhook.installation.rollout import Reasons
+from webhook.installation.stored_options import stored_text
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.kube.failing_writes import Write
 from webhook.kube.watches import WatchState
@@ -197,6 +199,24 @@ BY_HELM = {
     name: replaced(dict(each), "metadata", labels={names.MANAGED_BY: "Helm"})
     for name, each in seen().deployments.items()
 }
+ONE = deployment(names.WEBHOOK, 1)
+# As the chart has it on the network of the nodes.
+ON_NODES = replaced(
+    deployment(names.WEBHOOK, 3),
+    "spec",
+    "template",
+    "spec",
+    containers=[
+        {
+            "name": "webhook",
+            "image": "fairlead:0.1.0",
+            "ports": [
+                {"name": "https", "containerPort": 9443},
+                {"name": "health", "containerPort": 9081},
+            ],
+        }
+    ],
+)
 CREATING = "ContainerCreating"
 OUT_OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled"}
 AUDITED = [replaced(each, "spec", validationActions=["Audit"]) for each in BINDINGS]
@@ -290,6 +310,14 @@ CASES: dict[str, dict[str, Changes]] = {
         "a webhook that does not answer is an error": probe(
             'failed calling webhook "pods-0.fairlead.dev": no endpoints'
         ),
+        "what a firewall has to let through is the port of the Deployment": {
+            **probe('failed calling webhook "pods-0.fairlead.dev": no endpoints'),
+            "deployments": {**seen().deployments, names.WEBHOOK: ON_NODES},
+        },
+        "what a firewall has to let through is the address of a webhook outside": {
+            **probe('failed calling webhook "pods-0.fairlead.dev": no endpoints'),
+            **OUTSIDE,
+        },
         "no stamp is an error": probe(""),
         "a pod that policies make invalid is an error": probe(
             'Pod "fairlead-probe" is invalid: spec.securityContext.runAsUser: no', invalid=True
@@ -581,9 +609,30 @@ CASES: dict[str, dict[str, Changes]] = {
         "none beside pods that are ready is the Service's fault": {"endpoints": ()},
         "none that is ready is an error": {"endpoints": (False, False)},
         "one that is ready of several is no cause to wish for more": {"endpoints": (True, False)},
-        "one is too few to lose": {
+        "one that is chosen is a note": {
             "endpoints": (True,),
             "deployments": {names.WEBHOOK: deployment(names.WEBHOOK, 1)},
+        },
+        "one that is chosen by a value has the way of Helm": {
+            "endpoints": (True,),
+            "deployments": {
+                **BY_HELM,
+                names.WEBHOOK: replaced(ONE, "metadata", labels={names.MANAGED_BY: "Helm"}),
+            },
+        },
+        "one that is chosen by an overlay has the other overlays": {
+            "endpoints": (True,),
+            "deployments": {
+                names.WEBHOOK: ONE,
+                names.CONTROLLER: replaced(
+                    deployment(names.CONTROLLER, 1),
+                    "metadata",
+                    annotations={
+                        **_OPEN["metadata"]["annotations"],
+                        names.INSTALL_OPTIONS: stored_text(Choices(("development", "monitoring"))),
+                    },
+                ),
+            },
         },
         "a webhook outside has none": {**OUTSIDE, "endpoints": ()},
     },

@@ -13,7 +13,7 @@ import click
 
 from webhook import names
 from webhook.cli.dry_run import server_of
-from webhook.cli.exit_codes import FAILED, INTERRUPTED
+from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_json, print_notes, print_yaml
 from webhook.cli.run.cluster import target_options
 from webhook.errors import UnreadableInput
@@ -245,14 +245,10 @@ def command(
             return await follow_to_end(client, within, stored["metadata"]["name"], logs=logs)
         return 0
 
-    try:
-        place = str(file) if file else "the options"
-        if preview and not _previewed(kubeconfig, run, place, err=output is not None):
-            sys.exit(FAILED)
-        code_of_run = kubeconfig.ask(create)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    sys.exit(code_of_run)
+    place = str(file) if file else "the options"
+    if preview and not _previewed(kubeconfig, run, place, err=output is not None):
+        sys.exit(FAILED)
+    sys.exit(kubeconfig.ask(create))
 
 
 def _previewed(kubeconfig: Kubeconfig, run: Run, place: str, *, err: bool) -> bool:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.output import output_option, print_json, print_notes, print_yaml
 from webhook.cli.run.cluster import several_options
 from webhook.cluster_objects.heartbeat import silence
@@ -74,10 +72,7 @@ def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) 
         else:
             print_runs(runs, output, everywhere=not targets.namespace)
 
-    try:
-        kubeconfig.ask(show)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    kubeconfig.ask(show)
 
 
 def print_runs(runs: Sequence[Mapping[str, Any]], output: str, *, everywhere: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.cli.exit_codes import FAILED, INTERRUPTED
+from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_error
 from webhook.cli.run.cluster import several_options
 from webhook.errors import FairleadError
@@ -87,13 +87,9 @@ def command(
     if not targets.are_chosen:
         raise click.UsageError("give names or --selector")
     wanted = LogSelection(role, index, container)
-    try:
-        fine = kubeconfig.ask(
-            lambda client: _print_each(client, targets, wanted, follow=follow, tail=tail)
-        )
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    if not fine:
+    if not kubeconfig.ask(
+        lambda client: _print_each(client, targets, wanted, follow=follow, tail=tail)
+    ):
         sys.exit(FAILED)
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.run.cluster import RunName, target_options
 
@@ -95,7 +93,4 @@ def command(
                 click.clear()
                 print_result(output, json=report.document, text=lines)
 
-    try:
-        kubeconfig.ask(show)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    kubeconfig.ask(show)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.output import output_option, print_notes
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS
@@ -73,10 +72,7 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool, output: str) -
                 return
             await asyncio.sleep(PERIOD)
 
-    try:
-        kubeconfig.ask(show)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    kubeconfig.ask(show)
 
 
 class _Table(NamedTuple):

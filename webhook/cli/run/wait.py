@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 import click
 
-from webhook.cli.exit_codes import DONE, FAILED, INTERRUPTED
+from webhook.cli.exit_codes import DONE, FAILED
 from webhook.cli.options import Duration
 from webhook.cli.output import print_aside, say
 from webhook.cli.run.cluster import several_options
@@ -146,6 +146,4 @@ def command(
     except NoSuchObject as error:
         say("error", str(error))
         sys.exit(GONE)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
     sys.exit(code)

@@ -84,10 +84,6 @@ T = TypeVar("T")
 _AT_ONCE: Final = 8
 _NO_RIGHT: Final = "run it with an administrator's rights"
 _ASK_AGAIN: Final = "run it again; if it stays so, the log of the API server has the reason"
-_NOT_REACHED: Final = (
-    "the pod is starting or ending, or the API server does not reach its port for health and "
-    "metrics: let it through to ports 8081 and 8082 of the nodes' pods"
-)
 
 
 class Reader:
@@ -255,6 +251,7 @@ class Reader:
 
     async def _metrics(self, deployments: Mapping[str, Json]) -> dict[str, ReplicaState]:
         found: dict[str, ReplicaState] = {}
+        unreached = []
         for deployment, component in ((names.WEBHOOK, WEBHOOK), (names.CONTROLLER, CONTROLLER)):
             if deployment not in deployments:
                 continue
@@ -268,7 +265,14 @@ class Reader:
                 pass  # another check reports why none runs
             except (ClusterError, ValueError) as error:
                 # The replica does not answer; the API server does.
-                self._unread[ReadKind.METRICS] = _unread(error, _NOT_REACHED)
+                template = deployments[deployment]["spec"]["template"]
+                port = rollout.describe_port(template, "health")
+                unreached.append(f"{port} of the pods of {deployment}")
+                self._unread[ReadKind.METRICS] = _unread(
+                    error,
+                    "the pod is starting or ending, or the API server does not reach its port for "
+                    f"health and metrics: let it through to {' and '.join(unreached)}",
+                )
         return found
 
     async def _leader(self, now: datetime) -> str:

@@ -20,6 +20,7 @@ from webhook.installation.doctor.cluster_state import (
     note,
     warning,
 )
+from webhook.installation.rollout import describe_port
 from webhook.shortening import first_few
 from webhook.workloads.object import Object
 from webhook.workloads.template_search import pod_templates
@@ -51,7 +52,7 @@ def end_to_end(state: ClusterState) -> Iterator[Finding]:
         yield error(
             f"the API server does not reach the webhook: {probe.words}",
             "see the findings about pods, endpoints and certificates. From a private "
-            "control plane a firewall must let it through to port 8443 of the nodes",
+            f"control plane a firewall must let it through to {_address(state)}",
         )
     elif probe.invalid:
         yield error(
@@ -67,6 +68,13 @@ def end_to_end(state: ClusterState) -> Iterator[Finding]:
         )
     else:
         yield not_checked("the webhook is disabled")
+
+
+def _address(state: ClusterState) -> str:
+    """Return what the API server connects to, as a rule of a firewall has it."""
+    deployment = state.deployments.get(names.WEBHOOK)
+    port = describe_port(deployment["spec"]["template"], "https") if deployment else "the port"
+    return state.url or f"{port} of the webhook's pods"
 
 
 @check("unplaced pods", ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS)

@@ -18,6 +18,7 @@ from webhook import names
 from webhook.crd.comparison import compare
 from webhook.installation import rollout
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
+from webhook.installation.manifests import DEFAULT
 from webhook.installation.object_kinds import CRD, key_of
 from webhook.installation.server_version import find_shortage, missing_features
 from webhook.interception import read_ca_bundle
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from webhook.installation.doctor.cluster_state import ClusterState
 
 RUNS: Final = key_of(CRD, f"{names.RUNS}.{names.GROUP}")
-# With one replica, the end of a node ends the webhook.
-_ENOUGH: Final = 2
 _RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
@@ -186,15 +185,28 @@ def endpoints(state: ClusterState) -> Iterator[Finding]:
         else:
             yield error(what, f"see the findings about the pods; {meanwhile}")
     elif ready == 1:
-        deployment = state.deployments.get(names.WEBHOOK) or {"spec": {}}
-        wanted = deployment["spec"].get("replicas", 1)
-        yield warning(
-            "the webhook has one ready replica: with it the last answer goes",
-            f"`kubectl -n {names.NAMESPACE} scale deployment {names.WEBHOOK} --replicas=3`"
-            if wanted < _ENOUGH
-            else f"{wanted} are wanted: see the findings of programs about those that are not "
-            "ready",
-        )
+        deployment = state.deployments.get(names.WEBHOOK)
+        wanted = deployment["spec"].get("replicas", 1) if deployment else None
+        if wanted == 1:
+            yield note(
+                f"Deployment {names.WEBHOOK} wants one replica: while it is replaced, no webhook "
+                "answers",
+                f"if that is too few: {_more_replicas(state)}",
+            )
+        else:
+            more = f" of {wanted}" if wanted else ""
+            yield warning(
+                f"the webhook has one ready replica{more}: with it the last answer goes",
+                "see the findings of programs about those that are not ready",
+            )
+
+
+def _more_replicas(state: ClusterState) -> str:
+    # Overlays replace each other, so the cure names the others of last time too.
+    others = [each for each in state.overlays if each != "development"] or [DEFAULT]
+    overlays = " ".join(f"--overlay {each}" for each in others)
+    chosen = overlays if "development" in state.overlays else ""
+    return state.reinstall(chosen, "--set webhook.replicas=3")
 
 
 @check("leader", needs=ReadKind.LEASE)

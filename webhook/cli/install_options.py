@@ -1,0 +1,148 @@
+"""The values of `fairlead install`'s options: checked, and read from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from webhook.errors import UnreadableInput
+from webhook.interception import PATH
+from webhook.strict import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+class Image(click.ParamType[str]):
+    """A reference that a kubelet can read, which need not exist."""
+
+    name = "image"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the reference; click reports an error."""
+        from webhook.run.new_run import is_image
+
+        if not is_image(value):
+            self.fail(
+                f"{quoted(value)} is not an image; want [HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST] "
+                "with a name in lower case, such as registry.example.com/fairlead:0.1.0",
+                param,
+                ctx,
+            )
+        return str(value)
+
+
+class WebhookUrl(click.ParamType[str]):
+    """The address of a webhook outside the cluster."""
+
+    name = "url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the address; click reports all errors."""
+        if errors := list(_url_errors(value)):
+            self.fail(f"{'; '.join(errors)}; want https://HOST:PORT{PATH}", param, ctx)
+        return str(value)
+
+
+def _url_errors(url: str) -> Iterator[str]:
+    """Yield what the API server refuses (k8s.io/apiserver, ValidateWebhookURL), ports that do not
+    exist, and paths that no webhook of ours serves.
+
+    User information is not repeated: it is a password.
+    """
+    if any(each.isspace() or not each.isprintable() for each in url):
+        yield "it has blanks or control characters"
+        return
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError as error:
+        yield f"it is not a URL: {error}"
+        return
+    if parts.scheme != "https":
+        yield f"its scheme is {quoted(parts.scheme)}"
+    if not host:
+        yield "it names no host"
+    if "@" in parts.netloc:
+        yield "it has a user or a password"
+    port = parts.netloc.rpartition("@")[2].rpartition("]")[2].partition(":")
+    if port[1] and not (port[2].isascii() and port[2].isdecimal() and 0 < int(port[2]) < 65536):
+        yield f"its port is {quoted(port[2])}, not one of 1 to 65535"
+    if not parts.path.endswith(PATH):
+        yield f"its path is {quoted(parts.path)}"
+    if "?" in url or "#" in url:
+        yield "it has a query or a fragment"
+
+
+def read_authority(file: Path) -> bytes:
+    """Return the certificates of a PEM file, and nothing else of it: a key would be published."""
+    from certs.bundle import certificates, join
+
+    found = certificates(file.read_bytes())
+    if not found:
+        raise click.BadParameter(
+            f"{file}: no certificates in PEM; give those of the authority that signed the "
+            "webhook's certificate",
+            param_hint="--webhook-ca",
+        )
+    return join(found)
+
+
+def is_file(source: str) -> bool:
+    """Return whether a --source names a file, not a system."""
+    return source.endswith((".yaml", ".yml", ".json"))
+
+
+def sources_of(
+    files: Sequence[Path], beside: Mapping[str, str]
+) -> tuple[list[str], dict[str, str]]:
+    """Return the names of the systems in the files, and the texts of files that are not `beside`.
+
+    Raises InvalidDocuments, UnreadableInput and BadParameter.
+    """
+    from webhook.policy.policy_documents import parse
+    from webhook.server.folder import read_folder
+
+    found: list[str] = []
+    texts: dict[str, str] = {}
+    for file in files:
+        if not file.exists():
+            raise click.BadParameter(f"there is no file {file}", param_hint="--source")
+        for content in read_folder(file).values():
+            systems = [each.model for each in parse({str(file): content}).sound()]
+            if wrong := [each for each in systems if each.kind != "RunSource"]:
+                what = f"{file} has a {wrong[0].kind}; want documents RunSource only"
+                raise click.BadParameter(what, param_hint="--source")
+            found += [each.name for each in systems]
+            if beside.get(file.name) != content.decode():
+                texts[file.name] = content.decode()
+    return found, texts
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """Return the policy files of a folder, by the names that they shall have in a ConfigMap.
+
+    They are read as the webhook will read them. Raises InvalidDocuments with every finding, or
+    UnreadableInput if there is none, or two would have one name.
+    """
+    from webhook.judgement.set_judgement import load_sound
+    from webhook.server.folder import read_folder
+
+    found = read_folder(folder)
+    if not found:
+        raise UnreadableInput([f"{folder}: no policies there (*.yaml, *.yml, *.json)"])
+    load_sound(found)
+    files: dict[str, str] = {}
+    for path, content in found.items():
+        # A ConfigMap has no folders.
+        relative = Path(path).relative_to(folder) if folder.is_dir() else Path(Path(path).name)
+        name = "-".join(relative.parts)
+        if name in files:
+            raise UnreadableInput(
+                [f"{path}: another file would also become {name}; rename one of them"]
+            )
+        files[name] = content.decode()
+    return files
