@@ -148,6 +148,34 @@ def test_what_nobody_else_adds_is_the_authors(name: str) -> None:
     assert not defaulting(case)
 
 
+FLAVORS = Cluster(
+    flavors=[
+        {"spec": {"nodeLabels": {"pool": "spot"}, "tolerations": [MAINT]}},
+        {"spec": {"nodeLabels": {"pool": "other"}, "tolerations": [OWN]}},
+        {"spec": {"tolerations": [GPU]}},
+    ]
+)
+
+
+def of_kueue(*tolerations: Json) -> Json:
+    """A pod that Kueue has admitted on the first flavor."""
+    what = pod(*tolerations, nodeSelector={"pool": "spot", "zone": "a"})
+    what["metadata"]["labels"][names.KUEUE_PODSET] = "main"
+    return what
+
+
+@pytest.mark.parametrize(
+    ("toleration", "kept", "allows"),
+    [(MAINT, True, True), (MAINT, False, False), (OWN, True, False), (GPU, True, False)],
+)
+def test_a_flavor_of_kueue_adds_its_tolerations_where_the_namespace_trusts_kueue(
+    toleration: Json, kept: bool, allows: bool
+) -> None:
+    """Any author may write Kueue's label; only the flavor whose labels the pod selects counts."""
+    labels = AnnotatedLabels({names.KUEUE: names.KUEUE_KEEP} if kept else {})
+    assert allowing((of_kueue(toleration), FLAVORS, labels)).allowed == allows
+
+
 def test_a_request_of_zero_is_the_cure() -> None:
     """The author cannot remove what the API server adds for it, and may not have it."""
     case = (asking(GPU, limits={"nvidia.com/gpu": "0"}), CLUSTER, AnnotatedLabels())

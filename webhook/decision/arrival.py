@@ -207,9 +207,11 @@ class DecisionInputs:
 
     def cluster(self) -> Cluster:
         """Return the cluster's defaults and its nodes. Raises NotSynced."""
+        known = self.classes()
         return Cluster(
             self.default_priority_class() or "",
             self.default_toleration_seconds,
             self.node(),
-            self.classes().get("RuntimeClass", {}),
+            known.get("RuntimeClass", {}),
+            [*known.get("ResourceFlavor", {}).values()],
         )

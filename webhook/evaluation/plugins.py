@@ -62,7 +62,9 @@ def running_plugins(enabled: Iterable[str]) -> Mapping[str, bool]:
 
 def inputs_of(classes: Mapping[str, Mapping[str, JsonObject]] | None) -> PluginInputs:
     """Return what plugins read among objects by kind and name; LimitRanges are unknown."""
-    return PluginInputs((classes or {}).get("RuntimeClass", {}), None)
+    known = classes or {}
+    flavors = [*known.get("ResourceFlavor", {}).values()]
+    return PluginInputs(known.get("RuntimeClass", {}), None, flavors)
 
 
 def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginInputs:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api_paths import NAMESPACES, CollectionPath
 from webhook.cluster_objects.namespaces import read_namespace
+from webhook.cluster_objects.watched_objects import FLAVORS
 from webhook.decision.arrival import Cluster
 from webhook.errors import PassOver
 from webhook.evaluation.plugins import PluginInputs, inputs_of
@@ -115,7 +116,8 @@ async def read_plugin_inputs(
             continue
         for each in found:
             ranges.setdefault(each["metadata"]["namespace"], []).append(each)
-    return inputs_of(classes)._replace(limit_ranges=ranges)
+    flavors = await _listed(client, FLAVORS) or []
+    return inputs_of(classes)._replace(limit_ranges=ranges, flavors=flavors)
 
 
 async def _listed(client: Client, path: CollectionPath) -> list[JsonObject] | None:

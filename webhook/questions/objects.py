@@ -37,7 +37,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 # without them it is parsed in a fiftieth of the time.
 _LONG: Final = 2**21
 _YAML_1_1_TRUE: Final = ("y", "yes", "on")
-_CLUSTER_KINDS: Final = ("Namespace", "PriorityClass", "RuntimeClass", "LimitRange")
+_CLUSTER_KINDS: Final = ("Namespace", "PriorityClass", *READ_BY_PLUGINS)
 
 
 def read_files(paths: Iterable[Path]) -> dict[str, bytes]:
