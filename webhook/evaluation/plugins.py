@@ -22,6 +22,7 @@ from webhook.placement.plugin_tolerations import (
 )
 from webhook.placement.shapes import as_object, objects_in
 from webhook.placement.tolerations import NO_EXECUTE, normal
+from webhook.workloads.stored_pod import is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -110,8 +111,8 @@ def admit(
 ) -> JsonObject:
     """Return the v1.Pod as plugins change it; what has an invalid type stays unchanged.
 
-    A DaemonSet's pod has the tolerations of its controller. `node` returns a node by its name; None
-    if nodes are unknown. `space`: the namespace's labels.
+    A DaemonSet's new pod has the tolerations of its controller. `node` returns a node by its name;
+    None if nodes are unknown. `space`: the namespace's labels.
     """
     spec, metadata = pod.get("spec"), pod.get("metadata")
     if not isinstance(spec, dict) or not isinstance(metadata, dict):
@@ -140,9 +141,9 @@ def _with_tolerations(
     own = spec.get("tolerations") or []
     if not isinstance(own, list) or not all(isinstance(each, dict) for each in own):
         return spec
-    facts = Facts(
-        spec, namespace=default_tolerations_of(space), daemon_set=owned_by_daemon_set(pod)
-    )
+    # A stored one has them from its controller, if that has made it.
+    made = owned_by_daemon_set(pod) and not is_stored(pod)
+    facts = Facts(spec, namespace=default_tolerations_of(space), daemon_set=made)
     result = _updated(own, added(facts, ["DaemonSet"]))
     if inputs.running.get(RESTRICTION):
         result = _merged([*result, *(each.toleration for each in added(facts, [RESTRICTION]))])

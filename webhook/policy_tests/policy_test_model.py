@@ -65,8 +65,8 @@ class Cluster(Strict):
         )
     )
     objects: list[dict[str, Any]] | None = optional(
-        "RuntimeClasses and LimitRanges as kubectl prints them, by which the API "
-        "server changes pods before policies apply. A LimitRange without a namespace is in that "
+        "RuntimeClasses, LimitRanges and Kueue's ResourceFlavors as kubectl prints them, by which "
+        "pods are changed before policies apply. A LimitRange without a namespace is in that "
         "of each test."
     )
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.evaluation.plugins import running_plugins
 from webhook.placement.plugin_tolerations import OPTIONAL
 
 if TYPE_CHECKING:
@@ -52,6 +51,8 @@ PLUGINS_OPTION: Final[Mapping[str, Any]] = {
 
 def with_plugins(world: World, enabled: tuple[str, ...] | None) -> World:
     """Return the world with these plugins; None if none are given."""
+    from webhook.evaluation.plugins import running_plugins
+
     if enabled is None:
         return world
     return replace(world, plugins=world.plugins._replace(running=running_plugins(enabled)))
