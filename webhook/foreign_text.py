@@ -40,6 +40,21 @@ def parse_object(text: str, most: int = MOST_CHARACTERS) -> dict[str, Any]:
     Of equal keys the last counts. Numbers are finite; a whole one over 64 bits is a float.
     Raises UnreadableText.
     """
+    found = _parse(text, most)
+    if not isinstance(found, dict):
+        raise UnreadableText(f"want a JSON object, not {_shown(text)}")
+    return found
+
+
+def parse_array(text: str, most: int = MOST_CHARACTERS) -> list[Any]:
+    """Parse a JSON array, within the bounds of an object. Raises UnreadableText."""
+    found = _parse(text, most)
+    if not isinstance(found, list):
+        raise UnreadableText(f"want a JSON array, not {_shown(text)}")
+    return found
+
+
+def _parse(text: str, most: int) -> Any:
     # Not at the top: every command imports this module to start, and few parse anything.
     import orjson
 
@@ -49,10 +64,9 @@ def parse_object(text: str, most: int = MOST_CHARACTERS) -> dict[str, Any]:
         found = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise UnreadableText(f"want a JSON object: {cut(str(error), 2 * _SHOWN)}") from None
-    if not isinstance(found, dict):
-        raise UnreadableText(f"want a JSON object, not {_shown(text)}")
     # Most texts have fewer brackets than that, so the walk is left out.
-    if text.count("{") + text.count("[") > MOST_DEPTH and _is_deeper(found, MOST_DEPTH):
+    deep = text.count("{") + text.count("[") > MOST_DEPTH
+    if deep and _has_members(found) and _is_deeper(found, MOST_DEPTH):
         raise UnreadableText(f"want a JSON object of at most {MOST_DEPTH} levels")
     return found
 

@@ -15,6 +15,7 @@ from webhook.decision.arrival import Arrival, Cluster, history_of
 from webhook.decision.decision import Decision
 from webhook.decision.engine import decide
 from webhook.placement import capacity
+from webhook.placement.plugin_tolerations import AnnotatedLabels
 from webhook.policy import compile as compiling
 from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
 from webhook.policy.policy_documents import PolicyDocument
@@ -55,7 +56,8 @@ def decided(
     kueue: its flavors go before overrides. space: more labels of the namespace.
     """
     kept = {names.KUEUE: names.KUEUE_KEEP} if kueue else {}
-    labels = {"tier": "batch"} | kept | dict(space or {})
+    more = space if isinstance(space, AnnotatedLabels) else AnnotatedLabels(space or {})
+    labels = more.added_to({"tier": "batch"} | kept)
     now = datetime.fromisoformat(NOW)
     history = history_of(pod)
     return decide(Arrival(pod, "ml-team", labels, user, now, history=history), policies, cluster)

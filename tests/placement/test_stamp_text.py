@@ -21,7 +21,7 @@ def test_a_stamp_credits_fields_to_policies() -> None:
     """With the set's hash; or it says why the pod was left alone."""
     policies, exceptions = {"spot": ["capacity[spot]"], "none": []}, {"debugging": ["gpu"]}
     whole = {"set": "12ab", "policies": policies, "exceptions": exceptions}
-    assert read_stamp(metadata(whole)) == Stamp("12ab", policies, "", exceptions, whole)
+    assert read_stamp(metadata(whole)) == Stamp("12ab", policies, "", exceptions, {}, whole)
     left = read_stamp(metadata({"set": "12ab", "leftAlone": "bound"}))
     assert left is not None
     assert (left.left_alone, left.policies) == ("bound", {})
@@ -66,7 +66,9 @@ def test_what_a_newer_version_wrote_is_kept_and_what_has_the_wrong_type_is_left_
         "leftAlone": {"newer": 1},
         "newer": {"x": [1]},
     }
-    assert read_stamp(metadata(whole)) == Stamp("12ab", {"a": ["tolerations[x]"]}, "", {}, whole)
+    assert read_stamp(metadata(whole)) == Stamp(
+        "12ab", {"a": ["tolerations[x]"]}, "", {}, {}, whole
+    )
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from webhook.placement.daemon import held_off
 from webhook.placement.nodes import work
 from webhook.placement.pod import parse_pod
 from webhook.placement.pod_requests import requests
+from webhook.placement.runtime_class import tolerating
 from webhook.placement.trace import warning
 from webhook.turns import Window
 from webhook.workloads.object import ANSWERED, Object
@@ -319,6 +320,7 @@ class WorkloadHandler:
             off = held_off(received.own, final, nodes)
             if off.nodes:
                 texts.append(warning(f"its pods would be rejected {off}"))
+            texts += found.stranded(nodes)
         if no_node := self._no_node(found):
             texts.append(no_node)
         refusals = found.refusals if facts.small and decision.allowed else ()
@@ -338,6 +340,9 @@ class WorkloadHandler:
             # An unknown class may add tolerations.
             spec = {key: value for key, value in pod["spec"].items() if key != "runtimeClassName"}
             pod = {**pod, "spec": spec}
+        if decision.placement and (more := found.possible_tolerations):
+            # Plugins that may run, too.
+            decision = decision._replace(placement=tolerating(decision.placement, more))
         return self.inputs.unplaceable(pod, decision, world.policies)
 
 

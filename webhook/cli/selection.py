@@ -82,7 +82,9 @@ def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers
     with errors_exit(UNKNOWN):
         namespace = selection.namespace or selection.kubeconfig.namespace()
         answers = selection.kubeconfig.ask(
-            lambda client: ask(client, targets, namespace, selection.policies, selection.nodes)
+            lambda client: ask(
+                client, targets, namespace, selection.policies, selection.nodes, selection.plugins
+            )
         )
         stamps = [pod.stamp for pod in answers.pods if pod.stamp]
         stamped = [name for each in stamps for name in each.all_policies]

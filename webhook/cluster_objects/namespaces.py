@@ -12,6 +12,7 @@ from webhook.errors import ClusterError, InvalidName, NotSynced
 from webhook.kube.cache import Cache
 from webhook.kube.rate_limit import Pace
 from webhook.kube.watches import LONGEST_SILENCE
+from webhook.placement.plugin_tolerations import AnnotatedLabels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,9 +34,9 @@ _BURST: Final = 40
 
 
 def labels_of(namespace: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return a Namespace object's labels, the only cached part."""
-    labels: Mapping[str, str] = namespace["metadata"].get("labels") or {}
-    return labels
+    """Return a Namespace object's labels, with the only annotation that is cached."""
+    metadata = namespace["metadata"]
+    return AnnotatedLabels.of(metadata.get("labels") or {}, metadata.get("annotations"))
 
 
 class Namespaces:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api_paths import NODES
+from webhook.api_paths import NODES, CollectionPath
 from webhook.cluster_objects.sharing import Sharing
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache, Change
 from webhook.placement import nodes
+from webhook.placement.shapes import as_object
 from webhook.policy.refused_pods import PATHS
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _RUNTIME: Final = "RuntimeClass"
 # What the API server merges into pods.
 _MERGED: Final = ("overhead", "scheduling")
+_FLAVOR: Final = "ResourceFlavor"
+FLAVORS: Final = CollectionPath("kueue.x-k8s.io/v1beta2", "resourceflavors")
 
 
 def _keep(raw: Mapping[str, Any]) -> JsonObject:
@@ -52,6 +55,20 @@ class ClusterClasses:
         """Call `listener` after each change."""
         for each in self._watches.values():
             each.cache.subscribe(lambda _change: listener())
+
+
+class WebhookClasses(ClusterClasses):
+    """The same, and Kueue's ResourceFlavors, whose tolerations are not those of a pod's author."""
+
+    def __init__(self, watches: Watches) -> None:
+        super().__init__(watches)
+        flavors = watches.add(FLAVORS, Cache(_keep_flavor), required=False)
+        self._watches = {**self._watches, _FLAVOR: flavors}
+
+
+def _keep_flavor(raw: Mapping[str, Any]) -> JsonObject:
+    spec = as_object(raw.get("spec"))
+    return {"spec": {key: spec[key] for key in ("nodeLabels", "tolerations") if key in spec}}
 
 
 def value_of_default(priority_class: Mapping[str, Any]) -> int | None:

@@ -35,6 +35,8 @@ class Cluster:
 
     default_priority_class:     the PriorityClass with globalDefault; empty if there is none
     default_toleration_seconds: the values of the DefaultTolerationSeconds plugin, by taint
+    runtime_classes:            RuntimeClasses by name, as far as they are known
+    flavors:                    Kueue's ResourceFlavors, as far as they are known
     node:                       returns a node by name, None if it does not exist; the function
                                 itself is None if the nodes are not known
     """
@@ -44,6 +46,8 @@ class Cluster:
         default_factory=lambda: DEFAULT_TOLERATION_SECONDS
     )
     node: Callable[[str], Node | None] | None = None
+    runtime_classes: Mapping[str, JsonObject] = field(default_factory=dict)
+    flavors: Sequence[JsonObject] = ()
 
 
 class Arrival(NamedTuple):
@@ -86,7 +90,7 @@ def keeps_placement(arrival: Arrival, placement: PodPlacement) -> str:
     # A client can forge an annotation or an owner reference, but not the user of the request.
     if names.MIRROR_POD in placement.annotations and (not arrival.user or _is_node(arrival)):
         return "mirror pod: it belongs to its node"
-    if arrival.user in ("", names.DAEMON_SET_CONTROLLER) and _owned_by_daemon_set(arrival.pod):
+    if arrival.user in ("", names.DAEMON_SET_CONTROLLER) and owned_by_daemon_set(arrival.pod):
         return OF_DAEMON_SET
     return ""
 
@@ -101,7 +105,8 @@ def _is_node(arrival: Arrival) -> bool:
     return arrival.user.startswith(names.NODE_USERS) and names.NODE_GROUP in arrival.groups
 
 
-def _owned_by_daemon_set(pod: JsonObject) -> bool:
+def owned_by_daemon_set(pod: JsonObject) -> bool:
+    """Return whether a DaemonSet is the controller of the v1.Pod, by its owner references."""
     owners = pod["metadata"].get("ownerReferences")
     return isinstance(owners, list) and any(
         isinstance(owner, dict)
@@ -202,6 +207,11 @@ class DecisionInputs:
 
     def cluster(self) -> Cluster:
         """Return the cluster's defaults and its nodes. Raises NotSynced."""
+        known = self.classes()
         return Cluster(
-            self.default_priority_class() or "", self.default_toleration_seconds, self.node()
+            self.default_priority_class() or "",
+            self.default_toleration_seconds,
+            self.node(),
+            known.get("RuntimeClass", {}),
+            [*known.get("ResourceFlavor", {}).values()],
         )

@@ -15,6 +15,7 @@ from webhook.identity import identify
 from webhook.placement import capacity_request, node_affinity, patch, pod, provenance
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import MergeContext, merge
+from webhook.placement.plugin_tolerations import Facts, default_tolerations_of
 from webhook.placement.split import needs_replicas
 from webhook.placement.trace import warning
 from webhook.policy import operating_system, subject
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from webhook.identity import Identity
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity_request import Request
+    from webhook.placement.kueue import Flavor
     from webhook.placement.merge import Merged
     from webhook.placement.nodes import Node
     from webhook.placement.patch import Operation
@@ -130,11 +132,10 @@ def _evaluate(
     context = MergeContext(
         policies.classes,
         cluster.default_priority_class,
-        cluster.default_toleration_seconds,
         flavor,
         node=_node(own, cluster),
         kept=bool(received.keeps),
-        spec=arrival.pod["spec"],
+        facts=facts_of(received, cluster, flavor),
     )
     merged = merge(bundle, own, requests, context)
     audited = None
@@ -150,6 +151,19 @@ def _evaluate(
         return Evaluation("rejected", own, reason, bundle, merged, audited, aside)
     result: Result = "unchanged" if merged.placement == own else "placed"
     return Evaluation(result, merged.placement, "", bundle, merged, audited, aside)
+
+
+def facts_of(received: ReceivedPod, cluster: Cluster, flavor: Flavor | None) -> Facts:
+    """Return what the tolerations that others than its author add to the pod depend on."""
+    arrival = received.arrival
+    return Facts(
+        arrival.pod["spec"],
+        cluster.default_toleration_seconds,
+        cluster.runtime_classes.get(received.own.runtime_class_name),
+        default_tolerations_of(arrival.namespace_labels),
+        received.keeps == OF_DAEMON_SET,
+        cluster.flavors if flavor is not None and flavor.kept else (),
+    )
 
 
 def merged_if_held(received: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Merged | None:
@@ -182,6 +196,10 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         if bundle is not None:
             credit = provenance.credits_of(bundle.policies, bundle.settings, placement)
             content = {"policies": credit}
+            if removers := [each.policy for each in bundle.allowed if each.remove]:
+                taken = merged.removed if merged else {}
+                if removed := stamp.removed_texts(received.own, taken, removers):
+                    content["removed"] = removed
             if fallbacks := _fallbacks(received, bundle, placement):
                 content["fallback"] = fallbacks
         text = stamp.write_stamp(content, policies.hash, aside.by_name)

@@ -1,21 +1,34 @@
 """What the API server's admission plugins do to a pod, before webhooks and again after them.
 
-A function for each plugin. Source: k8s.io/kubernetes v1.36, plugin/pkg/admission. Priority is part
-of the engine; ServiceAccount's token volume is not known beforehand.
+A function for each plugin that does more than add tolerations; those are a table of placement.
+Source: k8s.io/kubernetes v1.36, plugin/pkg/admission. Priority is part of the engine;
+ServiceAccount's token volume is not known beforehand.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.decision.arrival import owned_by_daemon_set
 from webhook.evaluation import limit_ranges
+from webhook.placement.plugin_tolerations import (
+    EXTENDED,
+    OPTIONAL,
+    RESTRICTION,
+    Facts,
+    added,
+    default_tolerations_of,
+)
 from webhook.placement.shapes import as_object, objects_in
-from webhook.placement.tolerations import NO_EXECUTE
+from webhook.placement.tolerations import NO_EXECUTE, normal
+from webhook.workloads.stored_pod import is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.nodes import Node
+    from webhook.placement.plugin_tolerations import Added
     from webhook.placement.shapes import JsonObject, Toleration
 
 _LIMIT_RANGER: Final = "kubernetes.io/limit-ranger"
@@ -29,19 +42,30 @@ class PluginInputs(NamedTuple):
 
     runtime_classes: node.k8s.io/v1 RuntimeClasses by name, as far as they are known
     limit_ranges:    v1 LimitRanges by namespace; a missing namespace has none; None if unknown
+    flavors:         Kueue's ResourceFlavors, as far as they are known
+    running:         whether the API server runs a plugin of OPTIONAL; a missing one is unknown
     """
 
     runtime_classes: Mapping[str, JsonObject]
     limit_ranges: Mapping[str, Sequence[JsonObject]] | None
+    flavors: Sequence[JsonObject] = ()
+    running: Mapping[str, bool] = MappingProxyType({})
 
 
 UNREAD: Final = PluginInputs({}, None)
-READ_BY_PLUGINS: Final = ("RuntimeClass", "LimitRange")
+READ_BY_PLUGINS: Final = ("RuntimeClass", "LimitRange", "ResourceFlavor")
+
+
+def running_plugins(enabled: Iterable[str]) -> Mapping[str, bool]:
+    """Return that the API server runs these plugins of OPTIONAL, and not the others."""
+    return {name: name in enabled for name in OPTIONAL}
 
 
 def inputs_of(classes: Mapping[str, Mapping[str, JsonObject]] | None) -> PluginInputs:
     """Return what plugins read among objects by kind and name; LimitRanges are unknown."""
-    return PluginInputs((classes or {}).get("RuntimeClass", {}), None)
+    known = classes or {}
+    flavors = [*known.get("ResourceFlavor", {}).values()]
+    return PluginInputs(known.get("RuntimeClass", {}), None, flavors)
 
 
 def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginInputs:
@@ -51,25 +75,31 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
     """
     classes: dict[str, JsonObject] = {}
     ranges: dict[str, list[JsonObject]] = {}
+    flavors: list[JsonObject] = []
     for each in objects:
         metadata = as_object(each.get("metadata"))
         if each.get("kind") == "RuntimeClass":
             classes[str(metadata.get("name"))] = each
         elif each.get("kind") == "LimitRange":
             ranges.setdefault(str(metadata.get("namespace") or namespace), []).append(each)
-    return PluginInputs(classes, ranges or None)
+        elif each.get("kind") == "ResourceFlavor":
+            flavors.append(each)
+    return PluginInputs(classes, ranges or None, flavors)
 
 
 def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
     """Return both; `given` objects come before known ones."""
     classes = {**known.runtime_classes, **given.runtime_classes}
+    flavors = [*given.flavors, *known.flavors]
+    running = {**known.running, **given.running}
     if given.limit_ranges is None or known.limit_ranges is None:
-        return PluginInputs(classes, given.limit_ranges or known.limit_ranges)
+        ranges = given.limit_ranges or known.limit_ranges
+        return PluginInputs(classes, ranges, flavors, running)
     ranges = {
         name: [*given.limit_ranges.get(name, ()), *known.limit_ranges.get(name, ())]
         for name in (*known.limit_ranges, *given.limit_ranges)
     }
-    return PluginInputs(classes, ranges)
+    return PluginInputs(classes, ranges, flavors, running)
 
 
 def admit(
@@ -77,16 +107,19 @@ def admit(
     namespace: str,
     inputs: PluginInputs,
     node: Callable[[str], Node | None] | None,
+    space: Mapping[str, str] = MappingProxyType({}),
 ) -> JsonObject:
     """Return the v1.Pod as plugins change it; what has an invalid type stays unchanged.
 
-    `node` returns a node by its name; None if nodes are unknown.
+    A DaemonSet's new pod has the tolerations of its controller. `node` returns a node by its name;
+    None if nodes are unknown. `space`: the namespace's labels.
     """
     spec, metadata = pod.get("spec"), pod.get("metadata")
     if not isinstance(spec, dict) or not isinstance(metadata, dict):
         return pod
     ranges = (inputs.limit_ranges or {}).get(namespace, ())
     changed, told = limit_ranges.with_defaults(spec, ranges)
+    changed = _with_tolerations(changed, pod, inputs, space)
     changed = _with_runtime_class(changed, inputs.runtime_classes)
     annotations = metadata.get("annotations") or {}
     if told and isinstance(annotations, dict):
@@ -99,6 +132,50 @@ def admit(
     if changed is spec and metadata is pod["metadata"]:
         return pod
     return {**pod, "metadata": metadata, "spec": changed}
+
+
+def _with_tolerations(
+    spec: JsonObject, pod: JsonObject, inputs: PluginInputs, space: Mapping[str, str]
+) -> JsonObject:
+    """Add the tolerations of the DaemonSet's controller, and of plugins that are known to run."""
+    own = spec.get("tolerations") or []
+    if not isinstance(own, list) or not all(isinstance(each, dict) for each in own):
+        return spec
+    # A stored one has them from its controller, if that has made it.
+    made = owned_by_daemon_set(pod) and not is_stored(pod)
+    facts = Facts(spec, namespace=default_tolerations_of(space), daemon_set=made)
+    result = _updated(own, added(facts, ["DaemonSet"]))
+    if inputs.running.get(RESTRICTION):
+        result = _merged([*result, *(each.toleration for each in added(facts, [RESTRICTION]))])
+    if inputs.running.get(EXTENDED):
+        result = _updated(result, added(facts, [EXTENDED]))
+    return spec if result == own else {**spec, "tolerations": result}
+
+
+def _updated(tolerations: Sequence[Toleration], more: Iterable[Added]) -> list[Toleration]:
+    """Return the tolerations with others, which replace those of the same taints.
+
+    Source: AddOrUpdateTolerationInPod of k8s.io/kubernetes/pkg/apis/core/v1/helper.
+    """
+    result = [*tolerations]
+    for each in more:
+        reach = normal(each.toleration).reach
+        at = next((at for at, own in enumerate(result) if normal(own).reach == reach), None)
+        if at is None:
+            result.append(each.toleration)
+        else:
+            result[at] = each.toleration
+    return result
+
+
+def possible(
+    spec: JsonObject, inputs: PluginInputs, space: Mapping[str, str]
+) -> Mapping[str, Sequence[Toleration]]:
+    """Return the tolerations that plugins add of which it is unknown whether they run."""
+    facts = Facts(spec, namespace=default_tolerations_of(space))
+    unknown = [name for name in OPTIONAL if name not in inputs.running]
+    found = {name: [each.toleration for each in added(facts, [name])] for name in unknown}
+    return {name: tolerations for name, tolerations in found.items() if tolerations}
 
 
 def _with_runtime_class(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject:

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import jsonpatch
 
 from webhook import names
 from webhook.decision.advice import warnings
-from webhook.decision.arrival import Arrival, history_of
+from webhook.decision.arrival import Arrival, history_of, owned_by_daemon_set
 from webhook.decision.decision import Decision
 from webhook.decision.engine import decide, merged_if_held, receive_pod
 from webhook.evaluation import limit_ranges
 from webhook.evaluation.dry_run import Answer, question
-from webhook.evaluation.plugins import PluginInputs, admit, conflicts
+from webhook.evaluation.plugins import PluginInputs, admit, conflicts, possible
 from webhook.evaluation.sending import unsent
-from webhook.placement import on_demand
+from webhook.evaluation.surveys import survey_pod
 from webhook.placement import pod as pods
-from webhook.placement.daemon import held_off
-from webhook.placement.node_groups import NodeGroups
-from webhook.placement.nodes import stay, survey
+from webhook.placement.daemon import held_off, stranded
 from webhook.placement.not_judged import not_judged
 from webhook.placement.pod_requests import requests
-from webhook.placement.runtime_class import FIELD, unread_class
+from webhook.placement.runtime_class import FIELD
 from webhook.placement.trace import warning
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import refusals
@@ -41,10 +39,11 @@ if TYPE_CHECKING:
 
     from webhook.decision.arrival import Cluster
     from webhook.evaluation.dry_run import Server
+    from webhook.evaluation.surveys import Surveys
     from webhook.placement.fallback import History
-    from webhook.placement.nodes import Node, Survey
+    from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import JsonObject
+    from webhook.placement.shapes import JsonObject, Toleration
     from webhook.policy.policy_set import PolicySet
 
 _EFFECTIVE: Final = ("set", "removed")
@@ -129,16 +128,22 @@ class World:
     ) -> Arrival:
         """Return a new v1.Pod as the webhook gets it; the arguments are those of `evaluate`."""
         labels = labels_of(namespace, self.namespaces)
-        pod = admit(pod, namespace, self.plugins, self.cluster.node)
+        pod = admit(pod, namespace, self.plugins, self.cluster.node, labels)
         history = self.history or history or (history_of(pod) if owner(pod) else None)
         return Arrival(pod, namespace, labels, user, self.now, groups, led, history)
+
+    @property
+    def known_cluster(self) -> Cluster:
+        """The cluster, with the objects that plugins read."""
+        known = self.plugins
+        return replace(self.cluster, runtime_classes=known.runtime_classes, flavors=known.flavors)
 
     def decided(self, arrival: Arrival) -> Evaluation:
         """Return what happens to a pod that the webhook gets. Raises as `evaluate` does."""
         return Evaluation(self, arrival, self._sent(arrival))
 
     def _sent(self, arrival: Arrival) -> Decision:
-        decision = decide(arrival, self.policies, self.cluster)
+        decision = decide(arrival, self.policies, self.known_cluster)
         if decision.identity is None:
             return decision
         own = arrival.pod["metadata"].get("labels") or {}
@@ -146,57 +151,6 @@ class World:
         if found is None:
             return decision
         return Decision("not-sent", f"{found.reason}; {found.cure}", identity=decision.identity)
-
-
-class Surveys(NamedTuple):
-    """The nodes that admit the pod as it came, and with the patch; None if there is none.
-
-    `on_demand`: if none admits it in the end, the autoscaled classes that could make one.
-    `unread`: the RuntimeClass of the pod as it would be; it decides, and is not read;
-    `unread_before`: the same of the pod as it came.
-    `not_judged`: what of the pod as it would be also decides about nodes, and nobody was asked.
-    `evicting`: of the nodes that admit it in the end, those that evict it, after so many seconds.
-    """
-
-    before: Survey
-    after: Survey | None
-    on_demand: tuple[str, ...] = ()
-    unread: str = ""
-    evicting: Mapping[str, int] = {}
-    unread_before: str = ""
-    not_judged: Sequence[str] = ()
-
-    @property
-    def evictions(self) -> str:
-        """Which nodes evict the pod, and when; empty for none."""
-        if not self.evicting:
-            return ""
-        count, first = len(self.evicting), min(self.evicting.values())
-        last = max(self.evicting.values())
-        after = f"{first} s" if first == last else f"{first} to {last} s"
-        which = f"{count} of the {len(self.last.admitted)} nodes that admit it"
-        return (
-            f"{which} evict{'s' if count == 1 else ''} it after {after}, by its tolerationSeconds"
-        )
-
-    @property
-    def unknown(self) -> str:
-        """Why the nodes are unknown; empty if they are known."""
-        if not self.unread:
-            return ""
-        return (
-            f"the nodeSelector, tolerations and overhead of RuntimeClass {self.unread} are not read"
-        )
-
-    @property
-    def last(self) -> Survey:
-        """The nodes that admit the pod as it would be."""
-        return self.after or self.before
-
-    @property
-    def none_left(self) -> bool:
-        """Return True if it is known that no node admits the pod, and none can be made."""
-        return not (self.last.admitted or self.on_demand or self.unread)
 
 
 @dataclass(frozen=True)
@@ -214,18 +168,27 @@ class Evaluation:
     def warnings(self) -> Sequence[str]:
         """The warnings that the pod's author gets, and whether nodes evict the pod."""
         evictions = self.nodes.evictions if self.nodes else ""
-        found = [*warnings(self.arrival.pod, self.decision)]
+        found = [*warnings(self.arrival.pod, self.decision), *self.stranded(self.world.nodes)]
         if self.decision.result == "left-alone":
             text = "left alone, but does not meet a requirement"
             found += [warning(f"{text}: {each}") for each in self.unmet]
         return [*found, evictions] if evictions else found
+
+    def stranded(self, nodes: Sequence[Node] | None) -> Sequence[str]:
+        """Return a warning if a DaemonSet's pods stay Pending for ever on some of these nodes."""
+        placement = self.decision.placement
+        if not nodes or placement is None or not owned_by_daemon_set(self.arrival.pod):
+            return ()
+        own = pods.parse_pod(self.arrival.pod)
+        lost = stranded(own, placement, nodes) if placement.tolerations != own.tolerations else None
+        return [warning(f"its pods stay Pending {lost}")] if lost and lost.nodes else ()
 
     @property
     def unmet(self) -> Sequence[str]:
         """Why a DaemonSet's pod does not meet requirements, or on which nodes; also if it is left
         alone."""
         world, received = self.world, receive_pod(self.arrival, self.world.policies.sources)
-        merged = received and merged_if_held(received, world.policies, world.cluster)
+        merged = received and merged_if_held(received, world.policies, world.known_cluster)
         if not received or not merged:
             return ()
         off = held_off(received.own, merged.placement, world.nodes or ())
@@ -301,33 +264,19 @@ class Evaluation:
         if changed:
             last = self.stored()
             asked.append(_asked(last))
-        key = repr([(*[getattr(own, each) for each in _OF_NODES], more) for own, more in asked])
+        added = self.possible_tolerations
+        fields = [(*[getattr(own, each) for each in _OF_NODES], more) for own, more in asked]
+        key = repr((fields, added))
         if key not in self.world.surveyed:
-            self.world.surveyed[key] = self._survey(nodes, asked)
+            known, classes = self.world.plugins.runtime_classes, self.world.policies.classes
+            self.world.surveyed[key] = survey_pod(nodes, asked, added, known, classes)
         return self.world.surveyed[key]._replace(not_judged=not_judged(last["spec"]))
 
-    def _survey(
-        self, nodes: Sequence[Node], asked: Sequence[tuple[PodPlacement, Mapping[str, int]]]
-    ) -> Surveys:
-        before, *after = [survey(*each, nodes) for each in asked]
-        final, _ = asked[-1]
-        known = self.world.plugins.runtime_classes
-        unread = [
-            "" if pod.runtime_class_name in known else unread_class(pod, requested, nodes)
-            for pod, requested in asked
-        ]
-        found = Surveys(
-            before, after[0] if after else None, unread=unread[-1], unread_before=unread[0]
-        )
-        if found.last.admitted:
-            names = frozenset(found.last.admitted)
-            times = {each.name: stay(final, each) for each in nodes if each.name in names}
-            evicting = {name: each for name, each in times.items() if each is not None}
-            return found._replace(evicting=evicting)
-        if not after or found.unread:
-            return found
-        classes = self.world.policies.classes.values()
-        return found._replace(on_demand=tuple(on_demand.makers(final, classes, NodeGroups(nodes))))
+    @property
+    def possible_tolerations(self) -> Mapping[str, Sequence[Toleration]]:
+        """The tolerations that plugins may add to the pod, if they run."""
+        spec, space = self.arrival.pod["spec"], self.arrival.namespace_labels
+        return possible(spec, self.world.plugins, space)
 
     @cached_property
     def second(self) -> tuple[Arrival, Decision] | None:
@@ -339,11 +288,12 @@ class Evaluation:
         if not self.decision.patch:
             return None
         world = self.world
-        pod = admit(self.patched, self.arrival.namespace, world.plugins, world.cluster.node)
+        namespace, labels = self.arrival.namespace, self.arrival.namespace_labels
+        pod = admit(self.patched, namespace, world.plugins, world.cluster.node, labels)
         if pod == self.patched:
             return None
         arrival = self.arrival._replace(pod=pod)
-        return arrival, decide(arrival, world.policies, world.cluster)
+        return arrival, decide(arrival, world.policies, world.known_cluster)
 
     def stored(self) -> JsonObject:
         """Return the pod as the API server stores it, after the second call."""
@@ -360,19 +310,29 @@ class Evaluation:
     def as_written(self, pod: JsonObject) -> JsonObject:
         """Return a pod with this decision with the patch, and without what plugins add.
 
-        Only where the patch needs something that a plugin adds, that is there.
+        Only where the patch needs something that a plugin adds, that is there; but no toleration.
         """
+        merged = self._merged(pod)
+        given, own = merged["spec"].get("tolerations"), pod["spec"].get("tolerations")
+        base = pod if given == own else {**pod, "spec": {**pod["spec"], "tolerations": given}}
         try:
-            return _apply(pod, self.decision.patch)
+            patched = _apply(base, self.decision.patch)
         except _INAPPLICABLE:
-            classes = PluginInputs(self.world.plugins.runtime_classes, None)
-            merged = admit(pod, self.arrival.namespace, classes, None)
             metadata = {"annotations": {}, **merged["metadata"]}
             patched = _apply({**merged, "metadata": metadata}, self.decision.patch)
             if "overhead" not in pod["spec"]:
                 # It would be refused once the class has another one.
                 patched["spec"].pop("overhead", None)
-            return patched
+        if given != own:
+            added = [each for each in given or () if each not in (own or ())]
+            left = [e for e in patched["spec"].pop("tolerations", ()) if e not in added]
+            patched["spec"] |= {"tolerations": left} if left else {}
+        return patched
+
+    def _merged(self, pod: JsonObject) -> JsonObject:
+        """Return the pod with what plugins add, but for the requests of LimitRanges."""
+        inputs = self.world.plugins._replace(limit_ranges=None)
+        return admit(pod, self.arrival.namespace, inputs, None, self.arrival.namespace_labels)
 
     def _conflicts(self, setters: Mapping[str, str]) -> Iterator[str]:
         known = self.world.plugins.runtime_classes

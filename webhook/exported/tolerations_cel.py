@@ -8,7 +8,7 @@ from webhook.exported import cel
 from webhook.exported.cel import Check, add, data, every, flat, list_if, text, var
 from webhook.exported.plain_fields_cel import message
 from webhook.exported.positioned_settings import of_type, standing
-from webhook.placement.daemon import TOLERATED
+from webhook.placement.plugin_tolerations import daemon_set_tolerations
 from webhook.placement.settings import AllowedSetting, TolerationSetting
 from webhook.placement.tolerations import NO_EXECUTE, covers, normal, pattern_of
 
@@ -26,12 +26,28 @@ _PATH: Final = "/spec/tolerations"
 _ITEM: Final = text(f"{_PATH}/")
 _LAST: Final = text(f"{_PATH}/-")
 _OPERATOR: Final = "{0}.?operator.orValue('Equal')"
-# Whether `t` is what ExtendedResourceToleration adds, for a resource that is requested.
+_CONTAINERS: Final = "(object.spec.containers + object.spec.?initContainers.orValue([]))"
+_ADDED: Final = "t.?operator.orValue('') == 'Exists' && t.?effect.orValue('') == 'NoSchedule'"
+# Whether `t` is what ExtendedResourceToleration adds, for a resource that is requested; and the
+# same for one that may be requested by zero.
+_EXTENDED: Final = (
+    f"({_ADDED} && t.?key.orValue('').contains('/') && !t.key.contains('kubernetes.io/') && "
+    f"{_CONTAINERS}.exists(c, %s))"
+)
 _REQUESTED: Final = (
-    "(t.?operator.orValue('') == 'Exists' && t.?effect.orValue('') == 'NoSchedule' && "
-    "t.?key.orValue('').contains('/') && !t.key.contains('kubernetes.io/') && "
-    "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
-    "string(c.?resources.?requests.orValue({})[?t.key].orValue('0')) != '0'))"
+    _EXTENDED % "string(c.?resources.?requests.orValue({})[?t.key].orValue('0')) != '0'"
+)
+_NAMED: Final = _EXTENDED % "t.key in c.?resources.?requests.orValue({})"
+_ASKED: Final = cel.some(
+    f"string(%s.?resources.?{kind}.orValue({{}})[?'{name}'].orValue('0')) != '0'"
+    for kind in ("requests", "limits")
+    for name in ("cpu", "memory")
+)
+# Whether `t` is what PodTolerationRestriction adds to every pod that is not BestEffort.
+_PRESSURE: Final = (
+    f"({_ADDED} && t.?key.orValue('') == 'node.kubernetes.io/memory-pressure' && "
+    f"(has(object.spec.resources) ? {_ASKED.replace('%s', 'object.spec')} : "
+    f"{_CONTAINERS}.exists(c, {_ASKED.replace('%s', 'c')})))"
 )
 
 
@@ -80,7 +96,8 @@ def steps(
         )
     ]
     variables = {"own_tolerations": "object.spec.?tolerations.orValue([])"}
-    variables["untouched"] = f"{var('own_tolerations')}.all(t, {_filled_in(seconds)})"
+    added = cel.some([_filled_in(seconds), _NAMED, _PRESSURE])
+    variables["untouched"] = f"{var('own_tolerations')}.all(t, {added})"
     wanted = []
     for number, (setting, when) in enumerate(stands):
         variables[f"tolerate{number}"] = when
@@ -267,7 +284,10 @@ def allowed(
         if _tolerates(each)
         for toleration in each.setting.capacity.tolerations
     ]
-    daemon = cel.some(map(_allows, map(pattern_of, TOLERATED)))
+    always, host = daemon_set_tolerations({}), daemon_set_tolerations({"hostNetwork": True})
+    daemon = cel.some(map(_allows, map(pattern_of, always)))
+    of_host = cel.some(map(_allows, map(pattern_of, host[len(always) :])))
+    daemon = f"({daemon} || (object.spec.?hostNetwork.orValue(false) && {of_host}))"
     for at, setting in mine:
         patterns = map(_allows, setting.patterns)
         may = cel.some(
@@ -277,6 +297,7 @@ def allowed(
                 _filled_in(seconds),
                 f"({var('daemon_set')} && {daemon})",
                 _REQUESTED,
+                _PRESSURE,
             ]
         )
         expression = f"!{cel.policy(at)} || object.spec.?tolerations.orValue([]).all(t, {may})"

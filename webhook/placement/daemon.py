@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from webhook.placement.nodes import admits, closed_to
+from webhook.placement.nodes import Obstacle, admits, closed_to, excluding, taint_text
 from webhook.placement.pod import REQUIRED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.placement.nodes import Node, Obstacle
+    from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import JsonObject, Toleration
-
-# Tolerations that the DaemonSet controller adds (package daemon/util,
-# AddOrUpdateDaemonPodTolerations).
-TOLERATED: Final[list[Toleration]] = [
-    {"key": f"node.kubernetes.io/{condition}", "operator": "Exists"}
-    for condition in (
-        "not-ready",
-        "unreachable",
-        "disk-pressure",
-        "memory-pressure",
-        "pid-pressure",
-        "unschedulable",
-        "network-unavailable",
-    )
-]
+    from webhook.placement.shapes import JsonObject
 
 
 class HeldOff(NamedTuple):
@@ -42,16 +27,35 @@ class HeldOff(NamedTuple):
 
 
 def held_off(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> HeldOff:
-    """Return the nodes of pods with placement `own`, which with requirements would be `held`."""
+    """Return the nodes of pods with placement `own`, which with requirements would be `held`.
+
+    `own` has the controller's tolerations, as its pods have them.
+    """
     there = template_nodes(own, nodes)
-    held = held._replace(tolerations=[*own.tolerations, *TOLERATED])
+    held = held._replace(tolerations=own.tolerations)
     unmet = [(node, why) for node in there if (why := closed_to(held, node)) is not None]
     return HeldOff(len(there), unmet)
 
 
+def stranded(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> HeldOff:
+    """Return the nodes for which the controller creates pods that stay Pending.
+
+    It goes by its template, and the pods have lost a toleration by a policy.
+    """
+    there = template_nodes(own, nodes)
+    lost = [
+        (node, Obstacle(f"untolerated taint {taint_text(taint)}", "the node has it"))
+        for node in there
+        if (taint := excluding(held, node)) is not None
+    ]
+    return HeldOff(len(there), lost)
+
+
 def template_nodes(own: PodPlacement, nodes: Sequence[Node]) -> list[Node]:
-    """Return the nodes for which the controller creates pods of a template with placement `own`."""
-    own = own._replace(tolerations=[*own.tolerations, *TOLERATED])
+    """Return the nodes for which the controller creates pods with placement `own`.
+
+    `own` has the controller's tolerations.
+    """
     return [node for node in nodes if admits(own, node)]
 
 

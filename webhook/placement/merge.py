@@ -12,7 +12,7 @@ or placed completely.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.dns_names import is_subdomain
@@ -25,6 +25,7 @@ from webhook.placement import (
     node_affinity,
 )
 from webhook.placement.node_affinity import TooManyTerms
+from webhook.placement.plugin_tolerations import NO_FACTS
 from webhook.placement.pod import REQUIRED_NODES
 from webhook.placement.trace import Entry, Ledger, quoted
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity_request import Request
     from webhook.placement.kueue import Flavor
     from webhook.placement.nodes import Node
+    from webhook.placement.plugin_tolerations import Facts
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Requirement, Term
 
@@ -48,32 +50,34 @@ class MergeContext(NamedTuple):
 
     classes:                     every capacity class of the set, by name
     default_priority_class:      the cluster's globalDefault PriorityClass; empty if there is none
-    default_toleration_seconds:  what the DefaultTolerationSeconds admission plugin gives, by taint
     flavor:                      what Kueue put into the pod, if it has admitted it
     node:                        the only node that the pod can be on, if there is one and it is
                                  known
     kept:                        the pod keeps its placement, and only requirements apply: its
                                  capacity annotation is checked against requirements on the
                                  same class, and has no other effect
-    spec:                        the v1.PodSpec, for what it requests
+    facts:                       what others than its author add to the pod depends on them
     """
 
     classes: Mapping[str, CapacityClass] = MappingProxyType({})
     default_priority_class: str = ""
-    default_toleration_seconds: Mapping[str, int] = MappingProxyType({})
     flavor: Flavor | None = None
     node: Node | None = None
     kept: bool = False
-    spec: Mapping[str, Any] = MappingProxyType({})
+    facts: Facts = NO_FACTS
 
 
 class Merged(NamedTuple):
-    """The result. With `rejections` the pod is rejected and `placement` is the pod's own."""
+    """The result. With `rejections` the pod is rejected and `placement` is the pod's own.
+
+    `removed`: as in Ledger.
+    """
 
     placement: PodPlacement
     trace: Sequence[Entry]
     warnings: Sequence[str]
     rejections: Sequence[str]
+    removed: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 def merge(
@@ -93,7 +97,8 @@ def merge(
         # A setting that rejects the pod is not also traced as set.
         refused = {each[:3] for each in trace if each.outcome == "rejected"}
         trace = [e for e in trace if e.outcome == "rejected" or e[:3] not in refused]
-    return Merged(result, trace, ledger.warnings, ledger.rejections)
+    removed = {} if ledger.rejections else ledger.removed
+    return Merged(result, trace, ledger.warnings, ledger.rejections, removed)
 
 
 def _with_nodes(

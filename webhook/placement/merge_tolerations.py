@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook.placement import plugin_tolerations
 from webhook.placement.capacity import names_taint
-from webhook.placement.daemon import TOLERATED
-from webhook.placement.pod_requests import is_extended, requests
 from webhook.placement.tolerations import (
     NO_EXECUTE,
     covered,
@@ -40,8 +39,13 @@ def merge(
     """Return the pod's tolerations under the bundle and the capacity modes that apply."""
     own = _without_prevented(bundle, pod.tolerations, capacity, context, ledger)
     result = with_seconds(own, bundle.specific) if bundle.specific else own
+    # Most bundles have no such setting, and most pods have tolerations that others added.
+    has_own = any(each.if_null for each in bundle.tolerations) and _any_own(own, context)
     for setting in bundle.tolerations:
-        result = _with_setting(setting, result, own, context.default_toleration_seconds, ledger)
+        if setting.if_null and has_own:
+            ledger.note(setting, "kept", "the pod has tolerations of its own")
+            continue
+        result = _with_setting(setting, result, own, context.facts.seconds, ledger)
     for settled in capacity:
         if settled.mode.tolerates and settled.capacity.taints:
             result = joined(result, settled.capacity.tolerations)
@@ -58,14 +62,14 @@ def allowed(
     """Return the pod without the tolerations that requirements take away; others reject it.
 
     What policies add is allowed, so that a pod which they have placed may be sent again, and what
-    the API server or the DaemonSet controller adds. A class for which the author asks adds
-    tolerations by the author's word.
+    plugins and controllers add. A class for which the author asks adds tolerations by the author's
+    word.
     """
     added = [setting.toleration for setting in bundle.tolerations]
     for each in bundle.capacity:
         added += each.capacity.tolerations if each.mode.tolerates else ()
     given = [pattern_of(each) for each in added]
-    requested = requests(dict(context.spec))
+    not_own = plugin_tolerations.added(context.facts)
 
     def others(found: Sequence[Toleration], setting: AllowedSetting) -> list[Toleration]:
         patterns = (*setting.patterns, *given)
@@ -73,7 +77,7 @@ def allowed(
             each
             for each in found
             if not any(pattern.allows(each) for pattern in patterns)
-            and not _of_the_cluster(each, context, requested)
+            and not plugin_tolerations.is_given(each, not_own)
         ]
 
     left = pod.tolerations
@@ -82,9 +86,11 @@ def allowed(
         may = setting.describe_allowed
         if wrong and setting.remove and not pod.node_name:
             ledger.warn(setting, "removed", f"takes away {_shown(wrong)}; {may}")
+            ledger.removed[setting.policy] = _patterns(wrong)
             left = [each for each in left if each not in wrong]
         elif wrong:
-            ledger.reject(setting, f"the pod tolerates {_shown(wrong)}: remove it; {may}")
+            cure = plugin_tolerations.cure_of(wrong, not_own) or "remove it"
+            ledger.reject(setting, f"the pod tolerates {_shown(wrong)}: {cure}; {may}")
         else:
             ledger.note(setting, "kept", "the pod tolerates nothing else")
         for each in asked:
@@ -96,23 +102,17 @@ def allowed(
 
 def _shown(tolerations: Sequence[Toleration]) -> str:
     """Return what they are about, each once: spot=true:NoSchedule, gpu."""
-    return cut(", ".join(dict.fromkeys(str(pattern_of(each)) for each in tolerations)), QUOTE_LIMIT)
+    return cut(", ".join(_patterns(tolerations)), QUOTE_LIMIT)
 
 
-def _of_the_cluster(
-    toleration: Toleration, context: MergeContext, requested: Mapping[str, int]
-) -> bool:
-    """Return whether the API server adds it, or a DaemonSet's controller to its pods.
+def _patterns(tolerations: Sequence[Toleration]) -> list[str]:
+    return list(dict.fromkeys(str(pattern_of(each)) for each in tolerations))
 
-    The plugin ExtendedResourceToleration adds one for each extended resource that is requested.
-    Nothing is requested by zero: else an author could tolerate what they like by naming it.
-    """
-    if _filled_in(toleration, context.default_toleration_seconds):
-        return True
-    key, value, effect = pattern_of(toleration)
-    if value is None and effect == "NoSchedule" and is_extended(key):
-        return key in requested
-    return context.kept and any(pattern_of(each).allows(toleration) for each in TOLERATED)
+
+def _any_own(tolerations: Sequence[Toleration], context: MergeContext) -> bool:
+    """Return whether the pod's author has written one of them."""
+    not_own = plugin_tolerations.added(context.facts)
+    return any(plugin_tolerations.is_own(each, not_own) for each in tolerations)
 
 
 def _filled_in(toleration: Toleration, seconds: Mapping[str, int]) -> bool:
@@ -170,9 +170,6 @@ def _with_setting(
     """Return `result` with one setting merged in; `own` are the pod's own tolerations."""
     toleration = setting.toleration
     if setting.is_default:
-        if setting.if_null and not all(_filled_in(t, seconds) for t in own):
-            ledger.note(setting, "kept", "the pod has tolerations of its own")
-            return result
         # If the toleration is already present, a second default is the author's own. Replacing it
         # would change one more with every call.
         for at, other in enumerate(result if toleration not in result else ()):

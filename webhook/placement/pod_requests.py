@@ -6,13 +6,13 @@ from limits in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook.placement.quantity import InvalidQuantity, counted, nanos
 from webhook.placement.shapes import as_object, objects_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.placement.shapes import JsonObject
 
@@ -67,6 +67,37 @@ def with_pod_requests(spec: JsonObject) -> JsonObject:
     if not limits or not texts:
         return spec
     return {**spec, "resources": {**own, "requests": {**as_object(own.get("requests")), **texts}}}
+
+
+def extended_requests(spec: Mapping[str, Any]) -> Mapping[str, int]:
+    """Return the most nanos that a container of the v1.PodSpec requests of each extended resource;
+    also what is requested by zero."""
+    found: _Amounts = {}
+    for container in _containers(spec):
+        for name, nano in of_container(container, "requests").items():
+            if is_extended(name):
+                found[name] = max(nano, found.get(name, 0))
+    return found
+
+
+def is_best_effort(spec: Mapping[str, Any]) -> bool:
+    """Return whether a pod with this v1.PodSpec requests and limits neither CPU nor memory.
+
+    Source: ComputePodQOS in k8s.io/kubernetes/pkg/apis/core/v1/helper/qos.
+    """
+    of_pod = spec.get("resources")
+    holders: Iterable[Mapping[str, Any]] = [spec] if isinstance(of_pod, dict) else _containers(spec)
+    return not any(
+        amount > 0 and name in _OF_PODS
+        for each in holders
+        for kind in ("requests", "limits")
+        for name, amount in amounts(as_object(each.get("resources")).get(kind)).items()
+    )
+
+
+def _containers(spec: Mapping[str, Any]) -> Iterator[JsonObject]:
+    yield from objects_in(spec.get("containers"))
+    yield from objects_in(spec.get("initContainers"))
 
 
 def is_extended(resource: str) -> bool:

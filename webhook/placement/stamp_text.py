@@ -24,14 +24,17 @@ _MOST_CLASSES: Final = 32
 class Stamp(NamedTuple):
     """The stamp: the set's hash, and the fields that each policy is credited with.
 
-    `left_alone` is why the pod was left alone, or empty; `exceptions` the policies that each took
-    away. `whole` is the unchanged stamp, with what this version does not know.
+    left_alone: why the pod was left alone, or empty
+    exceptions: the policies that each took away
+    removed:    the tolerations that each policy took from the pod, as texts
+    whole:      the unchanged stamp, with what this version does not know
     """
 
     set_hash: str
     policies: Mapping[str, Sequence[str]]
     left_alone: str
     exceptions: Mapping[str, Sequence[str]]
+    removed: Mapping[str, Sequence[str]]
     whole: Mapping[str, Any]
 
     @property
@@ -56,6 +59,7 @@ def read_stamp(metadata: object) -> Stamp | None:
         _lists(found.get("policies")),
         _text(found.get("leftAlone")),
         _lists(found.get("exceptions")),
+        _lists(found.get("removed")),
         found,
     )
 

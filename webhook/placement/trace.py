@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.shortening import apart, cut, fit
@@ -59,11 +59,15 @@ def warning(text: str) -> str:
 
 @dataclass(slots=True)
 class Ledger:
-    """Lists that grow during a merge and belong to it alone."""
+    """What grows during a merge and belongs to it alone.
+
+    removed: by policy the tolerations that it takes from the pod, as texts
+    """
 
     trace: list[Entry]
     warnings: list[str]
     rejections: list[str]
+    removed: dict[str, list[str]] = field(default_factory=dict)
 
     def note(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
         self.trace.append(Entry(setting.field, setting.policy, setting.part, outcome, reason))

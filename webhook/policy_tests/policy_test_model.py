@@ -58,9 +58,15 @@ class Cluster(Strict):
     default_priority_class: ObjectName | None = optional(
         "The PriorityClass that is the cluster's default."
     )
+    plugins: list[Literal["ExtendedResourceToleration", "PodTolerationRestriction"]] | None = (
+        optional(
+            "Which of these admission plugins the API server runs; [] for none. Left out, it is "
+            "unknown, and a test of runsOn that depends on them fails."
+        )
+    )
     objects: list[dict[str, Any]] | None = optional(
-        "RuntimeClasses and LimitRanges as kubectl prints them, by which the API "
-        "server changes pods before policies apply. A LimitRange without a namespace is in that "
+        "RuntimeClasses, LimitRanges and Kueue's ResourceFlavors as kubectl prints them, by which "
+        "pods are changed before policies apply. A LimitRange without a namespace is in that "
         "of each test."
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from webhook import names
 from webhook.decision.arrival import Cluster
 from webhook.decision.engine import subject_of
-from webhook.evaluation.plugins import UNREAD, inputs_among
+from webhook.evaluation.plugins import UNREAD, inputs_among, running_plugins
 from webhook.evaluation.world import World
 from webhook.identity import identify, misread
 from webhook.placement import pod as pods_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from webhook.decision.arrival import Arrival
     from webhook.decision.decision import Decision
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.world import Evaluation
     from webhook.placement.fallback import History
     from webhook.placement.shapes import Taint
@@ -98,13 +99,20 @@ def _evaluate(case: Case, world: World, cluster: policy_test_model.Cluster | Non
             case.namespace: {names.NAMESPACE_NAME: case.namespace, **case.namespace_labels}
         },
         now=datetime.fromisoformat(case.now) if case.now else None,
-        plugins=inputs_among((cluster and cluster.objects) or (), case.namespace),
+        plugins=_plugins(case, cluster),
         history=_history(case),
     )
     # The API server authenticates no node without this group.
     groups = (names.NODE_GROUP,) if case.user.startswith(names.NODE_USERS) else ()
     pod = load_tests.whole(case.pod)
     return world.evaluate(pod, case.namespace, led=False, user=case.user, groups=groups)
+
+
+def _plugins(case: Case, cluster: policy_test_model.Cluster | None) -> PluginInputs:
+    found = inputs_among((cluster and cluster.objects) or (), case.namespace)
+    if cluster is None or cluster.plugins is None:
+        return found
+    return found._replace(running=running_plugins(cluster.plugins))
 
 
 def _history(case: Case) -> History | None:
@@ -262,7 +270,7 @@ def _runs_on(wanted: Sequence[str], evaluation: Evaluation) -> Iterator[Failure]
     if nodes is None:  # the test has none
         return
     if nodes.unknown:
-        cure = "give the class in cluster.objects"
+        cure = "give the class in cluster.objects" if nodes.unread else "give cluster.plugins"
         yield Failure("runsOn", _listed(wanted, "no node"), f"unknown: {nodes.unknown}", [cure])
         return
     actual = nodes.last.admitted

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api_paths import NAMESPACES, CollectionPath
 from webhook.cluster_objects.namespaces import read_namespace
+from webhook.cluster_objects.watched_objects import FLAVORS
 from webhook.decision.arrival import Cluster
 from webhook.errors import PassOver
 from webhook.evaluation.plugins import PluginInputs, inputs_of
@@ -15,6 +16,7 @@ from webhook.evaluation.world import World
 from webhook.judgement.set_judgement import load_objects
 from webhook.placement.nodes import Node, by_name
 from webhook.policy.refused_pods import PATHS
+from webhook.questions.dry_run import read_running_plugins
 from webhook.questions.objects import default_priority_class, namespaces_among
 from webhook.workloads.object import from_answer
 
@@ -26,10 +28,12 @@ if TYPE_CHECKING:
     from webhook.policy.load import Loaded
     from webhook.policy.policy_set import PolicySet
 
+# The namespace of a dry run, if all namespaces are read.
+_USUAL: Final = "default"
 _SCHEDULING: Final = "scheduling.k8s.io/v1"
 
 
-async def read_labels(client: Client, namespace: str) -> dict[str, Mapping[str, str]]:
+async def read_labels(client: Client, namespace: str) -> Mapping[str, Mapping[str, str]]:
     """Labels by namespace, of this one or of all. Raises ClusterError."""
     if namespace:
         spaces = [await read_namespace(client, namespace)]
@@ -68,6 +72,10 @@ async def read_world(
         [from_answer(_SCHEDULING, "PriorityClass", each) for each in priorities]
     )
     plugins = await read_plugin_inputs(client, classes, wanted)
+    if nodes is not None:
+        # Only which nodes admit a pod depends on them.
+        running = await read_running_plugins(client, wanted[0] or _USUAL)
+        plugins = plugins._replace(running=running)
     configuration = await read_configuration(client)
     notes += sending_notes(configuration)
     cluster = Cluster(default or "", node=by_name(nodes))
@@ -108,7 +116,8 @@ async def read_plugin_inputs(
             continue
         for each in found:
             ranges.setdefault(each["metadata"]["namespace"], []).append(each)
-    return inputs_of(classes)._replace(limit_ranges=ranges)
+    flavors = await _listed(client, FLAVORS) or []
+    return inputs_of(classes)._replace(limit_ranges=ranges, flavors=flavors)
 
 
 async def _listed(client: Client, path: CollectionPath) -> list[JsonObject] | None:
@@ -120,7 +129,8 @@ async def _listed(client: Client, path: CollectionPath) -> list[JsonObject] | No
 
 def _labels_only(namespace: dict[str, Any]) -> dict[str, Any]:
     metadata = namespace["metadata"]
-    return {"metadata": {"name": metadata["name"], "labels": metadata.get("labels") or {}}}
+    kept = {key: metadata.get(key) or {} for key in ("labels", "annotations")}
+    return {"metadata": {"name": metadata["name"], **kept}}
 
 
 async def read_policies(client: Client) -> Loaded:

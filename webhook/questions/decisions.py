@@ -13,6 +13,7 @@ from webhook.evaluation.templates import run_faults
 from webhook.placement import pod as pods
 from webhook.policy.findings import parse_path, path_text
 from webhook.policy.refused_pods import classes_of
+from webhook.questions.plugins_option import PLUGINS
 from webhook.shortening import first_few
 from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.workload_faults import count_faults, template_faults
@@ -130,8 +131,8 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
                 f"nodeSelector and tolerations of RuntimeClass {name}, which is not read; "
                 "give it with -f or --namespaces"
             )
-        elif found.nodes and found.allowed and found.nodes.unknown:
-            yield f"{each.subject}: which nodes admit it is unknown: {found.nodes.unknown}"
+        elif why := unknown_nodes(found):
+            yield f"{each.subject}: which nodes admit it is unknown: {why}"
         if tested := found.unread_defaults:
             yield (
                 f"{each.subject}: policies match by {', '.join(tested)}, which a LimitRange of "
@@ -140,6 +141,13 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
             )
     yield from unlisted_classes(decided)
     yield from not_asked(each.evaluation for each in decided)
+
+
+def unknown_nodes(found: Evaluation) -> str:
+    """Return why it is unknown which nodes admit the pod, with the cure; empty if it is known."""
+    if not found.nodes or not found.allowed:
+        return ""
+    return found.nodes.unknown + (f"; give {PLUGINS}" if found.nodes.plugins else "")
 
 
 def not_asked(found: Iterable[Evaluation]) -> list[str]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from webhook import names
 from webhook.api_paths import VERSION, CollectionPath
 from webhook.errors import ClusterError
+from webhook.placement.plugin_tolerations import OPTIONAL, Facts, added
+from webhook.placement.shapes import objects_in
+from webhook.placement.tolerations import normal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from webhook.evaluation.dry_run import Answer, Server
     from webhook.kube.client import Client
@@ -22,6 +26,8 @@ DRY_RUN_HELP: Final = (
     "created. So Pod Security, quotas, ServiceAccounts and other webhooks are known too. Requires "
     "the right to create pods in their namespaces."
 )
+# An extended resource for the dry run of a pod; no device plugin may have a name of ours.
+_PROBED: Final = f"{names.GROUP}/probe"
 _REVIEWS: Final = CollectionPath("authorization.k8s.io/v1", "selfsubjectaccessreviews")
 # Anything else, such as 429 or 500, is no answer about the pod.
 _REFUSALS: Final = frozenset(
@@ -54,6 +60,41 @@ def api_server(kubeconfig: Kubeconfig) -> Iterator[Server]:
             yield ask
         finally:
             runner.run(client.__aexit__(None, None, None))
+
+
+async def read_running_plugins(client: Client, namespace: str) -> Mapping[str, bool]:
+    """Return which optional plugins the API server runs, by a dry run of one pod; empty if unknown.
+
+    The pod asks for a resource that no node has, and for memory. Whoever may not create pods in the
+    namespace, or whose pod something there refuses, gets no answer.
+    """
+    resources = {"cpu": "1m", "memory": "1Mi", _PROBED: "1"}
+    security = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    container = {
+        "name": "main",
+        "image": "example.invalid/none",
+        "resources": {"limits": resources, "requests": resources},
+        "securityContext": security,
+    }
+    metadata = {"generateName": "fairlead-plugins-", "namespace": namespace}
+    spec = {"containers": [container], "automountServiceAccountToken": False}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    try:
+        path = CollectionPath("v1", "pods", namespace)
+        made = await client.create(path, pod, query={"dryRun": "All"})
+    except ClusterError:
+        return {}
+    found: list[Any] = [*objects_in(made.get("spec", {}).get("tolerations"))]
+    there = [normal(each) for each in found]
+    return {
+        name: all(normal(each.toleration) in there for each in added(Facts(spec), [name]))
+        for name in OPTIONAL
+    }
 
 
 async def _obstacle(client: Client, namespace: str) -> str:

@@ -16,6 +16,7 @@ import orjson
 from webhook import names
 from webhook.errors import NotSynced, UnreadableInput
 from webhook.evaluation.plugins import READ_BY_PLUGINS, PluginInputs, inputs_among
+from webhook.placement.plugin_tolerations import AnnotatedLabels
 from webhook.policy import yaml_tree
 from webhook.policy.findings import path_text
 from webhook.policy.yaml_text import Unreadable, trees
@@ -43,7 +44,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 # without them it is parsed in a fiftieth of the time.
 _LONG: Final = 2**21
 _YAML_1_1_TRUE: Final = ("y", "yes", "on")
-_CLUSTER_KINDS: Final = ("Namespace", "PriorityClass", "RuntimeClass", "LimitRange")
+_CLUSTER_KINDS: Final = ("Namespace", "PriorityClass", *READ_BY_PLUGINS)
 
 
 def read_files(paths: Iterable[Path]) -> dict[str, bytes]:
@@ -232,16 +233,19 @@ def read_cluster_objects(path: Path) -> list[Object]:
     return found
 
 
-def namespaces_among(objects: Iterable[Object]) -> dict[str, Mapping[str, str]]:
+def namespaces_among(objects: Iterable[Object]) -> dict[str, AnnotatedLabels]:
     """Return the labels of the Namespaces among the objects, by name.
 
     Every namespace carries its own name as a label, as in a cluster.
     """
     return {
-        each.name: {
-            names.NAMESPACE_NAME: each.name,
-            **{key: value for key, value in _labels(each) if isinstance(value, str)},
-        }
+        each.name: AnnotatedLabels.of(
+            {
+                names.NAMESPACE_NAME: each.name,
+                **{key: value for key, value in _labels(each) if isinstance(value, str)},
+            },
+            each.metadata.get("annotations"),
+        )
         for each in objects
         if each.kind == "Namespace" and each.value.get("apiVersion", "v1") == "v1"
     }

@@ -133,7 +133,7 @@ def with_given(known: World, objects: Sequence[Object], namespaces: Path | None)
     default = default_priority_class(objects) or default_priority_class(file)
     labels = {**known.namespaces, **namespaces_among(file)}
     for name, own in namespaces_among(objects).items():
-        labels[name] = {**labels.get(name, {}), **own}
+        labels[name] = own.added_to(labels.get(name, {}))
     classes = known.classes and {
         kind: {*names, *(each.name for each in objects if each.kind == kind)}
         for kind, names in known.classes.items()

@@ -11,11 +11,12 @@ import click
 from webhook.errors import WrongUsage
 from webhook.questions.class_history import HISTORY, history_of
 from webhook.questions.dry_run import DRY_RUN_HELP
+from webhook.questions.plugins_option import PLUGINS, PLUGINS_OPTION, with_plugins
 from webhook.questions.where import CLUSTER, Where, WhereType, paths_of
 from webhook.settings import NAMESPACE, setting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import timedelta
 
     from webhook.evaluation.dry_run import Server
@@ -75,6 +76,7 @@ class Selection:
         help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Shows on "
         "which of these nodes the pods may run.",
     )
+    plugins: tuple[str, ...] | None = setting(PLUGINS, **PLUGINS_OPTION)
     dry_run: str | None = setting("--dry-run", type=click.Choice(["server"]), help=DRY_RUN_HELP)
     history: tuple[tuple[str, int, timedelta | None], ...] = setting("--history", **HISTORY)
     fail_on: tuple[FailOn, ...] = setting(
@@ -118,9 +120,12 @@ def read_selected_files(selection: Selection, server: Server | None) -> Offline:
 
     known: World | None = None
     nodes: Sequence[Node] | None = None
+    running: Mapping[str, bool] = {}
     notes: list[str] = []
     if CLUSTER in (*selection.policies, selection.nodes):
-        known, nodes = selection.kubeconfig.ask(lambda client: _read(client, selection, notes))
+        known, nodes, running = selection.kubeconfig.ask(
+            lambda client: _read(client, selection, notes)
+        )
     offline = read_offline(
         selection.filenames,
         known or paths_of(selection.policies),
@@ -129,25 +134,29 @@ def read_selected_files(selection: Selection, server: Server | None) -> Offline:
     )
     if selection.nodes is not None and selection.nodes is not CLUSTER:
         nodes = read_nodes(selection.nodes)
+    plugins = offline.world.plugins
     world = replace(
         with_nodes(offline.world, nodes),
+        plugins=plugins._replace(running={**running, **plugins.running}),
         server=server,
         history=history_of(selection.history, offline.world.policies),
     )
-    return replace(offline, world=world, notes=notes)
+    return replace(offline, world=with_plugins(world, selection.plugins), notes=notes)
 
 
 async def _read(
     client: Client, selection: Selection, notes: list[str]
-) -> tuple[World | None, Sequence[Node] | None]:
-    """Return the cluster's world, if its policies are asked for, and its nodes, if they are."""
+) -> tuple[World | None, Sequence[Node] | None, Mapping[str, bool]]:
+    """Return the cluster's world, if its policies are asked for, its nodes, if they are, and the
+    plugins that it runs."""
     from webhook.questions.cluster_surroundings import read_world
+    from webhook.questions.dry_run import read_running_plugins
     from webhook.questions.live.live_answers import node_list, policy_set
     from webhook.questions.live.served_policies import differing
 
     nodes = await node_list(client, CLUSTER) if selection.nodes is CLUSTER else None
     if CLUSTER not in selection.policies:
-        return None, nodes
+        return None, nodes, await read_running_plugins(client, selection.namespace or "default")
     policies = await policy_set(client, ())
     notes += await differing(client, policies)
-    return await read_world(client, policies, [], nodes, notes), nodes
+    return await read_world(client, policies, [], nodes, notes), nodes, {}

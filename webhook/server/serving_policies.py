@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, NoReturn, TypeVar
 
 from webhook.admission.policy_handler import PolicyHandler
 from webhook.cluster_objects.policy_objects import KINDS, PolicyObjects, text_of
-from webhook.cluster_objects.watched_objects import ClusterClasses
+from webhook.cluster_objects.watched_objects import WebhookClasses
 from webhook.errors import ClusterError, InvalidDocuments, ServingError, UnreadableInput
 from webhook.judgement.set_judgement import Objects, Served, load_served
 from webhook.judgement.write_judge import Judge
@@ -41,8 +41,8 @@ class Policies(NamedTuple):
     """The current set, if there is one.
 
     `origin` is for the log: the folder, or the resources. `written` answers reviews of writes of
-    policies; None for files. `classes`: objects by kind and name that pods may name, which only a
-    webhook with policies from the cluster may read.
+    policies; None for files. `classes`: objects by kind and name that pods may name, and by which
+    plugins and Kueue change pods; none without a cluster.
     """
 
     current: Callable[[], PolicySet | None]
@@ -78,7 +78,8 @@ def policies_of(
         reloader = _reloader(files.read, load, str(folder), parts.metrics, files.signature)
         reloader.poll()
         parts.add("policies", reloader.condition, lambda: reloader.run(settings.poll_interval))
-        return Policies(lambda: _set_of(reloader), {"folder": str(folder)})
+        known = WebhookClasses(parts.home.watches).by_kind if parts.home else dict
+        return Policies(lambda: _set_of(reloader), {"folder": str(folder)}, classes=known)
     if parts.home is None:
         raise ServingError("--policies-from-cluster: there is no cluster; name a kubeconfig")
     return _from_cluster(parts, parts.home.watches, nodes)
@@ -88,7 +89,7 @@ def _from_cluster(
     parts: Parts, watches: Watches, nodes: Callable[[], Sequence[Node] | None]
 ) -> Policies:
     watched, snapshot = PolicyObjects(watches, text_of), Snapshot()
-    reader, classes = Objects(), ClusterClasses(watches)
+    reader, classes = Objects(), WebhookClasses(watches)
     reloader = _reloader(snapshot.read, reader.served, "the cluster", parts.metrics)
     kept = PoliciesFromCluster(watched, snapshot, reloader)
     parts.add("policies", kept.condition, kept.run)

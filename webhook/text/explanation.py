@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.decision.decision import Decision
     from webhook.evaluation.replicas import Replicas
-    from webhook.evaluation.world import Surveys
+    from webhook.evaluation.surveys import Surveys
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
@@ -165,7 +165,7 @@ def _nodes(found: Surveys) -> list[list[str]]:
     ]
     if survey.admitted:
         count = click.style(f"{len(survey.admitted):{width}}", fg="green")
-        what = f"open without RuntimeClass {found.unread}" if found.unread else "open to it"
+        what = f"open without {found.lacking}" if found.lacking else "open to it"
         rows.insert(0, [count, f"{what}: {shortened(survey.admitted)}"])
     return rows
 
@@ -271,17 +271,21 @@ def nodes_text(found: Surveys) -> str:
     text = f"{count} of {last.total} admit the pod"
     if last.admitted and found.not_judged:
         text = f"at most {text} (not judged: {', '.join(found.not_judged)})"
-    if found.unread:
-        return f"unknown, RuntimeClass {found.unread} is not read; {text} without it"
+    if found.lacking:
+        return f"unknown, {_unread(found.lacking)}; {text} without it"
     if found.on_demand:
         return f"{text} now; class {', '.join(found.on_demand)} creates them on demand"
     if found.after is None:
         return text
-    if found.unread_before:
-        return f"{text}; before is unknown, RuntimeClass {found.unread_before} is not read"
+    if found.lacking_before:
+        return f"{text}; before is unknown, {_unread(found.lacking_before)}"
     if found.after.admitted == found.before.admitted:
         return f"{text}, the same as before"
     return f"{text}, {len(found.before.admitted)} did before"
+
+
+def _unread(lacking: str) -> str:
+    return f"{lacking} {'may run or not' if lacking.startswith('plugin') else 'is not read'}"
 
 
 def took_part(decision: Decision) -> list[str]:

@@ -14,6 +14,7 @@ from webhook.cli.options import cluster_options, filenames_option, namespace_opt
 from webhook.cli.output import output_option, print_notes, print_result, say
 from webhook.questions.class_history import HISTORY, history_of
 from webhook.questions.dry_run import DRY_RUN_HELP
+from webhook.questions.plugins_option import PLUGINS, PLUGINS_OPTION, with_plugins
 from webhook.questions.where import WhereType
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ _NODES = WhereType(folders=False, cure="name a file: kubectl get nodes -o yaml >
     help="What `kubectl get nodes -o yaml` (or json) prints. Shows how many of them admit "
     "the pods.",
 )
+@click.option(PLUGINS, **PLUGINS_OPTION)
 @click.option(
     "--cluster-domain",
     default="",
@@ -84,6 +86,7 @@ def command(
     namespace: str,
     namespaces_file: Path | None,
     nodes_file: Path | None,
+    plugins: tuple[str, ...] | None,
     cluster_domain: str,
     history: Sequence[tuple[str, int, timedelta | None]],
     dry_run: str | None,
@@ -120,7 +123,7 @@ def command(
     print_notes(str(each) for planned in plans for each in planned.warnings)
     nodes = read_nodes(nodes_file) if nodes_file else None
     server = server_of(kubeconfig) if dry_run else None
-    world = world_of(policies, namespaces_file, plans, nodes)
+    world = with_plugins(world_of(policies, namespaces_file, plans, nodes), plugins)
     world = replace(world, server=server, history=history_of(history, world.policies))
     judged = bool(policies or server)
     shown = [(planned, groups(planned, world, judged=judged)) for planned in plans]

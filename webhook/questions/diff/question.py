@@ -25,6 +25,7 @@ from webhook.questions.decisions import (
     miscounted,
     misshapen,
     not_asked,
+    unknown_nodes,
 )
 from webhook.questions.diff.comparison_input import Pods, is_live, read_pods
 from webhook.questions.diff.report import Outcome, outcome_of
@@ -39,6 +40,7 @@ from webhook.questions.offline import (
     with_given,
     with_nodes,
 )
+from webhook.questions.plugins_option import with_plugins
 from webhook.questions.where import CLUSTER
 from webhook.shortening import first_few, one_line, shortened
 
@@ -95,6 +97,12 @@ def answer(
 
 
 def _gather(question: Question) -> tuple[PolicySet, World, Pods]:
+    """Return the old set, the world with the new one, and the pods. Raises as `_read` does."""
+    old, world, pods = _read(question)
+    return old, with_plugins(world, question.plugins), pods
+
+
+def _read(question: Question) -> tuple[PolicySet, World, Pods]:
     """Return the old set, the world with the new one, and the pods.
 
     A cluster, if one is read, supplies what the files lack: labels of namespaces, the default
@@ -278,7 +286,9 @@ class Judge:
         A group has the reason of its first pod, which names that pod's node.
         """
         namespace = maker.namespace
-        there = [node.name for node in template_nodes(parse_pod(pod), self._worlds[1].nodes or ())]
+        world = self._worlds[1]
+        made = parse_pod(world.arrival(pod, namespace, led=False).pod)
+        there = [node.name for node in template_nodes(made, world.nodes or ())]
         usual = self._compare(pod, namespace)
         if usual == "no run" or not there:
             yield JudgedPod(maker, 0, 0, usual)
@@ -300,6 +310,8 @@ class Judge:
         found = self._comparison.compare(old, new)
         if isinstance(found, Difference):
             self._unasked |= dict.fromkeys(not_asked((old, new)))
+            for why in filter(None, map(unknown_nodes, (old, new))):
+                self._unasked[f"which nodes admit some of the pods is unknown: {why}"] = None
         return found
 
 

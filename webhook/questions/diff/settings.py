@@ -10,6 +10,7 @@ import click
 
 from webhook.questions.class_history import HISTORY
 from webhook.questions.dry_run import DRY_RUN_HELP
+from webhook.questions.plugins_option import PLUGINS, PLUGINS_OPTION
 from webhook.questions.where import CLUSTER, Where, WhereType
 from webhook.settings import NAMESPACE, setting
 
@@ -75,6 +76,7 @@ class Question:
         help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Checks whether any "
         "of them admits the pods. Default: the cluster's nodes, if the command reads a cluster.",
     )
+    plugins: tuple[str, ...] | None = setting(PLUGINS, **PLUGINS_OPTION)
     fail_on: str = setting(
         "--fail-on",
         type=click.Choice(["changed", "unplaceable", "rejected", "never"]),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.evaluation.replicas import Replicas
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.stamp_text import Stamp
     from webhook.policy.policy_set import PolicySet
     from webhook.questions.live.live_pods import Difference, LivePod
     from webhook.questions.live.missing_stamp import Why
@@ -233,6 +234,17 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
         yield "no", "", f"no policy in the set sets {focus.field}"
 
 
+def credited(stamp: Stamp, policy: str) -> list[str]:
+    """Return the fields with which the stamp credits a policy, and what it took, as texts."""
+    removed = stamp.removed.get(policy)
+    found = [*stamp.policies[policy], *([_taken(removed)] if removed else [])]
+    return found or ["matched, but set no field"]
+
+
+def _taken(texts: Sequence[str]) -> str:
+    return f"took away tolerations {', '.join(texts)}"
+
+
 def _field_rows(live: LivePod, focus: Focus) -> Iterator[Row]:
     if not focus.field:
         return
@@ -260,9 +272,14 @@ def _stamp_rows(
         return
     found = [
         (policy, f"{field}: credited when the pod was created")
-        for policy, credited in live.stamp.policies.items()
-        for field in credited
+        for policy, fields in live.stamp.policies.items()
+        for field in fields
         if focus.selects(policy, field, policies)
+    ]
+    found += [
+        (policy, _taken(texts))
+        for policy, texts in live.stamp.removed.items()
+        if focus.selects(policy, "tolerations.allowed", policies)
     ]
     found += [
         (policy, f"set aside by the exception {name}")

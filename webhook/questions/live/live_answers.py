@@ -32,6 +32,7 @@ from webhook.questions.offline import (
     unknown_values,
     with_nodes,
 )
+from webhook.questions.plugins_option import with_plugins
 from webhook.questions.where import CLUSTER, Where, paths_of
 from webhook.shortening import one_line
 from webhook.workloads.template import PodTemplate
@@ -54,8 +55,11 @@ async def ask(
     namespace: str,
     where: Sequence[Where],
     nodes_at: Where | None,
+    plugins: tuple[str, ...] | None = None,
 ) -> Answers:
     """Return the answers about objects; without places of policies by the cluster's.
+
+    `plugins`: those of the API server that are given; None to learn them by a dry run.
 
     Raises FairleadError, with the cure, if something cannot be read.
     """
@@ -67,7 +71,7 @@ async def ask(
     nodes = await node_list(client, nodes_at)
     notes: list[str] = []
     used = [each.namespace for each in objects]
-    world = await read_world(client, policies, used, nodes, notes)
+    world = with_plugins(await read_world(client, policies, used, nodes, notes), plugins)
     reader = Reader(discovery, world, notes)
     found = [answer for each in objects if (answer := await reader.answer(each))]
     if not found:

@@ -103,10 +103,7 @@ def _stamp_lines(live: LivePod, unstamped: Why | None) -> list[list[str]]:
         return [row for row in rows if row[1]]
     if stamp.left_alone:
         return [["left alone", stamp.left_alone]]
-    rows = [
-        [policy, ", ".join(fields) or "matched, but set no field"]
-        for policy, fields in stamp.policies.items()
-    ]
+    rows = [[policy, ", ".join(focusing.credited(stamp, policy))] for policy in stamp.policies]
     rows += [
         [", ".join(policies), f"set aside by the exception {name}"]
         for name, policies in stamp.exceptions.items()
