@@ -70,6 +70,11 @@ class Scenario:
         self.write("cluster.yaml", {"kind": "List", "items": self.objects})
 
     @property
+    def is_owned(self) -> bool:
+        """Whether one of the objects owns the pod, which no other object then makes."""
+        return "ownerReferences" in self.pod["metadata"]
+
+    @property
     def is_stranded(self) -> bool:
         """Whether no node admits the pod, now or on demand."""
         return self.admitted == [] and not self.on_demand

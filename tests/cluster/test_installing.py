@@ -224,13 +224,32 @@ class Rights:
     refused: set[Right]
 
 
+def label_all(installed: Installed) -> None:
+    """Create a policy that sets a label; the webhook is not reached at its Service's address."""
+    kind = "validatingwebhookconfiguration"
+    for policy in ("Ignore", "Fail"):
+        patch = [{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": policy}]
+        installed.kubectl("patch", kind, "fairlead", "--type=json", "-p", json.dumps(patch))
+        if policy == "Ignore":
+            spec = {"match": {"namespaces": [NOWHERE]}, "defaults": {"labels": {"team": "ml"}}}
+            made = an_object(names.API_VERSION, names.POLICY_KIND, "labels-all", spec)
+            installed.kubectl("create", "-f", "-", stdin=json.dumps(made))
+
+
+def labels_in(answer: bytes) -> bool:
+    """Whether the patch of an answer has the label."""
+    patch = json.loads(answer)["response"].get("patch", "")
+    return b"team" in base64.b64decode(patch)
+
+
 @pytest.fixture(scope="module")
 def rights(quiet: Installed, webhook: Served) -> Rights:
     """Looked at once it has had to use all of them, and before any other is granted.
 
     It asks for a namespace that it has not heard of, and watches all else. For the Jobs, JobSets
     and so on whose pods it rejects, it looks for their owners and writes Events. For TrainJobs it
-    looks for their runtimes, for a worker of a PaddleJob for the job.
+    looks for their runtimes, for a worker of a PaddleJob for the job, for the pod of a DaemonSet
+    that gets a label for its selector.
     """
     with called(webhook, webhooks(quiet)[0]) as connection:
         client = http.client.HTTPConnection("webhook")
@@ -250,6 +269,10 @@ def rights(quiet: Installed, webhook: Served) -> Rights:
             "replica-type": "worker",
             "replica-index": "0",
         }
+        label_all(quiet)
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "o", "uid": "o"}
+        owned = created_in(NOWHERE, ownerReferences=[{**owner, "controller": True}])
+        eventually("it is labelled", lambda: labels_in(ask(client, owned)[1]), period=LOOK)
         marked = {f"training.kubeflow.org/{key}": value for key, value in worker.items()}
         _, answer = ask(client, created_in(NOWHERE, labels={names.RUN: "r", **marked}))
         mentions(answer.decode(), "labels alone", "PaddleJob p cannot be read")

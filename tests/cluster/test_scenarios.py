@@ -14,7 +14,7 @@ import pytest
 from tests.cluster.paths import home
 from tests.cluster.spaces import LOOK, NewNamespace, Running, Space, stamp
 from tests.eventually import eventually
-from tests.objects import an_object
+from tests.objects import an_object, controlled_by
 from tests.scenarios import Json, Scenario, each_scenario
 from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
@@ -73,6 +73,11 @@ class Played:
         if node:
             spec["nodeSelector"] = {**spec.get("nodeSelector", {}), NODE: node}
         metadata = {**given["metadata"], "name": name, "namespace": self.space.name}
+        if self.scenario.is_owned:
+            (owner,) = (each for each in self.scenario.objects if "template" in each["spec"])
+            where = f"{home(owner, self.space.name)}/{owner['metadata']['name']}"
+            live = self.space.plane.api.get(where)
+            metadata["ownerReferences"] = controlled_by(live)
         return an_object("v1", "Pod", metadata, spec)
 
     def refusal(self) -> str:

@@ -9,7 +9,9 @@ import pytest
 from tests.admission.reviews import Json, Webhook, pod, policy_set, review
 from tests.policy_tests.writing import policy
 from tests.wording import mentions
+from webhook.decision.notice import Owner
 from webhook.errors import ClusterError
+from webhook.placement.shapes import Requirement
 from webhook.sources.marks import ObjectRef
 from webhook.sources.table import SourceTable
 
@@ -42,6 +44,9 @@ class Read:
         assert sources.rows
         self.asked.append((namespace, ref.kind, name))
         return self.answer()
+
+    async def conditions(self, namespace: str, owner: Owner) -> tuple[Requirement, ...]:
+        raise AssertionError(f"no policy sets a label, and {owner} of {namespace} is asked for")
 
 
 def unreachable() -> bool:

@@ -149,6 +149,11 @@ PLAYS: Final[Mapping[str, Play]] = {
         {series("fairlead_refused", W1, what="policies"): hour(0, 1)}, within=2
     ),
     "FairleadPoliciesWrong": Play({series("fairlead_policy_set_errors", W1): hour(0, 2)}, within=6),
+    "FairleadLabelsLeftOut": Play(
+        {series("fairlead_labels_left_out_total", W1, policy="team"): growing(5)},
+        within=13,
+        until=12,
+    ),
     "FairleadPoliciesDiffer": Play(
         {
             series("fairlead_policy_set_info", W1, hash="a1"): hour(1, None),

@@ -20,8 +20,10 @@ def metadata(stamp: object) -> dict[str, Any]:
 def test_a_stamp_credits_fields_to_policies() -> None:
     """With the set's hash; or it says why the pod was left alone."""
     policies, exceptions = {"spot": ["capacity[spot]"], "none": []}, {"debugging": ["gpu"]}
-    whole = {"set": "12ab", "policies": policies, "exceptions": exceptions}
-    assert read_stamp(metadata(whole)) == Stamp("12ab", policies, "", exceptions, {}, whole)
+    left_out = {"none": ["labels[team]"]}
+    whole = {"set": "12ab", "policies": policies, "exceptions": exceptions, "leftOut": left_out}
+    found = Stamp("12ab", policies, "", exceptions, {}, left_out, whole)
+    assert read_stamp(metadata(whole)) == found
     left = read_stamp(metadata({"set": "12ab", "leftAlone": "bound"}))
     assert left is not None
     assert (left.left_alone, left.policies) == ("bound", {})
@@ -67,7 +69,7 @@ def test_what_a_newer_version_wrote_is_kept_and_what_has_the_wrong_type_is_left_
         "newer": {"x": [1]},
     }
     assert read_stamp(metadata(whole)) == Stamp(
-        "12ab", {"a": ["tolerations[x]"]}, "", {}, {}, whole
+        "12ab", {"a": ["tolerations[x]"]}, "", {}, {}, {}, whole
     )
 
 

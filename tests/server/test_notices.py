@@ -14,6 +14,7 @@ import yaml
 from webhook.decision.notice import NO_NODE, REJECTED, Notice, Owner
 from webhook.errors import ClusterError
 from webhook.kube.events import LONGEST
+from webhook.placement.owner_selector import SELECTING
 from webhook.server.notices import BURST, CREATED, EVERY, WAITING, Notices
 
 Json = dict[str, Any]
@@ -331,7 +332,7 @@ async def test_no_event_is_written_if_the_object_that_a_label_names_does_not_exi
     assert replica.outcomes == ["dropped"]
 
 
-def test_the_webhook_may_read_exactly_the_owners_that_it_follows() -> None:
+def test_the_webhook_may_read_exactly_the_owners_that_it_follows_or_that_select_pods() -> None:
     """A right too few puts Events on children, a right too many is one to steal."""
     documents = yaml.safe_load_all(Path("manifests/base/webhook-rights.yaml").read_text())
     (rules,) = (each["rules"] for each in documents if each["kind"] == "ClusterRole")
@@ -343,4 +344,5 @@ def test_the_webhook_may_read_exactly_the_owners_that_it_follows() -> None:
         if "kubeflow.org" not in group
         for resource in rule["resources"]
     }
-    assert given == {(group, resource) for (group, _), resource in CREATED.items()}
+    owners = {**CREATED, **SELECTING}
+    assert given == {(group, resource) for (group, _), resource in owners.items()}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any, cast
 
 import pytest
 
+from tests.objects import an_object
+from webhook.decision.notice import Owner
 from webhook.errors import ClusterError
+from webhook.placement.owner_selector import SELECTING
 from webhook.server.objects import MakingObjects
 from webhook.sources import SHIPPED
 from webhook.sources.marks import ObjectRef
@@ -122,3 +126,118 @@ async def test_no_author_makes_the_webhook_read_without_end() -> None:
         except ClusterError as error:
             assert "too many" in str(error)  # noqa: PT017 (the first ones pass)
     assert len(server.read) == 40
+
+
+OWNER = Owner("apps/v1", "ReplicaSet", "web-1", "u1")
+SELECTORS = "/apis/apps/v1/namespaces/ml/replicasets/web-1"
+BROKEN: Json = {"key": "team", "operator": "DoesNotExist", "values": []}
+
+
+def replica_set(uid: str = "u1") -> Json:
+    asks = {"key": "app", "operator": "In", "values": ["web"]}
+    team = {"key": "team", "operator": "DoesNotExist"}
+    spec = {"selector": {"matchExpressions": [asks, team]}}
+    return an_object("apps/v1", "ReplicaSet", {"name": "web-1", "uid": uid}, spec)
+
+
+async def test_a_selector_is_read_once_for_all_pods_of_an_owner() -> None:
+    """It never changes; only what a further label may break is kept."""
+    server = Server(replica_set())
+    it = objects(server)
+    asks = [it.conditions("ml", OWNER) for _ in range(9)]
+    assert await asyncio.gather(*asks) == [(BROKEN,)] * 9
+    server.clock = 1e9
+    assert await it.conditions("ml", OWNER) == (BROKEN,)
+    assert server.read == [SELECTORS]
+
+
+async def test_each_kind_is_read_where_it_is_served() -> None:
+    """Whatever version the pod's author writes."""
+    for (group, kind), resource in SELECTING.items():
+        server = Server(replica_set())
+        found = await objects(server).conditions("ml", Owner(f"{group}/v0", kind, "web-1", "u1"))
+        assert found == (BROKEN,)
+        assert server.read == [f"/apis/{group}/v1/namespaces/ml/{resource}/web-1"]
+
+
+@pytest.mark.parametrize(
+    "server",
+    [Server(ClusterError("gone", status=404)), Server(replica_set(uid="another"))],
+    ids=["gone", "made again"],
+)
+async def test_an_owner_that_does_not_exist_counts_no_pods(server: Server) -> None:
+    """It is asked for again some seconds later."""
+    it = objects(server)
+    assert await it.conditions("ml", OWNER) == ()
+    assert await it.conditions("ml", OWNER._replace(name="../secrets/x")) == ()
+    assert server.read == [SELECTORS]
+    server.clock = 6.0
+    server.found = replica_set()
+    assert await it.conditions("ml", OWNER) == (BROKEN,)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ClusterError("GET /apis: 403", status=403), "the webhook may not get replicasets"),
+        (ClusterError("away", status=503), "away"),
+    ],
+)
+async def test_a_selector_that_cannot_be_read_is_an_error(error: Exception, text: str) -> None:
+    """With its reason, in a few words."""
+    with pytest.raises(ClusterError, match=text):
+        await objects(Server(error)).conditions("ml", OWNER)
+
+
+async def test_a_pod_waits_for_a_selector_for_half_a_second_at_most() -> None:
+    """Then it is as if it could not be read."""
+    server = Server(replica_set())
+    server.seconds = 60.0
+    with pytest.raises(ClusterError, match=r"no answer in 0\.5 s"):
+        await objects(server).conditions("ml", OWNER)
+
+
+async def test_no_namespace_takes_all_reads_of_selectors() -> None:
+    """An author with ever new owners uses up the reads of one namespace, and no more memory."""
+    server = Server(replica_set())
+    it = objects(server)
+
+    async def passed(namespace: str, count: int) -> int:
+        read = len(server.read)
+        for number in range(count):
+            with suppress(ClusterError):
+                await it.conditions(namespace, OWNER._replace(name=f"{namespace}-{number}"))
+        return len(server.read) - read
+
+    assert await passed("a", 300) == 100
+    assert await passed("b", 80) == 80
+    assert await passed("c", 80) == 20, "no more than 200 at once"
+    server.clock = 1.0
+    assert await passed("a", 300) == 50
+    assert await it.led("ml", PADDLE, "train", SHIPPED) is False, "others have reads of their own"
+
+
+async def test_an_owner_is_not_read_for_each_uid_that_an_author_writes() -> None:
+    """It may be large, and its pods are small."""
+    server = Server(replica_set())
+    it = objects(server)
+    for number in range(50):
+        with suppress(ClusterError):
+            await it.conditions("ml", OWNER._replace(uid=f"forged-{number}"))
+    assert len(server.read) == 3
+    server.clock = 5.0
+    assert await it.conditions("ml", OWNER) == (BROKEN,)
+
+
+async def test_selectors_have_a_megabyte_of_memory() -> None:
+    """An author may write a selector of a megabyte, and many of them."""
+    long = replica_set()
+    long["spec"]["selector"]["matchExpressions"][1]["key"] = "k" * 300_000
+    server = Server(long)
+    it = objects(server)
+    for number in range(6):
+        await it.conditions("ml", OWNER._replace(name=f"n{number}"))
+    await it.conditions("ml", OWNER._replace(name="n5"))
+    assert len(server.read) == 6
+    await it.conditions("ml", OWNER._replace(name="n0"))
+    assert len(server.read) == 7

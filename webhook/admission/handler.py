@@ -12,9 +12,15 @@ from webhook.admission.review import Unreadable
 from webhook.admission.second_calls import Warned, is_second_call, key_of
 from webhook.decision import audit
 from webhook.decision.advice import warnings
-from webhook.decision.arrival import Arrival, history_of, settle_leader
+from webhook.decision.arrival import (
+    Arrival,
+    history_of,
+    selecting_owner,
+    settle_leader,
+    settle_selector,
+)
 from webhook.decision.decision import Decision
-from webhook.decision.engine import decide_received, receive_pod
+from webhook.decision.engine import adds_labels, decide_received, receive_pod
 from webhook.decision.notice import of_no_node, of_refusal, of_rejection, refusal_of
 from webhook.decision.stamp import HASH_LENGTH, stamp_of
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
@@ -22,6 +28,7 @@ from webhook.metric_names import (
     AUDITED_DECISIONS,
     ENGINE_ERRORS,
     EXCEPTIONS_APPLIED,
+    LABELS_LEFT_OUT,
     POLICY_REJECTIONS,
     UNPLACEABLE,
 )
@@ -100,7 +107,8 @@ class Handler:
     it neither waits nor raises. `reaches` takes a pod's labels and its namespace's, and returns
     whether the API server sends such pods. If it does not, a client other than the API server
     called, and no owner is notified. `objects` are read for pods whose labels do not show whether
-    they lead; without it the labels decide.
+    they lead, and for the selectors of those that get labels; without it the labels decide, and
+    no label is added to the pod of an owner that counts its pods by labels.
     """
 
     inputs: DecisionInputs
@@ -138,6 +146,9 @@ class Handler:
             doubts: Sequence[str] = ()
             if received is not None:
                 received, doubts = await settle_leader(received, policies.sources, self.objects)
+                owner = selecting_owner(received.arrival.pod)
+                if owner and adds_labels(received, policies):
+                    received = await settle_selector(received, owner, self.objects)
             return self._decide(request, received, policies, began, doubts)
         except (InvalidReview, InvalidPod, RecursionError) as error:
             if isinstance(error, Unreadable):
@@ -232,6 +243,8 @@ class Handler:
         self.observer.decided(decision.result, decision.policies)
         for policy in decision.rejected_by:
             self.observer.count(POLICY_REJECTIONS, policy)
+        for policy in decision.left_out:
+            self.observer.count(LABELS_LEFT_OUT, policy)
         for taken in decision.set_aside.by:
             for policy in taken.policies:
                 self.observer.count(EXCEPTIONS_APPLIED, taken.exception.name, policy)

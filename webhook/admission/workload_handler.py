@@ -290,7 +290,13 @@ class WorkloadHandler:
     def _outcome(
         self, facts: _Facts, known: _Known, pods: PodTemplate, pod: JsonObject
     ) -> PodOutcome:
-        arrival = facts.world.arrival(pod, facts.namespace, led=pods.led, user=facts.controller)
+        arrival = facts.world.arrival(
+            pod,
+            facts.namespace,
+            led=pods.led,
+            user=facts.controller,
+            selector=pods.selector,
+        )
         received = receive_pod(arrival, facts.world.policies.sources)
         if received is None:
             metadata = pod["metadata"]

@@ -7,20 +7,23 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from webhook import names
+from webhook.decision.notice import owner_of, template_of
 from webhook.errors import ClusterError, NotSynced, UnreadableText
 from webhook.foreign_text import annotation
 from webhook.identity import leader_ref
 from webhook.placement.fallback import parse_history
+from webhook.placement.owner_selector import SELECTING, OwnerSelector
 from webhook.placement.trace import warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from webhook.decision.decision import Decision, ReceivedPod
+    from webhook.decision.notice import Owner
     from webhook.placement.fallback import History
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import JsonObject
+    from webhook.placement.shapes import JsonObject, Requirement
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.marks import ObjectRef
     from webhook.sources.table import SourceTable
@@ -56,7 +59,8 @@ class Arrival(NamedTuple):
     `user` is empty offline: the engine then trusts the pod's own metadata. `groups` are the user's.
     `now` is the time of the request, with a time zone. If it is None, no exception is in force and
     none has ended. `led`: the object that made the pod has a pod that leads by its role.
-    `history`: what happened to its replica before; None if nobody who may say so did.
+    `history`: what happened to its replica before; None if nobody who may say so did. `selector`:
+    that of the owner that counts it; None if there is none, or offline it is not given.
     """
 
     pod: JsonObject
@@ -67,6 +71,7 @@ class Arrival(NamedTuple):
     groups: Collection[str] = ()
     led: bool = False
     history: History | None = None
+    selector: OwnerSelector | None = None
 
 
 OF_DAEMON_SET: Final = "created by the DaemonSet controller, which uses its own template"
@@ -139,6 +144,10 @@ class Objects(Protocol):
     async def led(self, namespace: str, ref: ObjectRef, name: str, sources: SourceTable) -> bool:
         """Return True if the object has a pod that leads by its role. Raises ClusterError."""
 
+    async def conditions(self, namespace: str, owner: Owner) -> tuple[Requirement, ...]:
+        """Return what OwnerSelector has of the selector of an owner; nothing if there is no such
+        object. Raises ClusterError."""
+
 
 async def settle_leader(
     received: ReceivedPod, sources: SourceTable, objects: Objects | None
@@ -164,6 +173,29 @@ async def settle_leader(
     if led:
         received = received._replace(identity=identity._replace(coordinator=False))
     return received, ()
+
+
+def selecting_owner(pod: JsonObject) -> Owner | None:
+    """Return the controller of a pod, if it counts its pods by a selector; else None."""
+    owner = owner_of(pod)
+    if owner is None or (owner.api_version.rpartition("/")[0], owner.kind) not in SELECTING:
+        return None
+    return owner
+
+
+async def settle_selector(
+    received: ReceivedPod, owner: Owner, objects: Objects | None
+) -> ReceivedPod:
+    """Return the pod with the selector of its owner, or why that is not read."""
+    arrival = received.arrival
+    title = " ".join(template_of(arrival.pod, owner))
+    try:
+        if objects is None:
+            raise ClusterError("no cluster is asked")
+        selector = OwnerSelector(title, await objects.conditions(arrival.namespace, owner))
+    except ClusterError as error:
+        selector = OwnerSelector(title, unread=str(error))
+    return received._replace(arrival=arrival._replace(selector=selector))
 
 
 @dataclass(frozen=True, slots=True)

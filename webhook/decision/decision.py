@@ -6,6 +6,7 @@ Those that every admission creates are named tuples: a frozen dataclass takes th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from webhook.placement.split import Replica
@@ -13,7 +14,7 @@ from webhook.placement.trace import WITHOUT_EFFECT
 from webhook.policy.exceptions import NOTHING, SetAside
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.decision.arrival import Arrival
     from webhook.identity import Identity
@@ -54,6 +55,7 @@ class Decision(NamedTuple):
     trace:     for every field: who set it, who lost, and why
     audited:   the effect of the policies under Audit; None if none matched
     set_aside: the policies that match but are set aside, by exception
+    left_out:  by policy the labels that are not set, because the owner's selector is not read
     """
 
     result: Result
@@ -66,6 +68,7 @@ class Decision(NamedTuple):
     trace: Sequence[Entry] = ()
     audited: Audited | None = None
     set_aside: SetAside = NOTHING
+    left_out: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     @property
     def allowed(self) -> bool:

@@ -16,6 +16,7 @@ from webhook.placement import capacity_request, node_affinity, patch, pod, prove
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import MergeContext, merge
 from webhook.placement.plugin_tolerations import Facts, default_tolerations_of
+from webhook.placement.settings import MemberSetting, field_of
 from webhook.placement.split import needs_replicas
 from webhook.placement.trace import warning
 from webhook.policy import operating_system, subject
@@ -136,6 +137,7 @@ def _evaluate(
         node=_node(own, cluster),
         kept=bool(received.keeps),
         facts=facts_of(received, cluster, flavor),
+        selector=arrival.selector,
     )
     merged = merge(bundle, own, requests, context)
     audited = None
@@ -191,6 +193,7 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         if policies.varied and None in (received.replica.position, received.replica.replicas):
             warnings = [*warnings, *_of_last_shares(received, applied, policies)]
     operations: Sequence[Operation] = ()
+    left_out: Mapping[str, Sequence[str]] = {}
     if evaluation.result != "rejected":
         content: dict[str, object] = {"leftAlone": evaluation.reason}
         if bundle is not None:
@@ -202,6 +205,8 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
                     content["removed"] = removed
             if fallbacks := _fallbacks(received, bundle, placement):
                 content["fallback"] = fallbacks
+            if left_out := _left_out(received, merged):
+                content["leftOut"] = left_out
         text = stamp.write_stamp(content, policies.hash, aside.by_name)
         annotations = {**placement.annotations, names.PLACEMENT: text}
         if received.arrival.history is None and annotations.pop(names.HISTORY, None) is not None:
@@ -220,7 +225,19 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         trace=merged.trace if merged else (),
         audited=evaluation.audited,
         set_aside=aside,
+        left_out=left_out,
     )
+
+
+def _left_out(received: ReceivedPod, merged: Merged | None) -> Mapping[str, Sequence[str]]:
+    """Return by policy the labels that it does not set, as the owner's selector is not read."""
+    selector = received.arrival.selector
+    found: dict[str, list[str]] = {}
+    if merged and selector and selector.unread:
+        for each in merged.trace:
+            if each.outcome == "skipped" and field_of(each.field).selected:
+                found.setdefault(each.policy, []).append(each.field)
+    return found
 
 
 def _fallbacks(
@@ -244,6 +261,19 @@ def _reason(rejections: Sequence[str]) -> str:
     """Return all rejections as one message, cut to a length that is readable in a terminal."""
     text = "; ".join(dict.fromkeys(rejections))
     return f"fairlead: {cut(text, _REASON_LIMIT)}"
+
+
+def adds_labels(received: ReceivedPod, policies: PolicySet) -> bool:
+    """Return whether a policy that matches, also under Audit, sets a label that the pod lacks."""
+    if not policies.sets_labels:
+        return False
+    own = received.own.labels
+    positions, _ = select_policies(received, policies)
+    return any(
+        isinstance(each, MemberSetting) and each.row.selected and each.key not in own
+        for at in positions
+        for each in policies.policies[at].settings
+    )
 
 
 def subject_of(

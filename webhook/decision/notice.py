@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.decision.advice import SIGNATURE
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN, is_subdomain
+from webhook.placement.owner_selector import written_owner
 from webhook.policy.refused_pods import refusals
 from webhook.shortening import fit
 from webhook.sources import SHIPPED
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 REJECTED: Final = "PlacementRejected"
 NO_NODE: Final = "NoNode"
-_TEMPLATE_HASH: Final = "pod-template-hash"
 # An API group, a slash and a version; names and kinds are shorter.
 _LONGEST_PART: Final = MAX_SUBDOMAIN + 1 + MAX_LABEL
 # Characters of the reason to quote, so that the advice after it is not cut off.
@@ -138,7 +138,7 @@ def _notice(
     if owner is None:
         return None
     quoted = fit(what.removeprefix(SIGNATURE), _QUOTED)
-    return Notice(namespace, owner, reason, quoted, _template(pod, owner), or_else, named)
+    return Notice(namespace, owner, reason, quoted, template_of(pod, owner), or_else, named)
 
 
 def _named_by_label(pod: JsonObject, sources: SourceTable) -> Owner | None:
@@ -153,11 +153,6 @@ def _policies(by: Sequence[str]) -> str:
     return f"{'policies' if len(by) > 1 else 'policy'} {', '.join(by)}"
 
 
-def _template(pod: JsonObject, owner: Owner) -> tuple[str, str]:
-    kind, name = owner.kind, owner.name
-    # A Deployment reverts changes to its ReplicaSet, whose name ends in the value of this label
-    # (pkg/controller/deployment/sync.go, getNewReplicaSet).
-    digest = (pod["metadata"].get("labels") or {}).get(_TEMPLATE_HASH)
-    if kind == "ReplicaSet" and digest and name.endswith(f"-{digest}"):
-        kind, name = "Deployment", name.removesuffix(f"-{digest}")
-    return kind, name
+def template_of(pod: JsonObject, owner: Owner) -> tuple[str, str]:
+    """Return kind and name of the object whose pod template the owner's pod has."""
+    return written_owner(owner.kind, owner.name, pod["metadata"].get("labels") or {})

@@ -59,6 +59,7 @@ class Shapes:
                 if each.name in tested
             ],
             keeps,
+            arrival.selector,
             flavor_of(own, pods.scheduling_gates(arrival.pod), space),
             # IsNull distinguishes an empty map from a missing one.
             bool(own.labels),

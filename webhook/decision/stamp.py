@@ -33,8 +33,9 @@ def write_stamp(
 
     `content` has `policies`: the fields that each policy set, an empty object if none applies;
     `fallback`: by class the seconds after which the controller gives up waiting, None if it does
-    not, or the time until when the class is not required; `removed`: what `removed_texts` returns.
-    Or it has `leftAlone`: the reason.
+    not, or the time until when the class is not required; `removed`: what `removed_texts` returns;
+    `leftOut`: by policy the labels that it did not set, because the selector of the pod's owner was
+    not read. Or it has `leftAlone`: the reason.
     """
     stamp = {**content, "set": set_hash[:HASH_LENGTH]}
     if policies_by_exception:

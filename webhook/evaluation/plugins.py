@@ -10,8 +10,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.decision.arrival import owned_by_daemon_set
+from webhook.decision.arrival import owned_by_daemon_set, selecting_owner
 from webhook.evaluation import limit_ranges
+from webhook.placement.owner_selector import SELECTING, selector_of
 from webhook.placement.plugin_tolerations import (
     EXTENDED,
     OPTIONAL,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.nodes import Node
+    from webhook.placement.owner_selector import OwnerSelector
     from webhook.placement.plugin_tolerations import Added
     from webhook.placement.shapes import JsonObject, Toleration
 
@@ -38,22 +40,38 @@ _TOPOLOGY: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/regio
 
 
 class PluginInputs(NamedTuple):
-    """Objects that plugins read.
+    """Objects that plugins read, and others that decide about a pod.
 
     runtime_classes: node.k8s.io/v1 RuntimeClasses by name, as far as they are known
     limit_ranges:    v1 LimitRanges by namespace; a missing namespace has none; None if unknown
     flavors:         Kueue's ResourceFlavors, as far as they are known
     running:         whether the API server runs a plugin of OPTIONAL; a missing one is unknown
+    owners:          objects that count their pods by a selector, by namespace, kind and name, as
+                     far as they are known
     """
 
     runtime_classes: Mapping[str, JsonObject]
     limit_ranges: Mapping[str, Sequence[JsonObject]] | None
     flavors: Sequence[JsonObject] = ()
     running: Mapping[str, bool] = MappingProxyType({})
+    owners: Mapping[tuple[str, str, str], JsonObject] = MappingProxyType({})
+
+    def selector(self, pod: JsonObject, namespace: str) -> OwnerSelector | None:
+        """Return that of the owner of the v1.Pod; None if it has none, or it is not known."""
+        if not (self.owners and isinstance(pod.get("metadata"), dict)):
+            return None
+        owner = selecting_owner(pod)
+        found = owner and self.owners.get((namespace, owner.kind, owner.name))
+        if not owner or not found:
+            return None
+        # One that is not stored has no uid.
+        uid = as_object(found.get("metadata")).get("uid", owner.uid)
+        return selector_of(found) if uid == owner.uid else None
 
 
 UNREAD: Final = PluginInputs({}, None)
-READ_BY_PLUGINS: Final = ("RuntimeClass", "LimitRange", "ResourceFlavor")
+_OWNERS: Final = tuple(kind for _, kind in SELECTING)
+READ_OBJECTS: Final = ("RuntimeClass", "LimitRange", "ResourceFlavor", *_OWNERS)
 
 
 def running_plugins(enabled: Iterable[str]) -> Mapping[str, bool]:
@@ -71,20 +89,24 @@ def inputs_of(classes: Mapping[str, Mapping[str, JsonObject]] | None) -> PluginI
 def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginInputs:
     """Return what plugins read among objects; without any LimitRange, they are unknown.
 
-    `namespace` is that of LimitRanges that name none.
+    `namespace` is that of objects that name none.
     """
+    owners: dict[tuple[str, str, str], JsonObject] = {}
     classes: dict[str, JsonObject] = {}
     ranges: dict[str, list[JsonObject]] = {}
     flavors: list[JsonObject] = []
     for each in objects:
-        metadata = as_object(each.get("metadata"))
+        metadata, kind = as_object(each.get("metadata")), str(each.get("kind"))
+        if kind in _OWNERS:
+            where = str(metadata.get("namespace") or namespace)
+            owners[where, kind, str(metadata.get("name"))] = each
         if each.get("kind") == "RuntimeClass":
             classes[str(metadata.get("name"))] = each
         elif each.get("kind") == "LimitRange":
             ranges.setdefault(str(metadata.get("namespace") or namespace), []).append(each)
         elif each.get("kind") == "ResourceFlavor":
             flavors.append(each)
-    return PluginInputs(classes, ranges or None, flavors)
+    return PluginInputs(classes, ranges or None, flavors, owners=owners)
 
 
 def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
@@ -92,14 +114,15 @@ def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
     classes = {**known.runtime_classes, **given.runtime_classes}
     flavors = [*given.flavors, *known.flavors]
     running = {**known.running, **given.running}
+    owners = {**known.owners, **given.owners}
     if given.limit_ranges is None or known.limit_ranges is None:
         ranges = given.limit_ranges or known.limit_ranges
-        return PluginInputs(classes, ranges, flavors, running)
+        return PluginInputs(classes, ranges, flavors, running, owners)
     ranges = {
         name: [*given.limit_ranges.get(name, ()), *known.limit_ranges.get(name, ())]
         for name in (*known.limit_ranges, *given.limit_ranges)
     }
-    return PluginInputs(classes, ranges, flavors, running)
+    return PluginInputs(classes, ranges, flavors, running, owners)
 
 
 def admit(

@@ -129,7 +129,13 @@ def evaluate_template(
 
     for index, more in template.sample(turns):
         history = history_of_replica(template, index, world.now)
-        found = world.evaluate(template.pod(index), namespace, led=template.led, history=history)
+        found = world.evaluate(
+            template.pod(index),
+            namespace,
+            led=template.led,
+            history=history,
+            selector=template.selector,
+        )
         group = next(
             (each for each in groups if _same(each.evaluation.decision, found.decision)), None
         )
@@ -172,7 +178,12 @@ def _by_node(every: Replicas, world: World, nodes: Sequence[Node]) -> list[Repli
     if not off.nodes:
         return [every]
     first = off.nodes[0][0].name
-    there = world.evaluate(on_node(arrival.pod, first), arrival.namespace, led=arrival.led)
+    there = world.evaluate(
+        on_node(arrival.pod, first),
+        arrival.namespace,
+        led=arrival.led,
+        selector=arrival.selector,
+    )
     if there.decision.allowed:
         return [every]
     rejected = replace(

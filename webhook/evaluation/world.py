@@ -11,7 +11,12 @@ import jsonpatch
 
 from webhook import names
 from webhook.decision.advice import warnings
-from webhook.decision.arrival import Arrival, history_of, owned_by_daemon_set
+from webhook.decision.arrival import (
+    Arrival,
+    history_of,
+    owned_by_daemon_set,
+    selecting_owner,
+)
 from webhook.decision.decision import Decision
 from webhook.decision.engine import decide, merged_if_held, receive_pod
 from webhook.evaluation import limit_ranges
@@ -24,6 +29,7 @@ from webhook.placement.daemon import held_off, stranded
 from webhook.placement.not_judged import not_judged
 from webhook.placement.pod_requests import requests
 from webhook.placement.runtime_class import FIELD
+from webhook.placement.settings import field_of
 from webhook.placement.trace import warning
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import refusals
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
     from webhook.evaluation.surveys import Surveys
     from webhook.placement.fallback import History
     from webhook.placement.nodes import Node
+    from webhook.placement.owner_selector import OwnerSelector
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject, Toleration
     from webhook.policy.policy_set import PolicySet
@@ -106,14 +113,17 @@ class World:
         user: str = "",
         groups: Collection[str] = (),
         history: History | None = None,
+        selector: OwnerSelector | None = None,
     ) -> Evaluation:
-        """Return what happens to a new v1.Pod; `led`, `user` and `groups` are those of Arrival.
+        """Return what happens to a new v1.Pod; the other arguments are those of Arrival.
 
         `history`: that of its replica, where the pod itself does not have it.
         Raises InvalidPod if a placement field of the pod has a wrong type.
         """
         return self.decided(
-            self.arrival(pod, namespace, history, led=led, user=user, groups=groups)
+            self.arrival(
+                pod, namespace, history, led=led, user=user, groups=groups, selector=selector
+            )
         )
 
     def arrival(
@@ -125,12 +135,14 @@ class World:
         led: bool,
         user: str = "",
         groups: Collection[str] = (),
+        selector: OwnerSelector | None = None,
     ) -> Arrival:
         """Return a new v1.Pod as the webhook gets it; the arguments are those of `evaluate`."""
         labels = labels_of(namespace, self.namespaces)
+        selector = selector or self.plugins.selector(pod, namespace)
         pod = admit(pod, namespace, self.plugins, self.cluster.node, labels)
         history = self.history or history or (history_of(pod) if owner(pod) else None)
-        return Arrival(pod, namespace, labels, user, self.now, groups, led, history)
+        return Arrival(pod, namespace, labels, user, self.now, groups, led, history, selector)
 
     @property
     def known_cluster(self) -> Cluster:
@@ -244,6 +256,15 @@ class Evaluation:
         own = resources(self.arrival.pod["spec"])
         tested = world.policies.tested.get("resources", ())
         return [name for name in _DEFAULTED if name in tested and name not in own]
+
+    @property
+    def unread_selector(self) -> str:
+        """The owner whose selector a label of a policy may break, if that is not known."""
+        arrival, owner = self.arrival, selecting_owner(self.arrival.pod)
+        if arrival.selector or not owner:
+            return ""
+        labels = (each for each in self._effective() if field_of(each.field).selected)
+        return f"{owner.kind}/{owner.name}" if any(labels) else ""
 
     @property
     def placement(self) -> PodPlacement | None:

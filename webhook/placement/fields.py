@@ -73,6 +73,7 @@ class Field:
                    removes so that they are derived again
     label_keys:    whether the API server, after admission, merges its matchLabelKeys into selectors
     system_of:     the operating system that a key of a map is for; empty for every system
+    selected:      whether the owners of pods select them by it
     weakens:       takes a key (empty without), a value that a policy sets, and whether it is a
                    default; returns how it weakens what holds pods apart, empty if it does not
     """
@@ -93,6 +94,7 @@ class Field:
     derived: tuple[str, ...] = ()
     label_keys: bool = False
     system_of: Callable[[str], str] = _any_system
+    selected: bool = False
     weakens: Weakens = _nothing
 
     @property
@@ -194,6 +196,7 @@ FIELDS: Final = (
         keyed_by="KEY",
         overrides="keep",
         why="a label that is there is never changed",
+        selected=True,
     ),
     Field(
         name="annotations",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity_request import Request
     from webhook.placement.kueue import Flavor
     from webhook.placement.nodes import Node
+    from webhook.placement.owner_selector import OwnerSelector
     from webhook.placement.plugin_tolerations import Facts
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Requirement, Term
@@ -57,6 +58,8 @@ class MergeContext(NamedTuple):
                                  capacity annotation is checked against requirements on the
                                  same class, and has no other effect
     facts:                       what others than its author add to the pod depends on them
+    selector:                    that of the pod's owner; None if no owner counts it by one, or it
+                                 is not given
     """
 
     classes: Mapping[str, CapacityClass] = MappingProxyType({})
@@ -65,6 +68,7 @@ class MergeContext(NamedTuple):
     node: Node | None = None
     kept: bool = False
     facts: Facts = NO_FACTS
+    selector: OwnerSelector | None = None
 
 
 class Merged(NamedTuple):
@@ -85,7 +89,8 @@ def merge(
 ) -> Merged:
     """Merge the bundle, and the author's requests for capacity classes, into the pod."""
     ledger = Ledger(list(bundle.trace), list(bundle.warnings), list(bundle.contradictions))
-    plain = merge_plain.merge(bundle, pod, context.default_priority_class, ledger)
+    default = context.default_priority_class
+    plain = merge_plain.merge(bundle, pod, default, context.selector, ledger)
     try:
         result = _with_nodes(plain, bundle, pod, requests, context, ledger)
     except TooManyTerms as error:

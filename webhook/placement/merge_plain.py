@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.bundle import Bundle
     from webhook.placement.fields import Field
+    from webhook.placement.owner_selector import OwnerSelector
     from webhook.placement.pod import PodPlacement
     from webhook.placement.settings import CapacitySetting, ListSetting, MemberSetting
     from webhook.placement.shapes import Json, JsonObject
@@ -25,12 +26,18 @@ if TYPE_CHECKING:
 
 
 def merge(
-    bundle: Bundle, pod: PodPlacement, default_priority_class: str, ledger: Ledger
+    bundle: Bundle,
+    pod: PodPlacement,
+    default_priority_class: str,
+    selector: OwnerSelector | None,
+    ledger: Ledger,
 ) -> PodPlacement:
+    """Merge maps and scalars; `selector` is that of MergeContext."""
     changes: dict[str, Any] = {}
     for field in PLAIN_MAPS:
         if settings := bundle.members.get(field.name):
-            changes[field.attribute] = _members(field, settings, pod, ledger)
+            owner = selector if field.selected else None
+            changes[field.attribute] = _members(field, settings, pod, owner, ledger)
     maxima: list[ScalarSetting] = []
     for setting in bundle.scalars:
         field = SCALARS[setting.name]
@@ -51,7 +58,11 @@ def merge(
 
 
 def _members(
-    field: Field, settings: Sequence[MemberSetting], pod: PodPlacement, ledger: Ledger
+    field: Field,
+    settings: Sequence[MemberSetting],
+    pod: PodPlacement,
+    selector: OwnerSelector | None,
+    ledger: Ledger,
 ) -> dict[str, Json]:
     own: dict[str, Json] = getattr(pod, field.attribute)
     result = dict(own)
@@ -62,10 +73,35 @@ def _members(
             ledger.note(setting, "skipped", reason)
             continue
         unset = value is None and not (setting.if_null and own)
+        if selector and unset and not _may_add(setting, selector, ledger):
+            continue
         has = "has others" if value is None else f"has {quoted(value)}"
         if _applies(field, setting, value, has, ledger, unset=unset):
             result[setting.key] = setting.value
     return result if result != own else own
+
+
+def _may_add(setting: MemberSetting, selector: OwnerSelector, ledger: Ledger) -> bool:
+    """Return whether the pod keeps its owner with this label; record it if not.
+
+    A requirement that cannot be met rejects the pod, as ever: its controller tries again. Without
+    any other label the pod can do.
+    """
+    owner = selector.owner
+    if selector.unread:
+        unread = f"the selector of {owner} is not read: {selector.unread}"
+        if setting.part == "requirements":
+            ledger.reject(setting, f"cannot be set: {unread}; create the pod again")
+        else:
+            ledger.warn(setting, "skipped", f"left out: {unread}")
+        return False
+    if broken := selector.broken_by(setting.key, str(setting.value)):
+        what = f"{quoted(setting.value)} takes the pod out of the selector of {owner} ({broken})"
+        end = "its controller would create others without end"
+        cure = f"exclude these pods in the policy, or create {owner} again with another selector"
+        ledger.reject(setting, f"{what}: {end}; {cure}")
+        return False
+    return True
 
 
 def _applies(

@@ -27,6 +27,11 @@ PARTS: tuple[Part, ...] = ("requirements", "overrides", "defaults")
 _NAME: Final = re.compile(r"[^.\[]+")
 
 
+def field_of(field: str) -> Field:
+    """Return the row of a field as a trace names it: labels[team]."""
+    return BY_NAME[_NAME.findall(field)[0]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlacementSetting:
     """One setting. `if_null`: only where the pod has nothing at all in the field (IsNull).
@@ -45,7 +50,7 @@ class PlacementSetting:
 
     @cached_property
     def row(self) -> Field:
-        return BY_NAME[_NAME.findall(self.field)[0]]
+        return field_of(self.field)
 
     @property
     def written(self) -> str:

@@ -27,6 +27,7 @@ class Stamp(NamedTuple):
     left_alone: why the pod was left alone, or empty
     exceptions: the policies that each took away
     removed:    the tolerations that each policy took from the pod, as texts
+    left_out:   the labels that each policy did not set, as the owner's selector was not read
     whole:      the unchanged stamp, with what this version does not know
     """
 
@@ -35,6 +36,7 @@ class Stamp(NamedTuple):
     left_alone: str
     exceptions: Mapping[str, Sequence[str]]
     removed: Mapping[str, Sequence[str]]
+    left_out: Mapping[str, Sequence[str]]
     whole: Mapping[str, Any]
 
     @property
@@ -60,6 +62,7 @@ def read_stamp(metadata: object) -> Stamp | None:
         _text(found.get("leftAlone")),
         _lists(found.get("exceptions")),
         _lists(found.get("removed")),
+        _lists(found.get("leftOut")),
         found,
     )
 

@@ -178,12 +178,18 @@ class PolicySet:
         return conditions.merge_tested(parts)
 
     @cached_property
+    def sets_labels(self) -> bool:
+        """Whether a policy sets a field by which the owners of pods select them."""
+        settings = itertools.chain.from_iterable(each.settings for each in self.policies)
+        return any(each.row.selected for each in settings)
+
+    @cached_property
     def _index(self) -> Index:
         return Index(self._matches)
 
     def indexed(self) -> Self:
         """Return this set, ready for its first pod; it takes as long as to walk some ten times."""
-        _ = self.tested, self._index
+        _ = self.tested, self.sets_labels, self._index
         return self
 
     def with_exceptions_of(self, other: PolicySet) -> PolicySet:
@@ -206,6 +212,7 @@ class PolicySet:
         made.exceptions = Exceptions(())
         made.__dict__.pop("_index", None)
         made.__dict__.pop("tested", None)
+        made.__dict__.pop("sets_labels", None)
         made._matches = [Match()] * len(some)  # noqa: SLF001  of this class
         made._matches_of_exceptions = []  # noqa: SLF001
         made._bundles = {}  # noqa: SLF001

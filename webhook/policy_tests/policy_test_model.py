@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from webhook import names
-from webhook.evaluation.plugins import READ_BY_PLUGINS
+from webhook.evaluation.plugins import READ_OBJECTS
 from webhook.placement import fields as placement
 from webhook.placement.fallback import MOST_DISRUPTIONS
 from webhook.placement.schema.placement import SETTABLE
@@ -66,8 +66,9 @@ class Cluster(Strict):
     )
     objects: list[dict[str, Any]] | None = optional(
         "RuntimeClasses, LimitRanges and Kueue's ResourceFlavors as kubectl prints them, by which "
-        "pods are changed before policies apply. A LimitRange without a namespace is in that "
-        "of each test."
+        "pods are changed before policies apply, and workloads that own the pods, whose selectors "
+        "pods must meet with the labels of policies. What names no namespace is in that of each "
+        "test."
     )
 
     @classmethod
@@ -75,8 +76,8 @@ class Cluster(Strict):
         """Objects of other kinds would be ignored."""
         objects = given.get("objects")
         for at, each in enumerate(objects if isinstance(objects, list) else ()):
-            if isinstance(each, dict) and each.get("kind") not in READ_BY_PLUGINS:
-                kinds = " or ".join(READ_BY_PLUGINS)
+            if isinstance(each, dict) and each.get("kind") not in READ_OBJECTS:
+                kinds = " or ".join(READ_OBJECTS)
                 yield Problem(("objects", at, "kind"), f"want {kinds}, not {each.get('kind')}")
             elif isinstance(each, dict) and not _name_of(each):
                 yield Problem(("objects", at, "metadata", "name"), "give the object's name")

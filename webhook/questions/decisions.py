@@ -133,6 +133,11 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
             )
         elif why := unknown_nodes(found):
             yield f"{each.subject}: which nodes admit it is unknown: {why}"
+        if owner := found.unread_selector:
+            yield (
+                f"{each.subject}: it is unknown whether a label of a policy takes the pod out of "
+                f"the selector of {owner}, which is not read; give it with -f or --namespaces"
+            )
         if tested := found.unread_defaults:
             yield (
                 f"{each.subject}: policies match by {', '.join(tested)}, which a LimitRange of "

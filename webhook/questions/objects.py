@@ -15,7 +15,7 @@ import orjson
 
 from webhook import names
 from webhook.errors import NotSynced, UnreadableInput
-from webhook.evaluation.plugins import READ_BY_PLUGINS, PluginInputs, inputs_among
+from webhook.evaluation.plugins import READ_OBJECTS, PluginInputs, inputs_among
 from webhook.placement.plugin_tolerations import AnnotatedLabels
 from webhook.policy import yaml_tree
 from webhook.policy.findings import path_text
@@ -44,7 +44,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 # without them it is parsed in a fiftieth of the time.
 _LONG: Final = 2**21
 _YAML_1_1_TRUE: Final = ("y", "yes", "on")
-_CLUSTER_KINDS: Final = ("Namespace", "PriorityClass", *READ_BY_PLUGINS)
+_CLUSTER_KINDS: Final = ("Namespace", "PriorityClass", *READ_OBJECTS)
 
 
 def read_files(paths: Iterable[Path]) -> dict[str, bytes]:
@@ -252,8 +252,12 @@ def namespaces_among(objects: Iterable[Object]) -> dict[str, AnnotatedLabels]:
 
 
 def plugin_inputs(objects: Sequence[Object]) -> PluginInputs:
-    """Return what plugins read among objects; without any LimitRange, they are unknown."""
-    return inputs_among([each.value for each in objects if each.kind in READ_BY_PLUGINS])
+    """Return what PluginInputs has among objects; without any LimitRange, they are unknown."""
+    return inputs_among(
+        {**each.value, "metadata": {**each.metadata, "namespace": each.namespace}}
+        for each in objects
+        if each.kind in READ_OBJECTS
+    )
 
 
 def default_priority_class(objects: Iterable[Object]) -> str | None:

@@ -4,78 +4,165 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from webhook.api_paths import CollectionPath
-from webhook.errors import ClusterError
-from webhook.kube.rate_limit import Pace
+from webhook.errors import ClusterError, PassOver
+from webhook.kube.rate_limit import Pace, Paces
+from webhook.placement.owner_selector import SELECTING, conditions_of
 from webhook.recent import Recent
 from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.template_search import pod_templates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Hashable
 
     from webhook.api_paths import ObjectPath
+    from webhook.decision.notice import Owner
     from webhook.kube.client import Client
+    from webhook.placement.shapes import Requirement
     from webhook.sources.marks import ObjectRef
     from webhook.sources.table import SourceTable
 
 # Seconds for one read. A pod waits for it, and the API server waits three for the webhook.
 _PATIENCE: Final = 0.5
-# Seconds for which an answer holds, and a failure. Roles of an object do not change: these kinds
-# are immutable there, or their pods are made again.
-_KEPT: Final = 60.0
+# Seconds for which a failure holds, and that there is no such object.
 _KEPT_FAILURE: Final = 5.0
-_REMEMBERED: Final = 1024
-# Reads per second in total, because any author may name any object.
-_RATE: Final = 20.0
-_BURST: Final = 40
+_REMEMBERED: Final = 4096
+# Roles of an object do not change: these kinds are immutable there, or their pods are made again.
+_KEPT_ROLES: Final = 60.0
+# Reads per second in total, and at once, because any author may name any object.
+_ROLES: Final = (20.0, 40)
+# Each Job has a selector of its own, and so each ReplicaSet: as many as Kubernetes' controllers
+# make in a busy cluster. No namespace takes more than half of them from the others.
+_SELECTORS: Final = (100.0, 200)
+_SELECTORS_OF_ONE: Final = (50.0, 100)
+# An object may have been made again with its name. An author may also write any uid.
+_SELECTORS_OF_A_NAME: Final = (0.2, 3)
+# Characters of all remembered selectors. The selector of one object may have a megabyte.
+_MOST_CHARACTERS: Final = 1 << 20
+_FOREVER: Final = float("inf")
+
+K = TypeVar("K", bound="Hashable")
+F = TypeVar("F")
+
+
+class _Facts(Generic[K, F]):
+    """Facts that are read once. Concurrent callers for one key share a read.
+
+    `pace` limits the reads of all callers.
+    """
+
+    def __init__(self, clock: Callable[[], float], pace: Pace) -> None:
+        self._clock = clock
+        self._pace = pace
+        # By key: when the answer ends, and the answer.
+        self._known: Recent[K, tuple[float, F | ClusterError]] = Recent(
+            _REMEMBERED, _MOST_CHARACTERS
+        )
+        self._reads: dict[K, asyncio.Task[F]] = {}
+
+    async def fact(
+        self,
+        key: K,
+        read: Callable[[], Awaitable[tuple[F, float]]],
+        may_read: Callable[[], bool] = lambda: True,
+    ) -> F:
+        """Return the fact. `read` returns it with the seconds for which it holds; it is called if
+        `may_read` and the pace allow it. Raises ClusterError.
+        """
+        now, known = self._clock(), self._known.get(key)
+        if known and now < known[0]:
+            if isinstance(known[1], ClusterError):
+                raise known[1]
+            return known[1]
+        task = self._reads.get(key)
+        if task is None:
+            if not (may_read() and self._pace.passes(now)):
+                raise ClusterError("too many objects are asked for at once")
+            task = self._reads[key] = asyncio.create_task(self._read(key, read))
+            # Retrieve the exception, or asyncio reports it if all callers were cancelled.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        # The cancellation of one request must not cancel the shared read.
+        return await asyncio.shield(task)
+
+    async def _read(self, key: K, read: Callable[[], Awaitable[tuple[F, float]]]) -> F:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                found, seconds = await read()
+        except (ClusterError, TimeoutError) as error:
+            failure = ClusterError(str(error) or f"no answer in {_PATIENCE} s")
+            self._put(key, _KEPT_FAILURE, failure)
+            raise failure from error
+        else:
+            self._put(key, seconds, found)
+            return found
+        finally:
+            del self._reads[key]
+
+    def _put(self, key: K, seconds: float, found: F | ClusterError) -> None:
+        self._known.put(key, (self._clock() + seconds, found), len(repr((key, found))))
 
 
 class MakingObjects:
-    """Whether objects have pods that lead. Concurrent callers for one object share a read."""
+    """Whether objects have pods that lead, and by which selectors they count their pods."""
 
     def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._clock = clock
-        self._pace = Pace(_RATE, _BURST)
-        # By path: when the answer ends, and the answer.
-        self._known: Recent[ObjectPath, tuple[float, bool | ClusterError]] = Recent(_REMEMBERED)
-        self._reads: dict[ObjectPath, asyncio.Task[bool]] = {}
+        self._led: _Facts[ObjectPath, bool] = _Facts(clock, Pace(*_ROLES))
+        self._conditions: _Facts[tuple[ObjectPath, str], tuple[Requirement, ...]] = _Facts(
+            clock, Pace(*_SELECTORS)
+        )
+        self._namespaces, self._names = (
+            Paces(burst, 1 / rate, _REMEMBERED)
+            for rate, burst in (_SELECTORS_OF_ONE, _SELECTORS_OF_A_NAME)
+        )
 
     async def led(self, namespace: str, ref: ObjectRef, name: str, sources: SourceTable) -> bool:
         """Return True if the object has a pod that leads by its role. Raises ClusterError."""
         path = _path(namespace, ref, name, sources)
-        known = self._known.get(path)
-        if known and self._clock() < known[0]:
-            if isinstance(known[1], ClusterError):
-                raise known[1]
-            return known[1]
-        read = self._reads.get(path)
-        if read is None:
-            if not self._pace.passes(self._clock()):
-                raise ClusterError("too many objects are asked for at once")
-            read = self._reads[path] = asyncio.create_task(self._read(path, sources))
-            # Retrieve the exception, or asyncio reports it if all callers were cancelled.
-            read.add_done_callback(lambda done: done.cancelled() or done.exception())
-        # The cancellation of one request must not cancel the shared read.
-        return await asyncio.shield(read)
 
-    async def _read(self, path: ObjectPath, sources: SourceTable) -> bool:
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                found = await self._client.get(path)
-            templates = pod_templates(Object(ANSWERED, found), sources=sources)
-            led = any(each.led for each in templates)
-            self._known.put(path, (self._clock() + _KEPT, led))
-            return led
-        except (ClusterError, TimeoutError) as error:
-            failure = ClusterError(str(error) or f"no answer in {_PATIENCE} s")
-            self._known.put(path, (self._clock() + _KEPT_FAILURE, failure))
-            raise failure from error
-        finally:
-            del self._reads[path]
+        async def read() -> tuple[bool, float]:
+            found = Object(ANSWERED, await self._client.get(path))
+            return any(each.led for each in pod_templates(found, sources=sources)), _KEPT_ROLES
+
+        return await self._led.fact(path, read)
+
+    async def conditions(self, namespace: str, owner: Owner) -> tuple[Requirement, ...]:
+        """Return what OwnerSelector has of the selector of an owner of one of its kinds.
+
+        Nothing if there is no such object: then none counts the pod. Raises ClusterError.
+        """
+        group, _, _ = owner.api_version.rpartition("/")
+        resource = SELECTING[group, owner.kind]
+        with PassOver(HTTPStatus.NOT_FOUND):
+            # The author of a pod may write any version of its owner.
+            path = CollectionPath(f"{group}/v1", resource, namespace).path_of(owner.name)
+            return await self._conditions.fact(
+                (path, owner.uid),
+                partial(self._read_conditions, path, owner.uid, resource),
+                lambda: all(
+                    paces.passes(key, self._clock())
+                    for paces, key in ((self._names, path), (self._namespaces, namespace))
+                ),
+            )
+        return ()
+
+    async def _read_conditions(
+        self, path: ObjectPath, uid: str, resource: str
+    ) -> tuple[tuple[Requirement, ...], float]:
+        found: dict[str, Any] = {}
+        with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
+            found = await self._client.get(path)
+        if passed.status == HTTPStatus.FORBIDDEN:
+            raise ClusterError(f"the webhook may not get {resource}")
+        if not found or found["metadata"].get("uid") != uid:
+            return (), _KEPT_FAILURE
+        # The API server refuses changes of it.
+        return conditions_of(found), _FOREVER
 
 
 def _path(namespace: str, ref: ObjectRef, name: str, sources: SourceTable) -> ObjectPath:

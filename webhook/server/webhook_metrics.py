@@ -44,6 +44,11 @@ _METRICS: Final = {
     metric_names.POLICY_REJECTIONS: _Description(
         Counter, "Pods rejected because of the policy.", ("policy",)
     ),
+    metric_names.LABELS_LEFT_OUT: _Description(
+        Counter,
+        "Pods without a label of the policy, because the selector of their owner was not read.",
+        ("policy",),
+    ),
     metric_names.AUDITED_DECISIONS: _Description(
         Counter,
         "Decisions of policies under Audit on pods: same (no change), changes or rejects.",

@@ -14,6 +14,7 @@ from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.stored_pod import as_admitted, as_stored, is_stored
 
 if TYPE_CHECKING:
+    from webhook.placement.owner_selector import OwnerSelector
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
     from webhook.workloads.object import Object
@@ -85,6 +86,7 @@ class PodTemplate:
     unmarked: what to do if the pods are to belong to a run, which no mark shows
     miscounted: paths in the object, and messages, of values that are no number of pods
     numbers: the number of each replica of its part, by index; None if they are the indexes
+    selector: that by which the owner of the pods counts them; None if none does, or it is unknown
     """
 
     source: Object
@@ -97,6 +99,7 @@ class PodTemplate:
     unmarked: str = ""
     miscounted: Sequence[tuple[Path, str]] = ()
     numbers: Sequence[int] | None = None
+    selector: OwnerSelector | None = field(default=None, compare=False)
 
     @property
     def is_pod(self) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.identity import identify
+from webhook.placement.owner_selector import SELECTING, selector_of
 from webhook.policy.findings import path_text
 from webhook.shortening import first_few
 from webhook.sources import SHIPPED
@@ -61,6 +62,9 @@ def pod_templates(
         found = templates_of_known_kind(source, sources) or list(
             _by_shape(source, source.value, ())
         )
+    if (group_of(source), source.kind) in SELECTING:
+        selector = selector_of(source.value)
+        found = [replace(each, selector=selector) for each in found]
     if len(found) > 1 and any(_leads(each, sources) for each in found):
         return [replace(each, led=True) for each in found]
     return found

@@ -264,7 +264,7 @@ class Judge:
         old = evaluate_template(first, template, namespace, other=second.policies)
         new = evaluate_template(second, template, namespace, other=first.policies)
         if template.count is None and self._worlds[1].nodes:
-            yield from self._by_node(maker, template.pod(0), old, new)
+            yield from self._by_node(maker, template, old, new)
             return
         if self._worlds[1].nodes is None and any(map(depends_on_node, (*old, *new))):
             self._without_nodes[source.title] = None
@@ -273,23 +273,22 @@ class Judge:
                 if one.indexes[0] == other.indexes[0]:
                     found = self._sides(one.evaluation, other.evaluation)
                 else:
-                    found = self._compare(template.pod(shared[0]), namespace, led=template.led)
+                    found = self._compare(template, template.pod(shared[0]))
                 for index in shared:
                     more = one.more if index == one.indexes[-1] else 0
                     yield JudgedPod(maker, template.numbers_of([index])[0], more, found)
 
     def _by_node(
-        self, maker: Maker, pod: JsonObject, old: Sequence[Replicas], new: Sequence[Replicas]
+        self, maker: Maker, template: PodTemplate, old: Sequence[Replicas], new: Sequence[Replicas]
     ) -> Iterator[JudgedPod]:
         """Yield a DaemonSet's pods: one for each node that its template admits, equal ones grouped.
 
         A group has the reason of its first pod, which names that pod's node.
         """
-        namespace = maker.namespace
-        world = self._worlds[1]
-        made = parse_pod(world.arrival(pod, namespace, led=False).pod)
+        pod, world = template.pod(0), self._worlds[1]
+        made = parse_pod(world.arrival(pod, maker.namespace, led=False).pod)
         there = [node.name for node in template_nodes(made, world.nodes or ())]
-        usual = self._compare(pod, namespace)
+        usual = self._compare(template, pod)
         if usual == "no run" or not there:
             yield JudgedPod(maker, 0, 0, usual)
             return
@@ -298,12 +297,17 @@ class Judge:
         for name in there:
             alike.setdefault((one[name], other[name]), []).append(name)
         for nodes in alike.values():
-            found = self._compare(on_node(pod, nodes[0]), namespace)
+            found = self._compare(template, on_node(pod, nodes[0]))
             some = replace(maker, part=f"on {shortened(nodes)}") if len(alike) > 1 else maker
             yield JudgedPod(some, 0, len(nodes) - 1, found)
 
-    def _compare(self, pod: JsonObject, namespace: str, *, led: bool = False) -> Difference | Same:
-        old, new = (world.evaluate(pod, namespace, led=led) for world in self._worlds)
+    def _compare(self, template: PodTemplate, pod: JsonObject) -> Difference | Same:
+        old, new = (
+            world.evaluate(
+                pod, template.source.namespace, led=template.led, selector=template.selector
+            )
+            for world in self._worlds
+        )
         return self._sides(old, new)
 
     def _sides(self, old: Evaluation, new: Evaluation) -> Difference | Same:

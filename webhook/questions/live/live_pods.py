@@ -45,7 +45,8 @@ class Difference(NamedTuple):
 
     then: the policies that its stamp credits with the field
     now:  the policies that would give it what it would have
-    why:  of each policy that gave it then, why it would not now
+    why:  of each policy that gave it then, why it would not now; of each that would now, why it
+          left it out then
     """
 
     field: str
@@ -130,7 +131,8 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
     origin = origin_of(admitted, stamp, templates or (), world.policies)
     author = origin.pod
     led = any(each.led for each in templates or ())
-    evaluation = world.evaluate(author.value, author.namespace, led=led)
+    selector = next((each.selector for each in templates or ()), None)
+    evaluation = world.evaluate(author.value, author.namespace, led=led, selector=selector)
     identity = evaluation.decision.identity
     indexes = [each for each in (identity and identity.replica_index,) if each is not None]
     today = Replicas(PodTemplate(author, ()), (0,), 0, indexes, evaluation)
@@ -196,11 +198,17 @@ def _difference(gap: Gap, stamp: Stamp | None, today: Replicas, policies: Policy
         if entry.outcome in _GIVEN and touched(entry.field, gap.field, policies)
     ]
     gone = [policy for policy in then if policy not in now]
+    unread = "left it out, as the selector of the pod's owner was not read"
+    left_out = [
+        f"{policy} {unread}"
+        for policy, fields in (stamp.left_out.items() if stamp else ())
+        if gap.field in fields and policy in now
+    ]
     return Difference(
         *gap,
         tuple(then),
         tuple(dict.fromkeys(now)) if gap.would is not None else (),
-        tuple(_why(gone, gap.field, today, policies)),
+        (*_why(gone, gap.field, today, policies), *left_out),
     )
 
 

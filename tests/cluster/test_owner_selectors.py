@@ -1,0 +1,164 @@
+"""Beside the real controllers: no label of a policy makes them create pods without end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cluster.manifests import Json, pod, policy_text, template, workload
+from tests.cluster.spaces import LOOK, NewNamespace, Running, Space, stamp
+from tests.eventually import eventually
+from tests.objects import an_object, controlled_by
+from tests.wording import mentions
+from webhook import names
+from webhook.metric_names import LABELS_LEFT_OUT
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+pytestmark = pytest.mark.usefixtures("running")
+
+POLICIES = policy_text(
+    "of-ml",
+    "match: {namespaceSelector: {matchLabels: {test: owners}}}",
+    "requirements: {labels: {team: ml}}",
+) + policy_text(
+    "stage",
+    "match: {namespaceSelector: {matchLabels: {test: left-out}}}",
+    "defaults: {labels: {team: ml}, annotations: {team: ml}}",
+)
+OPTIONS = ("--events",)
+NO_TEAM = {
+    "matchLabels": {"app": "app"},
+    "matchExpressions": [{"key": "team", "operator": "DoesNotExist"}],
+}
+NOT_ML = {
+    "matchExpressions": [
+        {"key": "app", "operator": "In", "values": ["app"]},
+        {"key": "team", "operator": "NotIn", "values": ["ml"]},
+    ]
+}
+ANOTHER = {
+    "matchLabels": {"app": "app"},
+    "matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["vision"]}],
+}
+JOB_TEMPLATE = template(restartPolicy="Never")
+LOSING = {
+    "deployment": workload("Deployment", "w", selector=NO_TEAM),
+    "replica-set": workload("ReplicaSet", "w", selector=NOT_ML),
+    "stateful-set": workload("StatefulSet", "w", selector=NOT_ML, serviceName="w"),
+    "daemon-set": workload("DaemonSet", "w", selector=NO_TEAM),
+    "job": an_object(
+        "batch/v1",
+        "Job",
+        "w",
+        {"manualSelector": True, "selector": NO_TEAM, "template": JOB_TEMPLATE},
+    ),
+    "job-with-a-generated-label": an_object(
+        "batch/v1",
+        "Job",
+        "w",
+        {"selector": {"matchExpressions": NO_TEAM["matchExpressions"]}, "template": JOB_TEMPLATE},
+    ),
+}
+
+
+@pytest.fixture
+def space(new_namespace: NewNamespace) -> Space:
+    return new_namespace({"test": "owners"})
+
+
+def attempts(space: Space) -> list[Json]:
+    """The creations of pods in the audit log, admitted or not."""
+    events = space.plane.audit_events(space.name)
+    return [each for each in events if each["verb"] == "create"]
+
+
+@pytest.mark.parametrize("kind", LOSING)
+def test_a_label_that_breaks_the_owners_selector_rejects_its_pods(space: Space, kind: str) -> None:
+    """Its controller waits longer and longer, and the author of the workload gets an Event."""
+    made = LOSING[kind]
+    space.create(made)
+    found: list[Json] = []
+
+    def event() -> bool:
+        query = "--field-selector=involvedObject.name=w,source=fairlead-webhook"
+        found[:] = space.kubectl.json("get", "events", query)["items"]
+        return bool(found)
+
+    eventually("the author gets an Event", event, explain=lambda: attempts(space), period=LOOK)
+    mentions(found[0]["message"], "policy of-ml", "labels[team]", f"{made['kind']} w", "team ")
+    before = len(attempts(space))
+    # Time for hundreds of pods: without the check it was 37 each second.
+    time.sleep(2)
+    assert space.pods() == []
+    assert len(attempts(space)) < before + 40
+
+
+def test_explain_says_so_of_the_live_object(space: Space, running: Running) -> None:
+    """Of the Deployment, and of its ReplicaSet."""
+    space.create(LOSING["deployment"])
+    (owner,) = eventually("it has a ReplicaSet", lambda: space.items("replicasets"))
+    for title in ("deployment/w", f"replicaset/{owner['metadata']['name']}"):
+        said = space.ask("explain", title, "--policies", running.policies)
+        assert said.exit_code == 1, said.output
+        mentions(" ".join(said.output.split()), "policy of-ml", "Deployment w", "team DoesNotExist")
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
+def test_a_label_that_the_selector_allows_is_set(space: Space, kind: str) -> None:
+    """The controller keeps each pod, and creates no other."""
+    space.create(workload(kind, "w", selector=ANOTHER))
+    space.kubectl("rollout", "status", f"{kind.lower()}/w", "--timeout=120s")
+    found = {each["metadata"]["uid"] for each in space.pods()}
+    assert found
+    for each in space.pods():
+        assert each["metadata"]["labels"]["team"] == "ml"
+    time.sleep(1)
+    assert {each["metadata"]["uid"] for each in space.pods()} == found
+
+
+@contextmanager
+def without_right(space: Space, resource: str) -> Iterator[None]:
+    """The webhook may not get objects of the resource meanwhile."""
+    path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{names.WEBHOOK}"
+    whole = space.plane.api.get(path)["rules"]
+    kept = [
+        {**rule, "resources": [each for each in rule["resources"] if each != resource]}
+        for rule in whole
+    ]
+    space.plane.api.patch(path, {"rules": kept})
+    try:
+        yield
+    finally:
+        space.plane.api.patch(path, {"rules": whole})
+
+
+def test_a_label_is_left_out_where_the_webhook_may_not_read_the_owner(
+    new_namespace: NewNamespace, running: Running
+) -> None:
+    """The rest of the policy applies; the stamp, a warning and a count say it."""
+    space = new_namespace({"test": "left-out"})
+    count = running.metric(LABELS_LEFT_OUT, policy="stage")
+    with without_right(space, "replicasets"):
+
+        def made() -> bool:
+            # A new owner each time: a selector that was read once is remembered.
+            name = f"w{len(space.items('replicasets'))}"
+            owner = space.create(workload("ReplicaSet", name, replicas=0))
+            owned = pod("p")
+            owned["metadata"]["ownerReferences"] = controlled_by(owner)
+            said = space.kubectl.run(
+                "create", "-f", "-", "--dry-run=server", stdin=json.dumps(owned)
+            ).stderr
+            return "labels[team]: left out" in said and "may not get replicasets" in said
+
+        eventually("the right is gone", made)
+        space.create(workload("Deployment", "d", selector=NO_TEAM))
+        (seen,) = space.wait_for_pods(1)
+    assert "team" not in seen["metadata"]["labels"]
+    assert seen["metadata"]["annotations"]["team"] == "ml"
+    assert stamp(seen)["leftOut"] == {"stage": ["labels[team]"]}
+    assert running.metric(LABELS_LEFT_OUT, policy="stage") > count

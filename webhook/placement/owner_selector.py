@@ -1,0 +1,88 @@
+"""The selector by which a pod's owner counts its pods: a label that is added may break it.
+
+A controller releases a pod that its selector no longer matches, and creates another one: with a
+policy's label on each, without end. Source: PodControllerRefManager.ClaimPods of
+k8s.io/kubernetes/pkg/controller, v1.36.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.placement.label_values import holds
+from webhook.placement.nodes import format_requirement
+from webhook.placement.shapes import as_object, objects_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.placement.shapes import Requirement
+
+_TEMPLATE_HASH: Final = "pod-template-hash"
+# Kinds whose selector has expressions, by API group, with their resources; it is immutable. The
+# selector of a ReplicationController only asks for labels, which no added label can break.
+SELECTING: Final[Mapping[tuple[str, str], str]] = {
+    ("apps", "DaemonSet"): "daemonsets",
+    ("apps", "Deployment"): "deployments",
+    ("apps", "ReplicaSet"): "replicasets",
+    ("apps", "StatefulSet"): "statefulsets",
+    ("batch", "Job"): "jobs",
+}
+
+
+class OwnerSelector(NamedTuple):
+    """What a pod's owner requires of labels that the pod does not have.
+
+    owner:      its kind and name, for messages
+    conditions: the requirements of its selector that a further label may break
+    unread:     why the selector is not known; empty if it is
+    """
+
+    owner: str
+    conditions: tuple[Requirement, ...] = ()
+    unread: str = ""
+
+    def broken_by(self, key: str, value: str) -> str:
+        """Return the first requirement that a pod with this further label does not meet, or ""."""
+        for each in self.conditions:
+            if each["key"] == key and not holds(each, value):
+                return format_requirement(each)
+        return ""
+
+
+def written_owner(kind: str, name: str, labels: Mapping[str, Any]) -> tuple[str, str]:
+    """Return kind and name of the object that an author writes for this owner of a pod.
+
+    `labels` are those of the pod, or of the owner. A Deployment reverts changes to its ReplicaSet,
+    whose name ends in the value of a label (pkg/controller/deployment/sync.go, getNewReplicaSet).
+    """
+    digest = labels.get(_TEMPLATE_HASH)
+    if kind == "ReplicaSet" and digest and name.endswith(f"-{digest}"):
+        return "Deployment", name.removesuffix(f"-{digest}")
+    return kind, name
+
+
+def selector_of(workload: Mapping[str, Any]) -> OwnerSelector:
+    """Return the selector of an object of these kinds."""
+    metadata = as_object(workload.get("metadata"))
+    kind, name = str(workload.get("kind")), str(metadata.get("name") or "")
+    written = written_owner(kind, name, as_object(metadata.get("labels")))
+    return OwnerSelector(" ".join(written), conditions_of(workload))
+
+
+def conditions_of(workload: Mapping[str, Any]) -> tuple[Requirement, ...]:
+    """Return the requirements of a workload's selector that a further label may break.
+
+    `In`, `Exists` and matchLabels ask for a label, which a pod of the workload has already.
+    """
+    selector = as_object(as_object(workload.get("spec")).get("selector"))
+    return tuple(
+        {"key": each["key"], "operator": operator, "values": _texts(each.get("values"))}
+        for each in objects_in(selector.get("matchExpressions"))
+        if isinstance(each.get("key"), str)
+        and (operator := each.get("operator")) in ("NotIn", "DoesNotExist")
+    )
+
+
+def _texts(values: object) -> list[str]:
+    return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []
