@@ -22,18 +22,19 @@ from tests.cluster.installed import PAGE, ROOT, commands, files, run
 from tests.cluster.manifests import SPOT, open_definition, pod
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
+from tests.cluster.spaces import metric
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.objects import an_object
 from tests.server.serving import get
 from tests.wording import line_with, mentions
-from webhook import names
+from webhook import metric_names, names
 from webhook.cli import fairlead
 from webhook.installation.doctor.diagnose import CHECKS
 from webhook.installation.manifests import render
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import Settings
-from webhook.sandbox.fairlead import start_controller
+from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
@@ -42,22 +43,30 @@ CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
 LEASE = ("--lease-namespace", NAMESPACE)
 
 
+class Led(Site):
+    """A site with a controller that leads."""
+
+    controller: SandboxController
+
+
 @pytest.fixture(scope="module")
-def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Site:
+def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Led:
     """A cluster with Fairlead, a webhook that answers and a controller that leads."""
     settings = Settings(pools=read_pools(SHIPPED_NODES))
     plane = start_module_plane(settings)
-    site = build(plane, Kubectl(kubectl_path, plane.kubeconfig))
+    made = build(plane, Kubectl(kubectl_path, plane.kubeconfig))
+    site = Led(made.plane, made.kubectl, made.port, made.health_port)
     found = site.run("doctor")
     assert found.exit_code == 1
     line_with(found.stdout, "installation:", "not in this cluster")
     site.install()
-    start_controller(plane, options=(*LEASE, "--certificates"))
+    controller = start_controller(plane, options=(*LEASE, "--certificates"))
+    object.__setattr__(site, "controller", controller)
     return site
 
 
 @pytest.fixture
-def well(site: Site) -> Site:
+def well(site: Led) -> Led:
     """The same, with nothing wrong when the test begins."""
     if problems(site):
         site.install()
@@ -182,6 +191,33 @@ def test_what_stands_in_the_webhook_configuration_is_judged(well: Site) -> None:
     line_with(problems(site, *INTERCEPTION), "to be enabled again at")
     site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
     line_with(problems(site, *INTERCEPTION), "no webhook configuration")
+
+
+def test_a_rollout_that_does_not_end_is_an_error(well: Led) -> None:
+    """The old pods go on, and no metric of a pod has it: the new pod is not there to be asked."""
+    site = well
+    template = "/spec/template/spec/nodeSelector"
+
+    def incomplete() -> float:
+        of = {"deployment": names.WEBHOOK}
+        return metric(site.controller.health_port, metric_names.ROLLOUT_INCOMPLETE, **of)
+
+    def roll(*operations: Json) -> None:
+        site.change("deployments", names.WEBHOOK, *operations, namespace=NAMESPACE)
+
+    programs = ("--check", "programs")
+    eventually("the rollout is complete", lambda: incomplete() == 0)
+    before = site.plane.api.get(path("deployments", names.WEBHOOK, namespace=NAMESPACE))
+    soon = {"op": "replace", "path": "/spec/progressDeadlineSeconds", "value": 3}
+    roll({"op": "add", "path": template, "value": {"no": "such"}}, soon)
+    eventually("it is not", lambda: incomplete() == 1)
+    eventually("it is stuck", lambda: "rollout is stuck" in "".join(problems(site, *programs)))
+    line_with(problems(site, *programs), f"error programs: Deployment {names.WEBHOOK} has")
+    line_with(problems(site, *programs), "error programs: a pod waits for a node")
+    deadline = before["spec"]["progressDeadlineSeconds"]
+    roll({"op": "remove", "path": template}, {**soon, "value": deadline})
+    eventually("it ends", lambda: incomplete() == 0)
+    assert problems(site, *programs) == []
 
 
 def test_removed_or_narrowed_objects_are_reported(well: Site) -> None:
