@@ -240,6 +240,53 @@ def test_removed_or_narrowed_objects_are_reported(well: Site) -> None:
     assert problems(site) == []
 
 
+OBJECTS = ("--check", "objects")
+
+
+def test_every_object_that_is_gone_or_changed_is_a_warning(well: Led, tmp_path: Path) -> None:
+    """By its name, with what `fairlead install` brings back, which nothing else missed."""
+    site = well
+    assert site.findings(*OBJECTS) == []
+    site.kubectl("-n", NAMESPACE, "delete", "pdb,networkpolicy,resourcequota", "--all")
+    for role in ("fairlead-runs-edit", "fairlead-policies-view"):
+        site.plane.api.delete(path("clusterroles", role))
+    site.kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce-")
+    user = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "eve"}
+    controller = ("clusterrolebindings", names.CONTROLLER)
+    site.change(*controller, {"op": "add", "path": "/subjects/-", "value": user})
+    site.change("clusterroles", "fairlead-runs-view", {"op": "remove", "path": "/rules/0"})
+    publish = {"op": "add", "path": "/spec/publishNotReadyAddresses", "value": True}
+    site.change("services", names.WEBHOOK, publish, namespace=NAMESPACE)
+    record = names.INTERCEPTS + names.RUN_AUTHORS_GUARD
+    annotate = ("-n", NAMESPACE, "annotate", "deployment", names.CONTROLLER)
+    site.kubectl(*annotate, f"{record}-")
+    found = problems(site, *OBJECTS)
+    for name in (names.CONTROLLER, names.WEBHOOK):
+        line_with(found, f"there is no PodDisruptionBudget {NAMESPACE}/{name}")
+        line_with(found, f"there is no NetworkPolicy {NAMESPACE}/{name}")
+    line_with(found, f"there is no ResourceQuota {NAMESPACE}/fairlead-critical-pods")
+    line_with(found, "there is no ClusterRole fairlead-runs-edit")
+    line_with(found, "there is no ClusterRole fairlead-policies-view")
+    line_with(found, f"Namespace {NAMESPACE}", "lacks", "pod-security.kubernetes.io/enforce")
+    line_with(found, f"ClusterRoleBinding {names.CONTROLLER}", "eve", "in addition")
+    line_with(found, "ClusterRole fairlead-runs-view", "lacks rules")
+    line_with(found, f"Service {NAMESPACE}/{names.WEBHOOK}", "publishNotReadyAddresses", "wrote it")
+    line_with(found, f"Deployment {NAMESPACE}/{names.CONTROLLER}", "lacks", record)
+    assert len(found) == 12
+    assert {each["cure"].split(" lists")[0] for each in site.findings(*OBJECTS)} == {
+        "fairlead install"
+    }
+    site.kubectl("-n", NAMESPACE, "scale", "deployment", names.WEBHOOK, "--replicas=4")
+    (scaled,) = [each for each in site.findings(*OBJECTS) if each["severity"] == "note"]
+    mentions(scaled["what"], "has spec.replicas 4, and 3 was installed")
+    site.install()
+    assert site.findings(*OBJECTS) == []
+    kubeconfig = account(site.kubectl.within("default"), "default", tmp_path / "kubeconfig")
+    told = site.run("doctor", *OBJECTS, "--kubeconfig", str(kubeconfig))
+    assert told.exit_code == 2
+    line_with(told.stdout, "unknown", "objects: could not read deployments")
+
+
 def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     """Those of the programs, and those of whoever asks."""
     site = well

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import webhook
 from webhook import names, validating
 from webhook.errors import InstallationError, InvalidDocuments
 from webhook.guards import stamp_guard
@@ -21,7 +22,7 @@ from webhook.installation.manifests import (
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING, containers_of, in_order
 from webhook.installation.policy_files import GIVEN, SHIPPED, with_policies
 from webhook.installation.policy_plan import marked, of_files, ordered
-from webhook.installation.stored_options import stored_text
+from webhook.installation.stored_options import as_last_time, stored_text
 from webhook.interception import DEFAULT_SOURCES, PATH, record_annotations, webhooks
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import source_errors, table_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.installation.object_kinds import Key
+    from webhook.installation.stored_options import StoredOptions
     from webhook.policy.policy_documents import Document
     from webhook.sources.table import SourceTable
 
@@ -119,6 +121,19 @@ def adapted(choices: Choices) -> dict[Key, Json]:
     policies = ordered(_policies(choices)).items()
     # In an order for clients that apply one by one, such as kubectl: classes before complements.
     return dict(sorted([*objects.items(), *policies], key=lambda pair: pair[0].rank))
+
+
+def as_installed(options: StoredOptions | None, stored: Sequence[Document]) -> dict[Key, Json]:
+    """Return what this version has installed with these options; nothing if another version has.
+
+    stored: documents RunSource that the webhook reads. A source that is gone is left out.
+    """
+    if not options or options.program != webhook.__version__:
+        return {}
+    choices = replace(as_last_time(Choices(), options), stored=stored)
+    known = {each.name for each in choices.table().rows}
+    sources = tuple(name for name in choices.sources if name in known)
+    return adapted(replace(choices, sources=sources))
 
 
 def _record(objects: Mapping[Key, Json]) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from webhook.kube.watches import WatchState
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_documents import Document
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
 
@@ -70,6 +71,7 @@ class ReadKind(StrEnum):
     PROBE = "whether a pod of a run is placed"
     OWN_RIGHTS = "your own rights"
     PROGRAMS_RIGHTS = "the programs' rights"
+    OBJECTS = "the other objects of the installation"
 
 
 class Unread(NamedTuple):
@@ -86,6 +88,8 @@ class ClusterState:
     version: of this program; server: the API server's gitVersion.
     definitions: those of the cluster, by name.
     expected: the objects that this version installs, with the options of what is installed.
+    wanted: the objects as this version has installed them; empty if that is not known.
+    stored: those of them that exist, as far as they are compared.
     deployments, by name, and pods, in Fairlead's namespace.
     endpoints: of the webhook's Service, each with whether it is ready.
     configuration: the MutatingWebhookConfiguration.
@@ -114,6 +118,8 @@ class ClusterState:
     server: str = ""
     definitions: Mapping[str, Json] = field(default_factory=dict)
     expected: Mapping[Key, Json] = field(default_factory=dict)
+    wanted: Mapping[Key, Json] = field(default_factory=dict)
+    stored: Mapping[Key, Json] = field(default_factory=dict)
     deployments: Mapping[str, Json] = field(default_factory=dict)
     pods: Sequence[Json] = ()
     endpoints: Sequence[bool] = ()
@@ -276,8 +282,13 @@ def selectors_of(found: Json) -> tuple[Json, Json]:
 
 def sources_of(policies: Mapping[str, bytes], *, from_cluster: bool) -> SourceTable:
     """Return the table of systems, with those of the policies."""
+    return table_of(documents_of(policies, from_cluster=from_cluster))
+
+
+def documents_of(policies: Mapping[str, bytes], *, from_cluster: bool) -> Sequence[Document]:
+    """Return the documents of the policies that can be read."""
     read = Objects().documents if from_cluster else policy_documents.parse
-    return table_of(read(policies).documents)
+    return read(policies).documents
 
 
 def takes_policies_from_cluster(deployments: Mapping[str, Json], judging: Json | None) -> bool:
