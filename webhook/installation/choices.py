@@ -108,10 +108,8 @@ def adapted(choices: Choices) -> dict[Key, Json]:
         for each in objects.values():
             for container in containers_of(each):
                 container["image"] = choices.image
-    controller = objects[CONTROLLER]["metadata"]
-    controller.setdefault("annotations", {})[names.INSTALL_OPTIONS] = stored_text(choices)
     objects = _intercepting(objects, choices)
-    _record(objects)
+    _record(objects, choices)
     if choices.from_files:
         files = objects[CONFIG_MAP]["data"] if choices.policies is None else choices.policies
         files = {**files, **choices.source_files}
@@ -136,8 +134,8 @@ def as_installed(options: StoredOptions | None, stored: Sequence[Document]) -> d
     return adapted(replace(choices, sources=sources))
 
 
-def _record(objects: Mapping[Key, Json]) -> None:
-    """Record on the controller's Deployment what these objects intercept."""
+def _record(objects: Mapping[Key, Json], choices: Choices) -> None:
+    """Record on the controller's Deployment the choices, and what these objects intercept."""
     recorded = record_annotations(
         (each["name"] for each in objects[INTERCEPTION]["webhooks"]),
         (each["name"] for each in objects[JUDGING]["webhooks"]),
@@ -149,7 +147,9 @@ def _record(objects: Mapping[Key, Json]) -> None:
         for key, value in (metadata.get("annotations") or {}).items()
         if not key.startswith(names.INTERCEPTS)
     }
-    metadata["annotations"] = {**others, **recorded}
+    intercepts = {key.removeprefix(names.INTERCEPTS): kind for key, kind in recorded.items()}
+    options = {names.INSTALL_OPTIONS: stored_text(choices, intercepts)}
+    metadata["annotations"] = {**others, **recorded, **options}
 
 
 def is_stamp_guard(key: Key) -> bool:

@@ -16,7 +16,7 @@ from webhook.installation.object_kinds import GUARD_BINDING
 from webhook.installation.policy_files import FROM_CLUSTER, has_argument
 from webhook.installation.rollout import NO_REASONS, Reasons
 from webhook.installation.stored_options import read_options
-from webhook.interception import placed_whole, read_record
+from webhook.interception import installed_since, placed_whole, read_record
 from webhook.judgement.set_judgement import Objects, load_objects
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import table_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from webhook.installation.object_kinds import Key
     from webhook.installation.probe import Probe
     from webhook.installation.rights import Right
+    from webhook.installation.stored_options import StoredOptions
     from webhook.interception import Record
     from webhook.kube.failing_writes import Write
     from webhook.kube.watches import WatchState
@@ -161,9 +162,8 @@ class ClusterState:
     @property
     def installed(self) -> str:
         """When Fairlead was installed, as the API server writes it; empty if nothing shows it."""
-        found = (self.deployments.get(names.CONTROLLER), self.configuration)
-        times = [(each or {}).get("metadata", {}).get("creationTimestamp") for each in found]
-        return str(next(filter(None, times), ""))
+        runs = self.definitions.get(f"{names.RUNS}.{names.GROUP}")
+        return installed_since(self.deployments.get(names.CONTROLLER), self.configuration, runs)
 
     def unguarded(
         self, entries: Sequence[Json], guards: Collection[str], actions: Collection[str]
@@ -262,12 +262,17 @@ class ClusterState:
         return self.applied_by.command(options, values, component)
 
     @property
+    def options(self) -> StoredOptions | None:
+        """The options of the last `fairlead install`; None if they cannot be read."""
+        with suppress(InstallationError):
+            return read_options(self.deployments.get(names.CONTROLLER))
+        return None
+
+    @property
     def overlays(self) -> Sequence[str]:
         """The overlays of the last `fairlead install`, beside the default."""
-        with suppress(InstallationError):
-            options = read_options(self.deployments.get(names.CONTROLLER))
-            return [each for each in (options.overlays if options else ()) if each != DEFAULT]
-        return ()
+        options = self.options
+        return [each for each in (options.overlays if options else ()) if each != DEFAULT]
 
     @property
     def policies_from_cluster(self) -> bool:
