@@ -640,7 +640,9 @@ CASES: dict[str, dict[str, Changes]] = {
                     "metadata",
                     annotations={
                         **_OPEN["metadata"]["annotations"],
-                        names.INSTALL_OPTIONS: stored_text(Choices(("development", "monitoring"))),
+                        names.INSTALL_OPTIONS: stored_text(
+                            Choices(("development", "monitoring")), {}
+                        ),
                     },
                 ),
             },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -22,10 +21,9 @@ from webhook.cluster_objects.webhook_replicas import (
     NoReplica,
     read_by_replica,
 )
-from webhook.errors import ClusterError, InstallationError, InvalidDocuments
+from webhook.errors import ClusterError
 from webhook.installation import rollout
 from webhook.installation.apply import list_guards
-from webhook.installation.choices import as_installed
 from webhook.installation.doctor import (
     interception_checks,
     object_checks,
@@ -37,7 +35,6 @@ from webhook.installation.doctor.cluster_state import (
     ClusterState,
     ReadKind,
     Unread,
-    documents_of,
     error,
     sources_of,
     takes_policies_from_cluster,
@@ -57,12 +54,10 @@ from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import Probe, choose_namespace, probe, probe_policy
 from webhook.installation.rights import is_allowed
-from webhook.installation.stored_options import read_options
 from webhook.interception import placed_whole, read_record
 from webhook.judgement.entry_states import as_meant
 from webhook.kube.secrets import data_of, secrets
 from webhook.placement.nodes import parse_node as read_node
-from webhook.policy.added_sources import sources_among
 from webhook.policy.refused_pods import PATHS
 from webhook.server.watch_metrics import read_state
 from webhook.sources import SHIPPED
@@ -143,7 +138,7 @@ class Reader:
         stamping = as_meant(record, configuration, table, whole)
         unplaced = find_unplaced(self._client, stamping, known, everywhere=not namespaces)
         expected = _expected(deployments)
-        wanted = _wanted(deployments, policies, from_cluster=from_cluster)
+        wanted = object_checks.installed_objects(deployments, policies, from_cluster=from_cluster)
         metrics = await self._metrics(deployments)
         judges = takes_policies_from_cluster({}, judging)
         pods = await self._list(ReadKind.PODS, CollectionPath("v1", "pods", names.NAMESPACE))
@@ -351,18 +346,6 @@ def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:
     keeps = not deployments or has(names.CONTROLLER, "--certificates")
     overlay = DEFAULT if keeps else "cert-manager"
     return render((overlay,), [name for name, wanted in chosen.items() if wanted])
-
-
-def _wanted(
-    deployments: Mapping[str, Json], policies: Mapping[str, bytes] | None, *, from_cluster: bool
-) -> dict[Key, Json]:
-    """Return the objects by the options of last time; nothing if they are not known."""
-    # Another check reports documents with errors.
-    with suppress(InstallationError, InvalidDocuments):
-        options = read_options(deployments.get(names.CONTROLLER))
-        documents = documents_of(policies or {}, from_cluster=from_cluster)
-        return as_installed(options, sources_among(documents))
-    return {}
 
 
 def _unread(error: Exception, cure: str = _ASK_AGAIN) -> Unread:

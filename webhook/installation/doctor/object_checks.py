@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.applied_by import INSTALL
+from webhook.errors import InstallationError, InvalidDocuments
+from webhook.installation.choices import as_installed
 from webhook.installation.doctor.cluster_state import (
     Finding,
     ReadKind,
     check,
+    documents_of,
     not_checked,
     note,
     warning,
@@ -26,13 +30,17 @@ from webhook.installation.object_kinds import (
 )
 from webhook.installation.policy_plan import of_key
 from webhook.installation.restoring import SHARED
+from webhook.installation.stored_options import read_options
+from webhook.policy.added_sources import sources_among
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from webhook.installation.doctor.cluster_state import ClusterState
     from webhook.installation.object_kinds import Key
+
+    Json = dict[str, Any]
 
 # Other checks compare these, with what they are for.
 _JUDGED: Final = (CRD, CONFIGURATION, VALIDATING, GUARD, GUARD_BINDING)
@@ -42,6 +50,18 @@ _MOST_NAMED: Final = 3
 def is_compared(key: Key) -> bool:
     """Return whether an object is compared here: policies and their files are an admin's."""
     return key.kind.name not in _JUDGED and not of_key(key) and key != CONFIG_MAP
+
+
+def installed_objects(
+    deployments: Mapping[str, Json], policies: Mapping[str, bytes] | None, *, from_cluster: bool
+) -> dict[Key, Json]:
+    """Return the objects by the options of last time; nothing if they are not known."""
+    # Another check reports documents with errors.
+    with suppress(InstallationError, InvalidDocuments):
+        options = read_options(deployments.get(names.CONTROLLER))
+        documents = documents_of(policies or {}, from_cluster=from_cluster)
+        return as_installed(options, sources_among(documents))
+    return {}
 
 
 @check("objects", ReadKind.DEPLOYMENTS, ReadKind.POLICIES, ReadKind.OBJECTS)
