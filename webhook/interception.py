@@ -220,7 +220,6 @@ class Record(NamedTuple):
     names: entries of the webhook configurations, and policies that are guards, each with its kind.
     only_namespaces: the only namespaces whose pods are sent; empty: no limit.
     namespace_labels: expressions that the labels of such namespaces meet; empty: no limit.
-    since: when the installation was made, as the API server writes it; empty: unknown.
     url: of a webhook outside the cluster; empty: the installation's Service is called.
     fails_open: pods are created unplaced while no replica answers.
     sources: that `fairlead install` added.
@@ -229,7 +228,6 @@ class Record(NamedTuple):
     names: Mapping[str, str]
     only_namespaces: tuple[str, ...] = ()
     namespace_labels: tuple[Mapping[str, Any], ...] = ()
-    since: str = ""
     url: str = ""
     fails_open: bool = False
     sources: tuple[str, ...] = ()
@@ -260,30 +258,46 @@ def read_record(deployment: Mapping[str, Any] | None) -> Record:
     """
     metadata = (deployment or {}).get("metadata") or {}
     annotations = metadata.get("annotations") or {}
+    try:
+        options = parse_object(annotation(metadata, names.INSTALL_OPTIONS) or "{}")
+    except UnreadableText:
+        options = {}
+    # `fairlead install` records it twice, so that one that is taken away is missed.
+    stored = options.get("intercepts")
+    recorded = {
+        **(stored if isinstance(stored, dict) else {}),
+        **{
+            key.removeprefix(names.INTERCEPTS): kind
+            for key, kind in annotations.items()
+            if key.startswith(names.INTERCEPTS)
+        },
+    }
     found = {}
-    for key, kind in annotations.items():
-        name = key.removeprefix(names.INTERCEPTS)
-        if name == key:
-            continue
+    for name, kind in recorded.items():
         if kind == GUARD:
             found[name] = GUARD
         else:
             found[name + OWN_SUFFIX] = VALIDATING if kind == VALIDATING else MUTATING
     only = str(annotations.get(names.INTERCEPTED_NAMESPACES) or "")
-    try:
-        options = parse_object(annotation(metadata, names.INSTALL_OPTIONS) or "{}")
-    except UnreadableText:
-        options = {}
     sources = options.get("sources")
     return Record(
         found,
         tuple(name.strip() for name in only.split(",") if name.strip()),
         _read_expressions(str(annotations.get(names.INTERCEPTED_NAMESPACE_SELECTOR) or "{}")),
-        str(metadata.get("creationTimestamp") or ""),
         str(options.get("url") or ""),
         annotation(metadata, names.FAILS_OPEN) == "true",
         tuple(map(str, sources)) if isinstance(sources, list) else (),
     )
+
+
+def installed_since(*objects: Mapping[str, Any] | None) -> str:
+    """Return when an installation was made, as the API server writes it; empty: unknown.
+
+    That is when the oldest of these objects of it was created: others may be deleted and made again
+    while pods run that were created in between.
+    """
+    times = [((each or {}).get("metadata") or {}).get("creationTimestamp") for each in objects]
+    return str(min(filter(None, times), default=""))
 
 
 def _read_expressions(text: str) -> tuple[Mapping[str, Any], ...]:

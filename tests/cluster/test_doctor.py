@@ -22,18 +22,19 @@ from tests.cluster.installed import PAGE, ROOT, commands, files, run
 from tests.cluster.manifests import SPOT, open_definition, pod
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
+from tests.cluster.spaces import metric
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.objects import an_object
 from tests.server.serving import get
 from tests.wording import line_with, mentions
-from webhook import names
+from webhook import metric_names, names
 from webhook.cli import fairlead
 from webhook.installation.doctor.diagnose import CHECKS
 from webhook.installation.manifests import render
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import Settings
-from webhook.sandbox.fairlead import start_controller
+from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
@@ -42,22 +43,30 @@ CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
 LEASE = ("--lease-namespace", NAMESPACE)
 
 
+class Led(Site):
+    """A site with a controller that leads."""
+
+    controller: SandboxController
+
+
 @pytest.fixture(scope="module")
-def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Site:
+def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Led:
     """A cluster with Fairlead, a webhook that answers and a controller that leads."""
     settings = Settings(pools=read_pools(SHIPPED_NODES))
     plane = start_module_plane(settings)
-    site = build(plane, Kubectl(kubectl_path, plane.kubeconfig))
+    made = build(plane, Kubectl(kubectl_path, plane.kubeconfig))
+    site = Led(made.plane, made.kubectl, made.port, made.health_port)
     found = site.run("doctor")
     assert found.exit_code == 1
     line_with(found.stdout, "installation:", "not in this cluster")
     site.install()
-    start_controller(plane, options=(*LEASE, "--certificates"))
+    controller = start_controller(plane, options=(*LEASE, "--certificates"))
+    object.__setattr__(site, "controller", controller)
     return site
 
 
 @pytest.fixture
-def well(site: Site) -> Site:
+def well(site: Led) -> Led:
     """The same, with nothing wrong when the test begins."""
     if problems(site):
         site.install()
@@ -184,6 +193,33 @@ def test_what_stands_in_the_webhook_configuration_is_judged(well: Site) -> None:
     line_with(problems(site, *INTERCEPTION), "no webhook configuration")
 
 
+def test_a_rollout_that_does_not_end_is_an_error(well: Led) -> None:
+    """The old pods go on, and no metric of a pod has it: the new pod is not there to be asked."""
+    site = well
+    template = "/spec/template/spec/nodeSelector"
+
+    def incomplete() -> float:
+        of = {"deployment": names.WEBHOOK}
+        return metric(site.controller.health_port, metric_names.ROLLOUT_INCOMPLETE, **of)
+
+    def roll(*operations: Json) -> None:
+        site.change("deployments", names.WEBHOOK, *operations, namespace=NAMESPACE)
+
+    programs = ("--check", "programs")
+    eventually("the rollout is complete", lambda: incomplete() == 0)
+    before = site.plane.api.get(path("deployments", names.WEBHOOK, namespace=NAMESPACE))
+    soon = {"op": "replace", "path": "/spec/progressDeadlineSeconds", "value": 3}
+    roll({"op": "add", "path": template, "value": {"no": "such"}}, soon)
+    eventually("it is not", lambda: incomplete() == 1)
+    eventually("it is stuck", lambda: "rollout is stuck" in "".join(problems(site, *programs)))
+    line_with(problems(site, *programs), f"error programs: Deployment {names.WEBHOOK} has")
+    line_with(problems(site, *programs), "error programs: a pod waits for a node")
+    deadline = before["spec"]["progressDeadlineSeconds"]
+    roll({"op": "remove", "path": template}, {**soon, "value": deadline})
+    eventually("it ends", lambda: incomplete() == 0)
+    assert problems(site, *programs) == []
+
+
 def test_removed_or_narrowed_objects_are_reported(well: Site) -> None:
     """Each of these lets something by, and nothing else says so."""
     site = well
@@ -202,6 +238,53 @@ def test_removed_or_narrowed_objects_are_reported(well: Site) -> None:
     )
     site.install()
     assert problems(site) == []
+
+
+OBJECTS = ("--check", "objects")
+
+
+def test_every_object_that_is_gone_or_changed_is_a_warning(well: Led, tmp_path: Path) -> None:
+    """By its name, with what `fairlead install` brings back, which nothing else missed."""
+    site = well
+    assert site.findings(*OBJECTS) == []
+    site.kubectl("-n", NAMESPACE, "delete", "pdb,networkpolicy,resourcequota", "--all")
+    for role in ("fairlead-runs-edit", "fairlead-policies-view"):
+        site.plane.api.delete(path("clusterroles", role))
+    site.kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce-")
+    user = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "eve"}
+    controller = ("clusterrolebindings", names.CONTROLLER)
+    site.change(*controller, {"op": "add", "path": "/subjects/-", "value": user})
+    site.change("clusterroles", "fairlead-runs-view", {"op": "remove", "path": "/rules/0"})
+    publish = {"op": "add", "path": "/spec/publishNotReadyAddresses", "value": True}
+    site.change("services", names.WEBHOOK, publish, namespace=NAMESPACE)
+    record = names.INTERCEPTS + names.RUN_AUTHORS_GUARD
+    annotate = ("-n", NAMESPACE, "annotate", "deployment", names.CONTROLLER)
+    site.kubectl(*annotate, f"{record}-")
+    found = problems(site, *OBJECTS)
+    for name in (names.CONTROLLER, names.WEBHOOK):
+        line_with(found, f"there is no PodDisruptionBudget {NAMESPACE}/{name}")
+        line_with(found, f"there is no NetworkPolicy {NAMESPACE}/{name}")
+    line_with(found, f"there is no ResourceQuota {NAMESPACE}/fairlead-critical-pods")
+    line_with(found, "there is no ClusterRole fairlead-runs-edit")
+    line_with(found, "there is no ClusterRole fairlead-policies-view")
+    line_with(found, f"Namespace {NAMESPACE}", "lacks", "pod-security.kubernetes.io/enforce")
+    line_with(found, f"ClusterRoleBinding {names.CONTROLLER}", "eve", "in addition")
+    line_with(found, "ClusterRole fairlead-runs-view", "lacks rules")
+    line_with(found, f"Service {NAMESPACE}/{names.WEBHOOK}", "publishNotReadyAddresses", "wrote it")
+    line_with(found, f"Deployment {NAMESPACE}/{names.CONTROLLER}", "lacks", record)
+    assert len(found) == 12
+    assert {each["cure"].split(" lists")[0] for each in site.findings(*OBJECTS)} == {
+        "fairlead install"
+    }
+    site.kubectl("-n", NAMESPACE, "scale", "deployment", names.WEBHOOK, "--replicas=4")
+    (scaled,) = [each for each in site.findings(*OBJECTS) if each["severity"] == "note"]
+    mentions(scaled["what"], "has spec.replicas 4, and 3 was installed")
+    site.install()
+    assert site.findings(*OBJECTS) == []
+    kubeconfig = account(site.kubectl.within("default"), "default", tmp_path / "kubeconfig")
+    told = site.run("doctor", *OBJECTS, "--kubeconfig", str(kubeconfig))
+    assert told.exit_code == 2
+    line_with(told.stdout, "unknown", "objects: could not read deployments")
 
 
 def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:

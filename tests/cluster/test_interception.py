@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,15 @@ def test_a_configuration_that_is_gone_is_missed(well: Watched) -> None:
     code, text = site.doctor("unplaced pods")
     assert code == 1
     mentions(text, "in default 1 pod of a run has no stamp: slipped", "gone")
+    # Made again, as in an outage: the installation is older, and the pod is no older for it.
+    site.plane.api.delete(path("deployments", names.CONTROLLER, namespace=NAMESPACE))
+    site.plane.api.delete(path(MUTATING, "fairlead"))
+    eventually("nothing is recorded", lambda: names.STAMP_GUARD not in site.gauge())
+    site.apply_all()
+    site.until_wrong()
+    unplaced = partial(metric, site.controller.health_port, metric_names.UNPLACED_PODS)
+    eventually("it is counted again", lambda: names.STAMP_GUARD in site.gauge() and unplaced() == 1)
+    assert site.doctor("unplaced pods")[0] == 1
 
 
 def test_the_guard_that_denies_does_so_without_a_configuration(well: Watched) -> None:

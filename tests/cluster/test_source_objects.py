@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,21 @@ from typing import Any
 import pytest
 
 from tests.cli.test_added_source import POLICY, SOURCE, TRAINING
+from tests.cluster.cures import commands_of
 from tests.cluster.manifests import open_definition
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, Site, build
-from tests.cluster.spaces import is_stamped
+from tests.cluster.spaces import is_stamped, metric
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.fast_yaml import load_yaml
 from tests.objects import an_object
+from tests.server.serving import get
 from tests.wording import line_with, mentions
-from webhook import names
+from webhook import metric_names, names
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import Settings
-from webhook.sandbox.fairlead import start_controller
+from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
@@ -36,24 +39,38 @@ spec:
   requirements: {nodeSelector: {pool: bosses}}
 """
 HAND = {"acme.example.com/job": "mnist", "acme.example.com/part": "hand"}
-CONTROLLER = ("--lease-namespace", NAMESPACE, "--policy-status-interval", "0.4")
+CONTROLLER = (
+    *("--lease-namespace", NAMESPACE, "--policy-status-interval", "0.4"),
+    *("--webhook-configuration", "fairlead"),
+)
+
+
+class Led(Site):
+    """A site with a controller that leads."""
+
+    controller: SandboxController
+
+    def metric(self, name: str, **labels: str) -> float:
+        """A metric of the controller."""
+        return metric(self.controller.health_port, name, **labels)
 
 
 @pytest.fixture(scope="module")
-def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Site:
+def site(start_module_plane: StartControlPlane, kubectl_path: Path) -> Led:
     """A cluster with Fairlead, a webhook, a controller, and the definition of the system's kind."""
     settings = Settings(pools=read_pools(SHIPPED_NODES))
     plane = start_module_plane(settings)
-    made = build(plane, Kubectl(kubectl_path, plane.kubeconfig))
+    built = build(plane, Kubectl(kubectl_path, plane.kubeconfig))
+    made = Led(built.plane, built.kubectl, built.port, built.health_port)
     made.install()
-    start_controller(plane, options=CONTROLLER)
+    object.__setattr__(made, "controller", start_controller(plane, options=CONTROLLER))
     install_definitions(plane.api, [open_definition("acme.example.com", "Training")])
     plane.create_namespace("research")
     return made
 
 
 @pytest.fixture
-def with_source(site: Site) -> Iterator[Site]:
+def with_source(site: Led) -> Iterator[Led]:
     """The same, with the source and a policy for its pods as objects, and nothing else of them."""
     for text in (SOURCE, POLICY):
         assert site.apply(load_yaml(text)) == ""
@@ -128,6 +145,53 @@ def test_install_by_its_name_has_its_pods_and_workloads_sent(with_source: Site) 
     with_source.install()
     until_condition(with_source, "Intercepted", "False", "NotSelected")
     assert not is_stamped(dry_run(with_source))
+
+
+def test_a_source_that_is_deleted_while_its_pods_are_sent_is_missed(with_source: Led) -> None:
+    """By whoever deletes it, gauge, condition and doctor, whose cure ends it."""
+    site, entry = with_source, "acme-0.fairlead.dev"
+    site.install("--source", "acme")
+    of = {"entry": entry, "reason": ""}
+    eventually("it is in force", lambda: site.metric(metric_names.INTERCEPTING, **of) == 1)
+    deleted = site.kubectl.run("delete", "runsource", "acme")
+    mentions(deleted.stderr, "source 'acme'", "acme.example.com/job", "not placed from now on")
+    eventually("the webhook knows it no more", lambda: not is_stamped(dry_run(site)))
+    container = {"name": "main", "image": "example.invalid/none"}
+    metadata = {"name": "lost", "labels": HAND}
+    slipped = an_object("v1", "Pod", metadata, {"containers": [container]})
+    site.plane.api.create(path("pods", namespace="research"), slipped)
+    eventually(
+        "it is not in force",
+        lambda: "NoSource" in reasons(site, entry),
+        explain=lambda: reasons(site, entry),
+    )
+    exposed = get(site.controller.health_port, "/metrics")[1].decode()
+    wrong = re.findall(
+        rf'^{metric_names.INTERCEPTING}{{entry="(.*?)".*}} 0.0', exposed, re.MULTILINE
+    )
+    assert wrong == [entry]
+    eventually("its pod is counted", lambda: site.metric(metric_names.UNPLACED_PODS) == 1)
+    line_with(site.run("doctor", "--check", "unplaced pods").stdout, "research", "lost")
+    found = site.findings("--check", "interception")
+    (missed,) = [each for each in found if each["severity"] != "note"]
+    mentions(missed["what"], entry, "there is no RunSource")
+    again = site.run("install", "--yes")
+    assert again.exit_code == 2
+    mentions(again.output, "acme", "--reset")
+    (cure,) = commands_of(missed["cure"])
+    assert "acme" not in cure
+    # The certificate of a webhook outside the cluster is in no command.
+    words = [*cure.split()[2:], "--webhook-ca", str(site.authority), "--yes"]
+    assert site.run("install", *words).exit_code == 0
+    assert not [each for each in site.findings() if "acme" in each["what"]]
+    assert entry not in [each["name"] for each in site.configuration()["webhooks"]]
+    site.plane.api.delete(f"{path('pods', namespace='research')}?gracePeriodSeconds=0")
+
+
+def reasons(site: Led, entry: str) -> list[str]:
+    """The reasons of an entry in the gauge."""
+    exposed = get(site.controller.health_port, "/metrics")[1].decode()
+    return re.findall(rf'{metric_names.INTERCEPTING}{{entry="{entry}",reason="(.*?)"}}', exposed)
 
 
 def test_commands_read_it_from_the_cluster(with_source: Site, tmp_path: Path) -> None:

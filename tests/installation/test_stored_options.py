@@ -44,14 +44,14 @@ def deployment(text: str) -> Json:
 @given(CHOICES)
 def test_without_an_option_everything_is_as_last_time(choices: Choices) -> None:
     """All but policies, which are objects of their own."""
-    options = read_options(deployment(stored_text(choices)))
+    options = read_options(deployment(stored_text(choices, {})))
     assert as_last_time(Choices(()), options) == choices
 
 
 @given(CHOICES, CHOICES)
 def test_options_are_added_and_choices_of_one_thing_replaced(one: Choices, other: Choices) -> None:
     """Nothing of last time is lost but by an option that takes its place."""
-    options = read_options(deployment(stored_text(one)))
+    options = read_options(deployment(stored_text(one, {})))
     both = as_last_time(other, options)
     assert both.overlays == other.overlays
     assert {*both.components} == {*one.components, *other.components}

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from tests import hostile
 from webhook import names, validating
+from webhook.installation.choices import Choices, adapted
+from webhook.installation.manifests import CONTROLLER
 from webhook.interception import (
     DEFAULT_SOURCES,
     PATH,
@@ -195,6 +197,42 @@ def test_an_entry_of_no_known_source_is_missed_by_its_name() -> None:
     record = recorded(webhooks(), **annotations)
     missing = {"acme-0.fairlead.dev": entry_states.ABSENT, "new.fairlead.dev": entry_states.ABSENT}
     assert reasons(record, configured(*webhooks())) == missing
+
+
+def test_an_entry_whose_source_is_gone_is_not_in_force() -> None:
+    """It sends pods that the webhook does not know; the other entries leave these to it."""
+    mark = {"key": "acme.example.com/job", "operator": "Exists"}
+    absent = {"key": mark["key"], "operator": "DoesNotExist"}
+    first, second = webhooks(ca_bundle=b"x")
+    acme = {**first, "name": "acme-0.fairlead.dev", "objectSelector": {"matchExpressions": [mark]}}
+    beside = [
+        {
+            **each,
+            "objectSelector": {
+                "matchExpressions": [*each["objectSelector"]["matchExpressions"], absent]
+            },
+        }
+        for each in (first, second)
+    ]
+    record = recorded([*beside, acme])
+    live = configured(*beside, acme)
+    assert reasons(record, live) == {acme["name"]: entry_states.NO_SOURCE}
+    # Its pods have to have a stamp too.
+    assert [each["name"] for each in as_meant(record, live, SHIPPED, WHOLE)][-1] == acme["name"]
+    files = record._replace(names={FIRST: "mutating", acme["name"]: "mutating"})
+    assert reasons(files, live) == {}
+
+
+def test_a_record_that_is_taken_away_is_known_by_the_options_of_the_installation() -> None:
+    """What it was about is still looked at."""
+    controller = adapted(Choices(sources=("mlrun",)))[CONTROLLER]
+    whole = read_record(controller)
+    annotations = controller["metadata"]["annotations"]
+    taken = {name: text for name, text in annotations.items() if "mlrun" not in name}
+    rest = {name: text for name, text in taken.items() if names.RUN_AUTHORS_GUARD not in name}
+    assert len(annotations) == len(rest) + 2
+    assert read_record({"metadata": {"annotations": rest}}) == whole
+    assert whole.names[names.RUN_AUTHORS_GUARD] == "guard"
 
 
 def test_a_name_that_no_annotation_can_have_is_not_recorded() -> None:

@@ -57,6 +57,7 @@ def series(name: str, pod: str, /, **labels: str) -> str:
 W0, W1, C0, C1 = "webhook-0", "webhook-1", "controller-0", "controller-1"
 WATCHED: Final = {"resource": "placementpolicies.fairlead.dev"}
 WRITTEN: Final = {"verb": "PATCH", "resource": "placementpolicies/status"}
+ROLLED_OUT: Final = {"deployment": "fairlead-webhook"}
 OUTDATED: Final = {"definition": "runs.fairlead.dev"}
 FALSE: Final = {"kind": "policy", "condition": "Accepted", "status": "False"}
 EXPIRY: Final = "fairlead_certificate_expiry_timestamp_seconds"
@@ -92,6 +93,7 @@ def healthy() -> Series:
         found[series("fairlead_reconcile_failing_seconds", pod)] = 0
         found[series("fairlead_runs_not_understood", pod)] = 0
         found[series("fairlead_definition_outdated", pod, **OUTDATED)] = 0
+        found[series("fairlead_rollout_incomplete", pod, **ROLLED_OUT)] = 0
         found[series("fairlead_policies", pod, **FALSE)] = 0
         # Neither is a fault: an exception that has ended, a class that waits for its nodes.
         for kind, condition in (("exception", "InForce"), ("class", "Satisfiable")):
@@ -209,6 +211,9 @@ PLAYS: Final[Mapping[str, Play]] = {
     ),
     "FairleadDefinitionOutdated": Play(
         {series("fairlead_definition_outdated", C0, **OUTDATED): hour(0, 1)}, within=6
+    ),
+    "FairleadRolloutIncomplete": Play(
+        {series("fairlead_rollout_incomplete", C0, **ROLLED_OUT): hour(0, 1)}, within=16
     ),
     "FairleadRunsNotUnderstood": Play(
         {series("fairlead_runs_not_understood", C0): hour(0, 1)}, within=16

@@ -212,7 +212,7 @@ def command(
         raise click.UsageError("give --webhook-url and --webhook-ca together")
     if output == "yaml" and not dry_run:
         raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
-    from webhook.installation.choices import Choices, adapted
+    from webhook.installation.choices import Choices, adapted, as_installed
     from webhook.installation.manifests import FROM_FILES, overlays
     from webhook.installation.stored_options import as_last_time, notes_of
 
@@ -258,7 +258,9 @@ def command(
         if before.options and before.options.sources:
             trouble = f"; of last time: {', '.join(before.options.sources)} (--reset forgets them)"
         raise click.BadParameter(f"{error}{trouble}", param_hint="--source") from None
-    last_time = None if reset else before._replace(objects=_rendered(before))
+    last_time = (
+        None if reset else before._replace(objects=as_installed(before.options, before.sources))
+    )
     if dry_run:
         if last_time:
             foretell = partial(
@@ -314,20 +316,6 @@ def _last_time(
         if dry_run:
             raise InstallationError(f"{error}. {_OFFLINE}") from error
         raise
-
-
-def _rendered(before: LastTime) -> Mapping[Key, dict[str, object]]:
-    """Return what this version has installed last time; nothing if it is not known."""
-    import webhook
-    from webhook.installation.choices import Choices, adapted
-    from webhook.installation.stored_options import as_last_time
-
-    if not before.options or before.options.program != webhook.__version__:
-        return {}
-    try:
-        return adapted(replace(as_last_time(Choices(), before.options), stored=before.sources))
-    except ValueError:  # a source of last time is gone
-        return {}
 
 
 async def _foretell(

@@ -15,7 +15,7 @@ from webhook.run.model.status import PHASES
 from webhook.run.usage import REPLICAS, usage_increase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
@@ -92,6 +92,13 @@ class ControllerMetrics:
             ["definition"],
             registry=registry,
         )
+        self._rollouts = Gauge(
+            metric_names.ROLLOUT_INCOMPLETE,
+            "1 if not all pods of a Deployment of Fairlead's are of its newest template and "
+            "available, or if that cannot be read, else 0.",
+            ["deployment"],
+            registry=registry,
+        )
         self.policies = Gauge(
             metric_names.POLICIES,
             "Policies, classes, exceptions and sources by kind, and by the status of each "
@@ -162,6 +169,12 @@ class ControllerMetrics:
     def definition(self, name: str, outdated: bool) -> None:
         """Record whether a definition is older than this version, or is not known."""
         self._outdated.labels(name).set(outdated)
+
+    def rollouts(self, lacking: Mapping[str, str]) -> None:
+        """Record what the rollout of each Deployment lacks; empty: nothing."""
+        self._rollouts.clear()
+        for name, lacks in lacking.items():
+            self._rollouts.labels(name).set(bool(lacks))
 
     def watch(self, known: ObservedState, numbers: Iterable[tuple[str, str, Number]]) -> None:
         """Read these at each scrape. `numbers`: name, help and function; counters end in _total."""

@@ -28,6 +28,7 @@ from webhook.controller.definition_checks import DefinitionChecks
 from webhook.controller.interception import Interception
 from webhook.controller.policies.reporter import PolicyReporter
 from webhook.controller.resumption import Resumption
+from webhook.controller.rollout_checks import RolloutChecks
 from webhook.kube.client import connect
 from webhook.kube.config import SERVICE_ACCOUNT
 from webhook.kube.election import Election
@@ -128,6 +129,7 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
             if reporter:
                 reporter.follow(interception)
         definitions = DefinitionChecks(client, metrics.definition)
+        rollouts = RolloutChecks(client, _home(settings), metrics.rollouts)
         lead = partial(_all, works)
         # Objects that exist now stay: collections need not walk them again.
         gc.collect()
@@ -140,6 +142,7 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
                         **_conditions(watches, controller, election, keeper, reporter),
                         # Runs go on; what needs the definitions asks itself.
                         "definitions": lambda: Condition(ready=True, reason=definitions.reason),
+                        "rollouts": lambda: Condition(ready=True, reason=rollouts.reason),
                     },
                     exposition,
                 ),
@@ -148,6 +151,7 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
                 background=(
                     controller.run,
                     definitions.run,
+                    rollouts.run,
                     partial(election.run, lead) if election else lead,
                 ),
             )

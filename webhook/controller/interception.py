@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from certs.bundle import verifies
 from webhook import metric_names, names
 from webhook.api_paths import CONFIGURATIONS, NAMESPACES, CollectionPath
-from webhook.cluster_objects.policy_objects import read_objects
+from webhook.cluster_objects.policy_objects import text_of
 from webhook.cluster_objects.unplaced_pods import find_unplaced
 from webhook.controller.certificates.observe import Address, presented_leaf, serving_addresses
 from webhook.controller.owned_objects import created_for_runs
@@ -32,11 +32,13 @@ from webhook.interception import (
     MUTATING,
     VALIDATING,
     expected_entries,
+    installed_since,
     placed_whole,
     read_ca_bundle,
     read_record,
 )
 from webhook.judgement.entry_states import (
+    NO_SOURCE,
     EntryState,
     as_meant,
     pod_entries,
@@ -50,6 +52,7 @@ from webhook.judgement.set_judgement import Objects
 from webhook.kube.answers import tells_nothing
 from webhook.kube.events import event
 from webhook.policy.added_sources import table_of
+from webhook.run.crd import NAME
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
@@ -74,6 +77,9 @@ _logger = logging.getLogger(__name__)
 _ADMISSION: Final = "admissionregistration.k8s.io/v1"
 _VALIDATING: Final = CollectionPath(_ADMISSION, "validatingwebhookconfigurations")
 _GUARDS: Final = CollectionPath(_ADMISSION, "validatingadmissionpolicies")
+# The definition of Runs is as old as the installation, and ends with all of it.
+_RUNS: Final = CollectionPath("apiextensions.k8s.io/v1", "customresourcedefinitions").path_of(NAME)
+_SOURCES: Final = CollectionPath(names.API_VERSION, names.RUN_SOURCES)
 _BINDINGS: Final = CollectionPath(_ADMISSION, "validatingadmissionpolicybindings")
 # The label of all guards that ship, or that `fairlead guard` prints.
 _OURS: Final = {"labelSelector": f"app.kubernetes.io/name={names.MANAGER}"}
@@ -134,7 +140,7 @@ class Interception:
         # Which pods are sent to the webhook; None before the first look.
         self.sent: SentPods | None = None
         self.unplaced: int | None = None
-        self._table = SHIPPED
+        self._table, self._unread_sources = SHIPPED, ""
         self._leaf: x509.Certificate | None = None
         self._due = 0.0
         self._looked = float("-inf")
@@ -166,9 +172,9 @@ class Interception:
         """Look once. Raises ClusterError if the API server does not answer."""
         live = await self._read()
         record = read_record(live.deployment)
+        self._table, self._unread_sources = await self._read_table(record)
         late = time.monotonic() >= self._due
         if late:
-            self._table = await self._read_table(record)
             self._leaf = await self._present_leaf(live)
         states = self._judge(live, record)
         before, self.states = self.states, states
@@ -198,17 +204,20 @@ class Interception:
         found = await _tried(self._client.list(path, lambda each: each, query=query))
         return found if isinstance(found, str) else found.items
 
-    async def _read_table(self, record: Record) -> SourceTable:
-        """Return the table of systems, with those of the cluster if one of them is recorded."""
+    async def _read_table(self, record: Record) -> tuple[SourceTable, str]:
+        """Return the table of systems, with those of the cluster if one of them is recorded.
+
+        The text says why those could not be read, if so.
+        """
         shipped = {each["name"] for each in expected_entries(record)}
         if shipped.issuperset(record.of_kind(MUTATING)):
-            return SHIPPED
-        objects = await _tried(read_objects(self._client))
-        return (
-            SHIPPED
-            if isinstance(objects, str)
-            else table_of(Objects().documents(objects).documents)
-        )
+            return SHIPPED, ""
+        found = await self._list(_SOURCES)
+        if isinstance(found, str):
+            return SHIPPED, found
+        kind = names.RUN_SOURCES
+        texts = {f"{kind}/{each['metadata']['name']}": text_of(kind, dict(each)) for each in found}
+        return table_of(Objects().documents(texts).documents), ""
 
     async def _present_leaf(self, live: _Live) -> x509.Certificate | None:
         """Return the certificate that a replica presents; None if none answers."""
@@ -248,7 +257,12 @@ class Interception:
         if isinstance(live.mutating, str):
             found += unread(dict.fromkeys(recorded), MUTATING, live.mutating, expected)
         else:
-            found += pod_entries(record, live.mutating, self._table, whole, untrusted)
+            states = pod_entries(record, live.mutating, self._table, whole, untrusted)
+            if why := self._unread_sources:
+                gone = [each.entry for each in states if each.reason == NO_SOURCE]
+                states = [each for each in states if each.entry not in gone]
+                found += unread(gone, MUTATING, why)
+            found += states
         if isinstance(live.validating, str):
             found += unread(record.of_kind(VALIDATING), VALIDATING, live.validating)
         else:
@@ -271,7 +285,11 @@ class Interception:
         labels = _labels(live.namespaces)
         entries = as_meant(record, live.mutating, self._table, placed_whole(labels))
         pods = await find_unplaced(self._client, entries, labels, everywhere=True)
-        self.unplaced = sum(each.created >= record.since for each in pods)
+        definition = await _tried(self._client.find(_RUNS))
+        if isinstance(definition, str):
+            return
+        since = installed_since(live.deployment, live.mutating, definition)
+        self.unplaced = sum(each.created >= since for each in pods)
 
     async def _announce(self, before: Sequence[EntryState], deployment: Json | None) -> None:
         """Write Events and a log message about what has changed."""
@@ -368,7 +386,7 @@ class _AtScrape(Collector):
             metric_names.INTERCEPTING,
             "1 if an entry of the webhook configurations, or a guard, is in force as it was "
             "installed, else 0 with the reason: Absent, Disabled, NoRules, Elsewhere, Narrowed, "
-            "FailsOpen, NotTrusted, NotBound, Changed, NotRead. Only from the leader.",
+            "FailsOpen, NotTrusted, NoSource, NotBound, Changed, NotRead. Only from the leader.",
             labels=["entry", "reason"],
         )
         for each in self._of.states if self._of.known else ():

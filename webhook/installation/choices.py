@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import webhook
 from webhook import names, validating
 from webhook.errors import InstallationError, InvalidDocuments
 from webhook.guards import stamp_guard
@@ -21,7 +22,7 @@ from webhook.installation.manifests import (
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING, containers_of, in_order
 from webhook.installation.policy_files import GIVEN, SHIPPED, with_policies
 from webhook.installation.policy_plan import marked, of_files, ordered
-from webhook.installation.stored_options import stored_text
+from webhook.installation.stored_options import as_last_time, stored_text
 from webhook.interception import DEFAULT_SOURCES, PATH, record_annotations, webhooks
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import source_errors, table_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.installation.object_kinds import Key
+    from webhook.installation.stored_options import StoredOptions
     from webhook.policy.policy_documents import Document
     from webhook.sources.table import SourceTable
 
@@ -106,10 +108,8 @@ def adapted(choices: Choices) -> dict[Key, Json]:
         for each in objects.values():
             for container in containers_of(each):
                 container["image"] = choices.image
-    controller = objects[CONTROLLER]["metadata"]
-    controller.setdefault("annotations", {})[names.INSTALL_OPTIONS] = stored_text(choices)
     objects = _intercepting(objects, choices)
-    _record(objects)
+    _record(objects, choices)
     if choices.from_files:
         files = objects[CONFIG_MAP]["data"] if choices.policies is None else choices.policies
         files = {**files, **choices.source_files}
@@ -121,8 +121,21 @@ def adapted(choices: Choices) -> dict[Key, Json]:
     return dict(sorted([*objects.items(), *policies], key=lambda pair: pair[0].rank))
 
 
-def _record(objects: Mapping[Key, Json]) -> None:
-    """Record on the controller's Deployment what these objects intercept."""
+def as_installed(options: StoredOptions | None, stored: Sequence[Document]) -> dict[Key, Json]:
+    """Return what this version has installed with these options; nothing if another version has.
+
+    stored: documents RunSource that the webhook reads. A source that is gone is left out.
+    """
+    if not options or options.program != webhook.__version__:
+        return {}
+    choices = replace(as_last_time(Choices(), options), stored=stored)
+    known = {each.name for each in choices.table().rows}
+    sources = tuple(name for name in choices.sources if name in known)
+    return adapted(replace(choices, sources=sources))
+
+
+def _record(objects: Mapping[Key, Json], choices: Choices) -> None:
+    """Record on the controller's Deployment the choices, and what these objects intercept."""
     recorded = record_annotations(
         (each["name"] for each in objects[INTERCEPTION]["webhooks"]),
         (each["name"] for each in objects[JUDGING]["webhooks"]),
@@ -134,7 +147,9 @@ def _record(objects: Mapping[Key, Json]) -> None:
         for key, value in (metadata.get("annotations") or {}).items()
         if not key.startswith(names.INTERCEPTS)
     }
-    metadata["annotations"] = {**others, **recorded}
+    intercepts = {key.removeprefix(names.INTERCEPTS): kind for key, kind in recorded.items()}
+    options = {names.INSTALL_OPTIONS: stored_text(choices, intercepts)}
+    metadata["annotations"] = {**others, **recorded, **options}
 
 
 def is_stamp_guard(key: Key) -> bool:

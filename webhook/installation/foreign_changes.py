@@ -63,9 +63,7 @@ def foreign_losses(live: Json, after: Json) -> dict[str, str]:
             path,
         )
         for name, text in _differences(path_text(at), _value(live, at), _value(after, at)):
-            # The API server's word for a client that does not name itself.
-            who = "another client" if manager == "unknown" else manager
-            found[name] = f"{text} ({who} wrote it)"
+            found[name] = f"{text} ({_writer(manager)} wrote it)"
     return found
 
 
@@ -93,6 +91,67 @@ def _returning(live: Any, last: Any, wanted: Any, at: Path) -> Iterator[tuple[st
             yield from _returning(now, value, then, path)
 
 
+def differences(live: Json, rendered: Json, *, shared: bool) -> list[str]:
+    """Return in what an object is not as it is rendered, without the right to write of a dry run.
+
+    What the API server fills in is no difference, and neither are labels of others, and annotations
+    beside the records. shared: what others add to an object of this kind stays.
+    """
+    found: dict[str, str] = {}
+    for field, wanted in rendered.items():
+        if field == "metadata":
+            metadata = live["metadata"]
+            annotations = wanted.get("annotations") or {}
+            records = {name: value for name, value in annotations.items() if is_record(name)}
+            for at, some in (("labels", wanted.get("labels") or {}), ("annotations", records)):
+                found |= _lacks(metadata.get(at) or {}, some, ("f:metadata", f"f:{at}"))
+        elif field not in ("apiVersion", "kind", "status"):
+            found |= _lacks(live.get(field, _ABSENT), wanted, (f"f:{field}",), shared=shared)
+    if not shared and set(rendered) - {"apiVersion", "kind", "metadata", "status"}:
+        for path, manager in foreign_paths(live).items():
+            if path[0] != "f:metadata" and _value(rendered, path) is _ABSENT:
+                text = f"has {path_text(path)} in addition: {_shown(_value(live, path))}"
+                found.setdefault(path_text(path), f"{text} ({_writer(manager)} wrote it)")
+    return list(found.values())
+
+
+def _lacks(live: Any, wanted: Any, at: Path, *, shared: bool = True) -> Iterator[tuple[str, str]]:
+    """Yield what of a rendered value is not so, or not there, with its path."""
+    path = path_text(at)
+    if live is _ABSENT or live is None:
+        # The API server stores no empty value.
+        if wanted not in ({}, [], "", None):
+            yield path, f"lacks {path}: {_shown(wanted)}"
+    elif isinstance(wanted, dict) and isinstance(live, dict):
+        for name, value in wanted.items():
+            yield from _lacks(live.get(name, _ABSENT), value, (*at, f"f:{name}"), shared=shared)
+    elif isinstance(wanted, list) and isinstance(live, list):
+        named = dict(_children(wanted))
+        left = list(live)
+        for number, value in enumerate(wanted):
+            item = next(
+                (each for each in left if not [*_lacks(each, value, at, shared=shared)]), _ABSENT
+            )
+            if item is not _ABSENT:
+                left.remove(item)
+                continue
+            name = next((name for name, same in named.items() if same is value), "")
+            if name and (item := _child(live, name)) is not _ABSENT:
+                left = [each for each in left if each is not item]
+                yield from _lacks(item, value, (*at, name), shared=shared)
+            else:
+                yield f"{path}[{number}]", f"lacks {_shown(value)} of {path}"
+        for each in () if shared else left:
+            yield f"{path}+{live.index(each)}", f"has {_shown(each)} of {path} in addition"
+    elif live != wanted:
+        yield path, f"has {path} {_shown(live)}, and {_shown(wanted)} was installed"
+
+
+def _writer(manager: str) -> str:
+    # The API server's word for a client that does not name itself.
+    return "another client" if manager == "unknown" else manager
+
+
 def content(found: Json) -> Json:
     """Return what an installation writes of an object, without caBundles.
 
@@ -114,7 +173,7 @@ def last_writer(found: Json) -> str:
     """Return the manager that wrote the object last."""
     managers = found["metadata"].get("managedFields") or ()
     times = [(str(each.get("time") or ""), str(each.get("manager"))) for each in managers]
-    return max(times, default=("", "unknown"))[1].replace("unknown", "another client")
+    return _writer(max(times, default=("", "unknown"))[1])
 
 
 def path_text(path: Path) -> str:

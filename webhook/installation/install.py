@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.cluster_objects.deployments import missing_pods
 from webhook.errors import ClusterError, InstallationError
 from webhook.installation import policy_plan, rollout
 from webhook.installation.apply import (
@@ -303,7 +304,7 @@ class Installer:
             )
 
         async def missing() -> str:
-            return rollout.missing(await self._client.get(key.path))
+            return missing_pods(await self._client.get(key.path))
 
         async def explain() -> str:
             return await rollout.explain(self._client, await self._client.get(key.path))

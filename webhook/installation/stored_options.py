@@ -11,6 +11,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pydantic import Field
+
 import webhook
 from webhook import names
 from webhook.errors import InstallationError, UnreadableText
@@ -36,8 +38,9 @@ _RESET: Final = "--reset installs with the options of the command alone"
 class StoredOptions(Reported):
     """The options of the last `fairlead install`.
 
-    shape: of this document; program: the version of Fairlead that wrote it. The rest is as in
-    Choices.
+    shape: of this document; program: the version of Fairlead that wrote it
+    intercepts: what is recorded beside it, once more: the kind by the name
+    The rest is as in Choices.
     """
 
     shape: int = _SHAPE
@@ -48,6 +51,7 @@ class StoredOptions(Reported):
     image: str = ""
     url: str = ""
     authority: str = ""
+    intercepts: dict[str, str] = Field(default_factory=dict)
 
 
 class LastTime(NamedTuple):
@@ -76,8 +80,8 @@ def check_last_time(before: LastTime, deployment: Mapping[str, Any] | None) -> N
         )
 
 
-def stored_text(choices: Choices) -> str:
-    """Return the annotation for these choices."""
+def stored_text(choices: Choices, intercepts: Mapping[str, str]) -> str:
+    """Return the annotation for these choices, and what is intercepted: the kind by the name."""
     options = StoredOptions(
         program=webhook.__version__,
         overlays=choices.overlays,
@@ -86,6 +90,7 @@ def stored_text(choices: Choices) -> str:
         image=choices.image,
         url=choices.url,
         authority=choices.authority.decode(),
+        intercepts=dict(intercepts),
     )
     given = options.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return json.dumps({"shape": _SHAPE, **given})

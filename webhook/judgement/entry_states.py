@@ -17,7 +17,7 @@ from webhook.interception import (
     expected_entries,
     leads_to,
 )
-from webhook.placement.label_values import expressions, holds
+from webhook.placement.label_values import expressions, holds, negated
 from webhook.shortening import first_few
 from webhook.suspension import parse_suspension
 
@@ -38,7 +38,10 @@ NARROWED: Final = "Narrowed"
 NOT_TRUSTED: Final = "NotTrusted"
 FAILS_OPEN: Final = "FailsOpen"
 NOT_READ: Final = "NotRead"
+NO_SOURCE: Final = "NoSource"
 
+# The operators of an expression that an object with a mark meets.
+_PRESENT: Final = ("Exists", "In")
 _SELECTORS: Final = ("objectSelector", "namespaceSelector")
 # What AKS' admissions enforcer adds to the namespaceSelector of every webhook (decision 101).
 _BY_AKS: Final = (
@@ -134,12 +137,25 @@ def pod_entries(
     live = _by_name(configuration)
     expected = {each["name"]: each for each in expected_entries(record, live, table)}
     judge = _Judge(record, untrusted)
-    # The source of a name beside these is in no table: its selectors are not known.
-    listed = [*expected, *(name for name in record.of_kind(MUTATING) if name not in expected)]
-    return [
-        _pod_entry(name, live.get(name), expected.get(name), configuration, whole, judge)
-        for name in listed
+    # The source of a name beside these is in no table: its selectors are those of the live entry.
+    others = [name for name in record.of_kind(MUTATING) if name not in expected]
+    sent_there = [
+        negated(each)
+        for name in others
+        for each in expressions((live.get(name) or {}).get("objectSelector") or {})
+        if each["operator"] in _PRESENT
     ]
+    known = {name: _more(each, sent_there) for name, each in expected.items()}
+    return [
+        _pod_entry(name, live.get(name), known.get(name), configuration, whole, judge)
+        for name in (*expected, *others)
+    ]
+
+
+def _more(entry: Json, expressions_more: Sequence[Any]) -> Json:
+    """Return the entry without the pods that other entries send."""
+    own = expressions(entry.get("objectSelector") or {})
+    return {**entry, "objectSelector": {"matchExpressions": [*own, *expressions_more]}}
 
 
 class _Judge(NamedTuple):
@@ -171,6 +187,7 @@ class _Judge(NamedTuple):
             return ""  # of a webhook outside the cluster, without an installation
         if wanted is None:
             ours = leads_to(found, names.NAMESPACE, names.WEBHOOK)
+            ours = ours or bool(client.get("url") and client["url"] == self.record.url)
             return "" if ours else f"it calls {_target(client)}, which is not Fairlead's"
         there, installed = _target(client), _target(wanted["clientConfig"])
         return "" if there == installed else f"it calls {there}, and {installed} was installed"
@@ -199,7 +216,16 @@ def _pod_entry(
         reason, message = _silent(configuration)
     else:
         reason, message = judge.reason(found, wanted, narrowed)
+        # Of policies that are files, the controller knows no source.
+        if not reason and wanted is None and validating.POLICIES in judge.record.names:
+            reason = NO_SOURCE
+            message = (
+                "there is no RunSource of this name: the webhook does not know the pods that the "
+                "entry sends, and places none of them"
+            )
     sends = found is not None and reason in ("", NARROWED, FAILS_OPEN)
+    if reason == NO_SOURCE:
+        wanted = found
     return EntryState(
         name,
         MUTATING,
@@ -305,7 +331,12 @@ def as_meant(
                 more.append(expression)
         own = expressions(entry[selector])
         meant.append({**entry, selector: {"matchExpressions": [*own, *more]}})
-    return meant
+    # Of an entry whose source is gone, as it is.
+    known = {each["name"] for each in meant}
+    return [
+        *meant,
+        *(live[name] for name in record.of_kind(MUTATING) if name in live and name not in known),
+    ]
 
 
 def validating_entries(

@@ -17,7 +17,7 @@ from webhook.evaluation.plugins import inputs_of
 from webhook.judgement.set_judgement import Objects, placed
 from webhook.judgement.together.warnings import OF_A_WRITE, Memory, of_classes, of_policy
 from webhook.policy import exceptions
-from webhook.policy.added_sources import ship_already
+from webhook.policy.added_sources import marks_of, ship_already
 from webhook.policy.feasibility import feasibility
 from webhook.policy.findings import FAULTS, Kind, condensed
 from webhook.policy.load import UNKNOWN_CLASS, judge_documents
@@ -156,7 +156,8 @@ class Judge:
             found += added(_of_classes(write, after, classes), _of_classes(write, before, classes))
         if nodes:
             found += added(_of_nodes(write, after, nodes), _of_nodes(write, before, nodes))
-        return Judgement(warnings=tuple(_lines(write, condensed(found, same_words=False))))
+        lines = _lines(write, condensed(found, same_words=False))
+        return Judgement(warnings=(*lines, *_of_deleted_source(write, before)))
 
     def _set(
         self,
@@ -225,6 +226,22 @@ def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:
     named = {(each.model.kind, each.model.name) for each in written}
     found = placed((each for each in concerns if (each.kind, each.name) in named), written)
     return [replace(each, severity="warning") for each in found]
+
+
+def _of_deleted_source(write: Write, before: _Set) -> Iterator[str]:
+    """Yield that the pods of a source are not placed any more: its entry knows nothing of it."""
+    if write.new is not None:
+        return
+    for document in before.documents:
+        if document.file == write.place and document.model.kind == names.SOURCE_KIND:
+            marks = [*map(str, marks_of(document.model))]
+            if marks:
+                named = first_few(marks, _NAMED)
+                yield (
+                    f"{called(write.place)}: new pods with {named} are not placed from now on; if "
+                    "the webhook configuration has an entry for them, take it away too: `fairlead "
+                    "doctor --check interception` says how"
+                )
 
 
 def _complements(name: str, documents: Sequence[Document]) -> Iterator[str]:

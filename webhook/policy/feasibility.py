@@ -110,7 +110,7 @@ def feasibility(
     for policy in policies.policies:
         for share, settings in enumerate(policy.variants):
             part = f"split[{share}]" if policy.shares else ""
-            judging.policy(_PolicySettings(policy.name, settings, part))
+            judging.policy(_PolicySettings(policy.name, settings, part, policy.enforced))
     return Feasibility(len(nodes), tuple(judging.reaches), tuple(judging.concerns))
 
 
@@ -160,6 +160,7 @@ class _PolicySettings(NamedTuple):
     name: str
     settings: Sequence[PlacementSetting]
     share: str = ""
+    enforced: bool = True
 
     def path_of(self, setting: PlacementSetting) -> Path:
         """Return where one of the settings is written in the policy's document."""
@@ -318,6 +319,10 @@ def _concern(
     severity: Severity = "error",
     about: Kind = Kind.NO_NODE,
 ) -> Concern:
+    if not policy.enforced:
+        # It changes no pod yet.
+        severity = "warning"
+        message += ", once the policy is enforced"
     return Concern("PlacementPolicy", policy.name, path, message, severity, about)
 
 

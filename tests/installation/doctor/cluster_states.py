@@ -80,6 +80,17 @@ def deployment(name: str, replicas: int, image: str = "fairlead:0.1.0", **status
     }
 
 
+BUDGET = key_of("PodDisruptionBudget", names.WEBHOOK, names.NAMESPACE)
+
+
+def a_budget(labels: Json | None = None, **spec: Any) -> Json:
+    """One that an installation has."""
+    metadata: Json = {"name": names.WEBHOOK, "namespace": names.NAMESPACE}
+    if labels:
+        metadata["labels"] = labels
+    return {"metadata": metadata, "spec": {"maxUnavailable": 1, **spec}}
+
+
 def seen(**changes: Any) -> ClusterState:
     """Nothing wrong but the changes."""
     good: Json = {
@@ -88,6 +99,8 @@ def seen(**changes: Any) -> ClusterState:
         "server": "v1.36.3",
         "definitions": {RUNS.name: DEFINITION, POLICIES.name: DEFINITION},
         "expected": {RUNS: DEFINITION, POLICIES: DEFINITION},
+        "wanted": {BUDGET: a_budget()},
+        "stored": {BUDGET: a_budget()},
         "deployments": {
             "fairlead-controller": deployment("fairlead-controller", 2),
             "fairlead-webhook": deployment("fairlead-webhook", 3),

@@ -76,6 +76,7 @@ def test_a_check_of_what_is_not_there_does_not_pass() -> None:
             "agents",
             "permissions",
             "tolerations",
+            "objects",
         ),
     }
 
@@ -113,7 +114,7 @@ def test_a_check_of_what_runs_outside_of_the_cluster_does_not_apply() -> None:
     assert not any(each.unread for each in found)
     assert {each.name for each in found if does_not_apply(each.findings)} == {
         *("watches", "writes", "endpoints", "certificates", "trust", "leader", "policies"),
-        *("agents", "permissions", "tolerations"),
+        *("agents", "permissions", "tolerations", "objects"),
     }
     (outcome,) = [e for e in diagnose(seen(configuration=outside)) if e.name == "policies"]
     assert does_not_apply(outcome.findings)

@@ -18,6 +18,7 @@ from tests.cluster.cures import PLAYS, SHOWS, UNPLAYED, commands_of
 from tests.fast_yaml import load_yaml
 from tests.installation.doctor.cluster_states import (
     AUTHORITY,
+    BUDGET,
     DEFINITION,
     FORBIDDEN,
     LEAF,
@@ -25,6 +26,7 @@ from tests.installation.doctor.cluster_states import (
     POLICIES,
     SERVER_NAME,
     SPEC,
+    a_budget,
     a_definition,
     bundle,
     by_key,
@@ -46,6 +48,7 @@ from webhook.installation.choices import Choices
 from webhook.installation.doctor.cluster_state import ReadKind
 from webhook.installation.doctor.diagnose import CHECKS
 from webhook.installation.doctor.program_checks import RUNS
+from webhook.installation.manifests import CONTROLLER
 from webhook.installation.probe import Probe
 from webhook.installation.rights import Right
 from webhook.installation.rollout import Reasons
@@ -496,6 +499,14 @@ CASES: dict[str, dict[str, Changes]] = {
         "a Deployment that was not observed yet": webhook_with({"observedGeneration": 0}),
         "a Deployment without a status": webhook_with(None),
         "pods that are not new yet": webhook_with({"updatedReplicas": 1}),
+        "a rollout that is stuck is an error": webhook_with(
+            {
+                "updatedReplicas": 1,
+                "conditions": [
+                    {"type": "Progressing", "status": "False", "message": "has timed out"}
+                ],
+            }
+        ),
         "old pods that end": webhook_with({"replicas": 4}),
         "no replica that is wanted is an error": {
             "deployments": {
@@ -629,7 +640,9 @@ CASES: dict[str, dict[str, Changes]] = {
                     "metadata",
                     annotations={
                         **_OPEN["metadata"]["annotations"],
-                        names.INSTALL_OPTIONS: stored_text(Choices(("development", "monitoring"))),
+                        names.INSTALL_OPTIONS: stored_text(
+                            Choices(("development", "monitoring")), {}
+                        ),
                     },
                 ),
             },
@@ -844,6 +857,38 @@ CASES: dict[str, dict[str, Changes]] = {
         "the controller's rights on nodes do": {
             "missing_rights": [(names.CONTROLLER, Right("list", "", "nodes"))]
         },
+    },
+    "objects": {
+        "what is as it was installed is fine, with what the API server fills in": {
+            "stored": {BUDGET: a_budget(unhealthyPodEvictionPolicy="IfHealthyBudget")}
+        },
+        "what is gone is said": {"stored": {}},
+        "without the right nothing is called gone": {
+            "stored": {},
+            "unread": {ReadKind.OBJECTS: FORBIDDEN},
+        },
+        "what was changed, taken away and added is said": {
+            "wanted": {
+                BUDGET: a_budget({"a": "b"}, selector={"matchLabels": {"app": "x"}}),
+                CONTROLLER: deployment(names.CONTROLLER, 2),
+            },
+            "stored": {
+                BUDGET: {
+                    **a_budget(maxUnavailable=3, minAvailable=2),
+                    "metadata": {
+                        "name": names.WEBHOOK,
+                        "managedFields": [
+                            {"manager": "kubectl", "fieldsV1": {"f:spec": {"f:minAvailable": {}}}}
+                        ],
+                    },
+                },
+                CONTROLLER: {
+                    **deployment(names.CONTROLLER, 3),
+                    "metadata": {"name": names.CONTROLLER},
+                },
+            },
+        },
+        "what was installed is not always known": {"wanted": {}},
     },
     "agents": {
         "a requirement that only the namespace's pods do not meet": agents(agent(**ARM), agent()),

@@ -26,7 +26,7 @@ from webhook.judgement.reporting.conditions import (
 )
 from webhook.judgement.reporting.decision_counts import Ledger
 from webhook.judgement.reporting.statuses import Knowledge, due
-from webhook.judgement.set_judgement import Objects, load_objects
+from webhook.judgement.set_judgement import Objects, judge_set, load_objects
 from webhook.judgement.together.warnings import UNBOUNDED, Budget
 from webhook.placement.nodes import Node
 from webhook.policy.findings import Kind
@@ -205,6 +205,19 @@ def test_a_policy_that_wants_a_class_is_as_its_nodes(
 ) -> None:
     """None known, none there, none of the class, one, or one that is closed to the policy."""
     assert stated(nodes, ON_SPOT) == {POLICY: of_policy, CLASS: of_class}
+
+
+@pytest.mark.parametrize("nodes", [(NORMAL,), (NORMAL, TAINTED)])
+def test_a_policy_under_audit_leaves_no_pod_without_a_node(nodes: tuple[Node, ...]) -> None:
+    """It changes none: neither doctor nor the alert has an error, and the author reads it."""
+    audited = {**ON_SPOT, "enforcement": "Audit"}
+    assert stated(nodes, audited)[POLICY] == ("Unknown", "NotEnforced")
+    assert stated((NORMAL, CHEAP), audited)[POLICY] == ("True", "NodesFound")
+    objects = by_place(policy("p", audited), capacity_class("spot", SPOT))
+    texts = Objects().documents({place: each.text for place, each in objects.items()})
+    found = judge_set(texts, UNBOUNDED, nodes=nodes).findings
+    assert {each.severity for each in found} == {"warning"}
+    assert any("once the policy is enforced" in each.message for each in found)
 
 
 def test_a_policy_that_asks_nothing_of_nodes_is_satisfied() -> None:

@@ -297,5 +297,12 @@ def test_a_version_is_served_once_every_replica_has_its_set() -> None:
     # Another object changes the set: this version is in that one, too.
     kept, _ = written(there, known(seen, policy("q"), served=own))
     assert served_in(kept) == ("True", "ByAllReplicas")
+    # Without any answer nothing is known; without a replica nothing is served.
+    silent = known(seen, unheard=("a",))._replace(served=())
+    hung, _ = written(kept, silent)
+    assert served_in(hung) == ("Unknown", "NoAnswer")
+    gone, _ = written(kept, silent._replace(unheard=()))
+    assert served_in(gone) == ("False", "NoReplica")
+    assert served_in(written(hung, known(seen, served=own))[0]) == ("True", "ByAllReplicas")
     edited = policy("p", generation=2)._replace(status=kept.status)
     assert served_in(written(edited, known(edited, served="other"))[0]) == ("False", "NotByAll")

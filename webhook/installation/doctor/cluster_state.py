@@ -16,7 +16,7 @@ from webhook.installation.object_kinds import GUARD_BINDING
 from webhook.installation.policy_files import FROM_CLUSTER, has_argument
 from webhook.installation.rollout import NO_REASONS, Reasons
 from webhook.installation.stored_options import read_options
-from webhook.interception import placed_whole, read_record
+from webhook.interception import installed_since, placed_whole, read_record
 from webhook.judgement.set_judgement import Objects, load_objects
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import table_of
@@ -32,11 +32,13 @@ if TYPE_CHECKING:
     from webhook.installation.object_kinds import Key
     from webhook.installation.probe import Probe
     from webhook.installation.rights import Right
+    from webhook.installation.stored_options import StoredOptions
     from webhook.interception import Record
     from webhook.kube.failing_writes import Write
     from webhook.kube.watches import WatchState
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_documents import Document
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
 
@@ -70,6 +72,7 @@ class ReadKind(StrEnum):
     PROBE = "whether a pod of a run is placed"
     OWN_RIGHTS = "your own rights"
     PROGRAMS_RIGHTS = "the programs' rights"
+    OBJECTS = "the other objects of the installation"
 
 
 class Unread(NamedTuple):
@@ -86,6 +89,8 @@ class ClusterState:
     version: of this program; server: the API server's gitVersion.
     definitions: those of the cluster, by name.
     expected: the objects that this version installs, with the options of what is installed.
+    wanted: the objects as this version has installed them; empty if that is not known.
+    stored: those of them that exist, as far as they are compared.
     deployments, by name, and pods, in Fairlead's namespace.
     endpoints: of the webhook's Service, each with whether it is ready.
     configuration: the MutatingWebhookConfiguration.
@@ -114,6 +119,8 @@ class ClusterState:
     server: str = ""
     definitions: Mapping[str, Json] = field(default_factory=dict)
     expected: Mapping[Key, Json] = field(default_factory=dict)
+    wanted: Mapping[Key, Json] = field(default_factory=dict)
+    stored: Mapping[Key, Json] = field(default_factory=dict)
     deployments: Mapping[str, Json] = field(default_factory=dict)
     pods: Sequence[Json] = ()
     endpoints: Sequence[bool] = ()
@@ -155,9 +162,8 @@ class ClusterState:
     @property
     def installed(self) -> str:
         """When Fairlead was installed, as the API server writes it; empty if nothing shows it."""
-        found = (self.deployments.get(names.CONTROLLER), self.configuration)
-        times = [(each or {}).get("metadata", {}).get("creationTimestamp") for each in found]
-        return str(next(filter(None, times), ""))
+        runs = self.definitions.get(f"{names.RUNS}.{names.GROUP}")
+        return installed_since(self.deployments.get(names.CONTROLLER), self.configuration, runs)
 
     def unguarded(
         self, entries: Sequence[Json], guards: Collection[str], actions: Collection[str]
@@ -256,12 +262,17 @@ class ClusterState:
         return self.applied_by.command(options, values, component)
 
     @property
+    def options(self) -> StoredOptions | None:
+        """The options of the last `fairlead install`; None if they cannot be read."""
+        with suppress(InstallationError):
+            return read_options(self.deployments.get(names.CONTROLLER))
+        return None
+
+    @property
     def overlays(self) -> Sequence[str]:
         """The overlays of the last `fairlead install`, beside the default."""
-        with suppress(InstallationError):
-            options = read_options(self.deployments.get(names.CONTROLLER))
-            return [each for each in (options.overlays if options else ()) if each != DEFAULT]
-        return ()
+        options = self.options
+        return [each for each in (options.overlays if options else ()) if each != DEFAULT]
 
     @property
     def policies_from_cluster(self) -> bool:
@@ -276,8 +287,13 @@ def selectors_of(found: Json) -> tuple[Json, Json]:
 
 def sources_of(policies: Mapping[str, bytes], *, from_cluster: bool) -> SourceTable:
     """Return the table of systems, with those of the policies."""
+    return table_of(documents_of(policies, from_cluster=from_cluster))
+
+
+def documents_of(policies: Mapping[str, bytes], *, from_cluster: bool) -> Sequence[Document]:
+    """Return the documents of the policies that can be read."""
     read = Objects().documents if from_cluster else policy_documents.parse
-    return table_of(read(policies).documents)
+    return read(policies).documents
 
 
 def takes_policies_from_cluster(deployments: Mapping[str, Json], judging: Json | None) -> bool:

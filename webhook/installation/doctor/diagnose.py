@@ -26,6 +26,7 @@ from webhook.installation import rollout
 from webhook.installation.apply import list_guards
 from webhook.installation.doctor import (
     interception_checks,
+    object_checks,
     pod_checks,
     policy_checks,
     program_checks,
@@ -62,7 +63,7 @@ from webhook.server.watch_metrics import read_state
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Container, Mapping, Sequence
+    from collections.abc import Awaitable, Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from webhook.api_paths import ObjectPath
@@ -137,6 +138,7 @@ class Reader:
         stamping = as_meant(record, configuration, table, whole)
         unplaced = find_unplaced(self._client, stamping, known, everywhere=not namespaces)
         expected = _expected(deployments)
+        wanted = object_checks.installed_objects(deployments, policies, from_cluster=from_cluster)
         metrics = await self._metrics(deployments)
         judges = takes_policies_from_cluster({}, judging)
         pods = await self._list(ReadKind.PODS, CollectionPath("v1", "pods", names.NAMESPACE))
@@ -152,6 +154,8 @@ class Reader:
                 and (each := await self._object(ReadKind.DEFINITIONS, key.path))
             },
             expected=expected,
+            wanted=wanted,
+            stored=await self._stored(wanted),
             deployments=deployments,
             pods=pods,
             reasons=await rollout.read_reasons(self._client, pods),
@@ -305,6 +309,19 @@ class Reader:
         lacks = await asyncio.gather(*(self._lacks(*each, limit) for each in questions))
         return [each for each, lacking in zip(questions, lacks, strict=True) if lacking]
 
+    async def _stored(self, wanted: Iterable[Key]) -> dict[Key, Json]:
+        if ReadKind.OBJECTS not in self._kinds:
+            return {}
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def read(key: Key) -> Json | None:
+            async with limit:
+                return await self._object(ReadKind.OBJECTS, key.path)
+
+        keys = [key for key in wanted if object_checks.is_compared(key)]
+        found = await asyncio.gather(*map(read, keys))
+        return {key: each for key, each in zip(keys, found, strict=True) if each}
+
     async def _lacks(self, account: str, right: Right, limit: asyncio.Semaphore) -> bool:
         what = ReadKind.PROGRAMS_RIGHTS if account else ReadKind.OWN_RIGHTS
         if what not in self._kinds:
@@ -372,6 +389,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     program_checks.versions,
     program_checks.definitions,
     policy_checks.permissions,
+    object_checks.objects,
 )
 
 

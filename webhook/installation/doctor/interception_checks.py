@@ -18,8 +18,9 @@ from webhook.installation.doctor.cluster_state import (
     warning,
 )
 from webhook.installation.object_kinds import GUARD
-from webhook.interception import EXCLUDED_NAMESPACES, LONGEST_TIMEOUT, entry_name
-from webhook.judgement.entry_states import ABSENT, ELSEWHERE, FAILS_OPEN, pod_entries
+from webhook.installation.stored_options import flags
+from webhook.interception import EXCLUDED_NAMESPACES, LONGEST_TIMEOUT, OWN_SUFFIX, entry_name
+from webhook.judgement.entry_states import ABSENT, ELSEWHERE, FAILS_OPEN, NO_SOURCE, pod_entries
 from webhook.judgement.guard_states import changed_parts
 from webhook.judgement.reporting.interception import cure_of, unsent_marks
 from webhook.placement.label_values import expressions, satisfiable
@@ -139,6 +140,13 @@ def _not_in_force(state: ClusterState) -> Iterator[Finding]:
                 f"{each.message}: its pods are not sent, and are not placed",
                 state.reinstall(),
             )
+        elif each.reason == NO_SOURCE:
+            source = each.entry.removesuffix(OWN_SUFFIX).rpartition("-")[0]
+            yield error(
+                f"{each.entry}: {each.message}",
+                f"apply RunSource {source} again; or, if its pods are not to be placed, take the "
+                f"entry away: {_without_source(state, source)}",
+            )
         elif each.reason in (ELSEWHERE, FAILS_OPEN):
             yield error(f"{each.entry}: {each.message}", state.reinstall())
         for narrowing in each.narrowings:
@@ -154,6 +162,15 @@ def _not_in_force(state: ClusterState) -> Iterator[Finding]:
             "intercepted: an entry of an added source that is deleted is not missed",
             state.reinstall(),
         )
+
+
+def _without_source(state: ClusterState, source: str) -> str:
+    """Return how to install without a source."""
+    if state.applied_by.tool != INSTALL or state.options is None:
+        return f"remove it from the source of {state.applied_by}"
+    rest = tuple(each for each in state.options.sources if each != source)
+    options = flags(state.options.model_copy(update={"sources": rest}))
+    return f"`fairlead install --reset {options}".rstrip() + "`"
 
 
 def _widening(narrowing: Narrowing, at: int, state: ClusterState) -> str:

@@ -77,7 +77,7 @@ def _address(state: ClusterState) -> str:
     return state.url or f"{port} of the webhook's pods"
 
 
-@check("unplaced pods", ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS)
+@check("unplaced pods", ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS, ReadKind.DEFINITIONS)
 def unplaced(state: ClusterState) -> Iterator[Finding]:
     """No pod of a run is without a stamp."""
     since = state.installed

@@ -15,6 +15,7 @@ from certs.kept import BUNDLE, CERTIFICATE
 from certs.life import renewal_time
 from certs.pair import read_certificate
 from webhook import names
+from webhook.cluster_objects.deployments import missing_pods
 from webhook.crd.comparison import compare
 from webhook.installation import rollout
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
@@ -109,12 +110,16 @@ def programs(state: ClusterState) -> Iterator[Finding]:
             yield error(
                 f"Deployment {name} is scaled to 0: none of its pods runs", state.reinstall()
             )
-        missing = rollout.missing(deployment)
+        missing = missing_pods(deployment)
         if not missing:
             continue
         found = rollout.troubles(deployment, state.pods, state.reasons)
         none = not (deployment.get("status") or {}).get("availableReplicas")
-        make = error if none else warning
+        progress = rollout.condition_of(deployment, "Progressing")
+        stuck = progress.get("status") == "False"
+        if stuck:
+            missing += f", and its rollout is stuck: {progress.get('message', 'no reason given')}"
+        make = error if none or stuck else warning
         cure = f"kubectl -n {names.NAMESPACE} describe deployment {name}"
         yield make(missing, found[0].cure if found else cure)
         for trouble in found:

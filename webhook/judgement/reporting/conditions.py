@@ -202,17 +202,24 @@ def _by_nodes(
     # Of the shares of a split, the one with the fewest nodes.
     whole = [each for each in found.reaches if each.is_whole]
     whole.sort(key=lambda each: each.tolerated or 0, reverse=True)
+    audited = {
+        _place(names.POLICY_KIND, each.name) for each in policies.policies if not each.enforced
+    }
     return {
-        _place(reach.kind, reach.name): _condition(
-            reach, concerns.get(_place(reach.kind, reach.name), [])
-        )
+        place: _condition(reach, concerns.get(place, []), audited=place in audited)
         for reach in whole
+        for place in (_place(reach.kind, reach.name),)
     }
 
 
-def _condition(reach: MatchedNodes, concerns: Sequence[Concern]) -> ConditionUpdate:
+def _condition(
+    reach: MatchedNodes, concerns: Sequence[Concern], *, audited: bool
+) -> ConditionUpdate:
     wrong = [each for each in concerns if each.severity == "error"]
     message = "; ".join(each.message for each in (wrong or concerns)[:_MOST_CONCERNS])
+    none = reach.chosen == 0 or (reach.chosen is not None and reach.tolerated == 0)
+    if audited and none and concerns and not wrong:
+        return ConditionUpdate(SATISFIABLE, "Unknown", "NotEnforced", message)
     if wrong or (reach.chosen == 0 and concerns):
         kind = Kind.NO_NODE if reach.chosen == 0 else wrong[0].about
         reason = "NoNode" if kind is Kind.NO_NODE else "TaintsNotTolerated"

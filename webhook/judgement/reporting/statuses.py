@@ -65,6 +65,9 @@ class Knowledge(NamedTuple):
             return None
         whole = policies.hash
         others = [each.replica for each in self.served if not whole.startswith(each.hash)]
+        if not self.served and self.unheard:
+            what = f"no replica answers: {first_few(self.unheard, _MOST_NAMED)}"
+            return ConditionUpdate(SERVED, "Unknown", "NoAnswer", what)
         if silent := [*others, *(each for each in self.unheard if each not in others)]:
             which = first_few(silent, _MOST_NAMED)
             return ConditionUpdate(SERVED, "False", "NotByAll", f"not known to serve it: {which}")
@@ -127,8 +130,12 @@ def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStat
 
 
 def _served(observed: ObservedObject, known: Knowledge) -> Iterator[ConditionUpdate]:
-    """Yield a set that all replicas serve has the version; sets after it have it too."""
-    if any(
+    """Yield whether all replicas serve a set with the version.
+
+    Sets after it have it too, so that this stays so for as long as a replica answers.
+    """
+    silent = known.served is not None and not known.served
+    if not silent and any(
         (each.type, each.status, each.observed_generation) == (SERVED, "True", observed.generation)
         for each in observed.status.conditions
     ):
