@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.policy_tests.writing import HEAD, policy
-from webhook.evaluation import world
+from webhook.evaluation import one_pod, world
 from webhook.policy.load import load
 from webhook.policy_tests.load_tests import read
 from webhook.policy_tests.runner import run_tests
@@ -21,6 +21,7 @@ def test_a_fault_about_one_pod_fails_that_test_alone(monkeypatch: pytest.MonkeyP
         return decide(arrival, *others)
 
     monkeypatch.setattr(world, "decide", decide_unless_bad)
+    monkeypatch.setattr(one_pod, "FAULTS", (Exception,))
     tests = "".join(
         f"- {{name: {name}, pod: {{metadata: {{name: {name}}}, labels: {{fairlead.dev/run: r}}}}, "
         "expect: {contains: {labels: {team: x}}}}\n"
