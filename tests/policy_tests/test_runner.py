@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.policy_tests.writing import HEAD, policy
-from webhook.evaluation import one_pod, world
+from webhook.decision.engine import decide
+from webhook.evaluation import one_pod
 from webhook.policy.load import load
 from webhook.policy_tests.load_tests import read
 from webhook.policy_tests.runner import run_tests
@@ -13,14 +14,13 @@ from webhook.policy_tests.runner import run_tests
 
 def test_a_fault_about_one_pod_fails_that_test_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the fault; the others have their results."""
-    decide = world.decide
 
     def decide_unless_bad(arrival, *others):  # type: ignore[no-untyped-def]
         if arrival.pod["metadata"]["name"] == "bad":
             raise KeyError("spec")
         return decide(arrival, *others)
 
-    monkeypatch.setattr(world, "decide", decide_unless_bad)
+    monkeypatch.setattr("webhook.evaluation.world.decide", decide_unless_bad)
     monkeypatch.setattr(one_pod, "FAULTS", (Exception,))
     tests = "".join(
         f"- {{name: {name}, pod: {{metadata: {{name: {name}}}, labels: {{fairlead.dev/run: r}}}}, "
