@@ -16,36 +16,15 @@ from webhook.audited import (
     records_of_metrics,
     tally,
 )
-from webhook.decision.audit import outcomes
 from webhook.server.webhook_metrics import Metrics
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 REFUSED = "policy strict: requirements.labels[team]: must be 'y'; the pod has 'z'"
-ENFORCED = "policy real: requirements.nodeSelector[pool]: policy strict requires otherwise"
 
 
 def exposed(metrics: Metrics) -> str:
     """What a scrape gets."""
     return generate_latest(metrics.registry).decode()
-
-
-@pytest.mark.parametrize(
-    ("rejections", "differs", "expected"),
-    [
-        ([], False, {"strict": "same", "mild": "same"}),
-        ([], True, {"strict": "changes", "mild": "changes"}),
-        ([REFUSED], True, {"strict": "rejects", "mild": "changes"}),
-        ([ENFORCED], True, {"strict": "rejects", "mild": "rejects"}),
-        # The pod is rejected as it is: nobody under Audit adds to that.
-        ([ENFORCED], False, {"strict": "same", "mild": "same"}),
-    ],
-)
-def test_what_a_policy_would_have_meant(
-    rejections: list[str], differs: bool, expected: dict[str, str]
-) -> None:
-    """Where an enforced policy rejects because of those under Audit, all of them are meant."""
-    found = outcomes(["strict", "mild"], rejections, differs=differs)
-    assert {policy: outcome for policy, (outcome, _) in found.items()} == expected
 
 
 def test_metrics_of_another_program_are_an_error() -> None:

@@ -20,7 +20,7 @@ from webhook.decision.engine import decide
 from webhook.identity import identify
 from webhook.names import ATTEMPT_VARIABLE
 from webhook.policy.load import load
-from webhook.policy_tests.load_tests import parse
+from webhook.policy_tests.load_tests import read
 from webhook.policy_tests.runner import run_tests
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.model import Run
@@ -114,7 +114,7 @@ def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> 
         policies = load({"block.yaml": block.policies.encode()}).policies
         verdicts = [
             verdict
-            for document in parse("block.test.yaml", block.text.encode())
+            for document in read("block.test.yaml", block.text.encode()).sound()
             for verdict in run_tests(document, policies)
         ]
         assert [(v.name, v.failures) for v in verdicts if not v.passed] == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook.decision.audit import Outcome, outcomes
+from webhook.decision.decision import Outcome
 from webhook.errors import FairleadError
 from webhook.metric_names import AUDITED_DECISIONS
 
@@ -22,7 +22,7 @@ _OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 
 
 class Record(NamedTuple):
-    """One or more pods that a policy under Audit matched.
+    """One or more pods that a policy under Audit matched, or several of them: TOGETHER.
 
     `object` is the object that has these pods now; empty for pods that were counted. `reason` is
     the message that their author would get.
@@ -43,12 +43,14 @@ class Counts:
     rejects: int = 0
     changes: int = 0
     same: int = 0
+    not_judged: int = 0
 
 
 @dataclass(slots=True)
 class Row:
     """What one policy would have done in one namespace, and what it would do to pods `now`.
 
+    policy:   its name, or TOGETHER
     objects:  the first that have pods which it would reject or change
     rejected: those that have pods which it would reject; `reasons`: why
     """
@@ -66,6 +68,11 @@ class Row:
         """How many pods it would have rejected, or would reject now."""
         return self.counted.rejects + self.now.rejects
 
+    @property
+    def not_judged(self) -> int:
+        """How many pods it matched without being judged."""
+        return self.counted.not_judged + self.now.not_judged
+
 
 def tally(records: Iterable[Record]) -> Sequence[Row]:
     """Return a row for each namespace and policy, those that would reject most pods first."""
@@ -74,8 +81,9 @@ def tally(records: Iterable[Record]) -> Sequence[Row]:
         key = (each.namespace, each.policy)
         row = rows.setdefault(key, Row(*key))
         counts = row.now if each.object else row.counted
-        setattr(counts, each.outcome, getattr(counts, each.outcome) + each.pods)
-        if each.outcome == "same":
+        name = each.outcome.replace("-", "_")
+        setattr(counts, name, getattr(counts, name) + each.pods)
+        if each.outcome in ("same", "not-judged"):
             continue
         rejected = each.object if each.outcome == "rejects" else ""
         for text, examples in (
@@ -91,14 +99,14 @@ def tally(records: Iterable[Record]) -> Sequence[Row]:
 
 
 def records_of_pods(replicas: Replicas) -> Iterator[Record]:
-    """Yield a record for each policy under Audit that matches these pods."""
+    """Yield a record for each policy under Audit that matches these pods, and for all together."""
     audited = replicas.decision.audited
     if audited is None or replicas.decision.result == "not-sent":
         return
-    meant = outcomes(audited.policies, audited.rejections, differs=audited.differs)
     namespace, title = replicas.arrival.namespace, replicas.template.source.title
-    for policy, (outcome, reasons) in meant.items():
-        yield Record(namespace, policy, outcome, replicas.count, title, "; ".join(reasons))
+    for policy, effect in audited.effects.items():
+        reason = "; ".join(effect.rejections) if effect.outcome == "rejects" else ""
+        yield Record(namespace, policy, effect.outcome, replicas.count, title, reason)
 
 
 class NoMetrics(FairleadError):

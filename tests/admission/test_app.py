@@ -359,7 +359,7 @@ AUDIT = policy("later", "enforcement: Audit, requirements: {nodeSelector: {pool:
 @pytest.mark.parametrize(
     ("selector", "result"),
     [
-        ({}, "audit-differs"),
+        ({}, "audit-changes"),
         ({"pool": "other"}, "audit-rejects"),
         ({"pool": "experiments"}, "audit-same"),
     ],
@@ -462,7 +462,12 @@ def test_a_too_deep_patch_under_audit_is_reported_without_the_patch() -> None:
     answer = Webhook(audited).post(json.dumps(review(deep_pod())).encode())
     assert answer.status == 200
     told = json.loads(answer.response["auditAnnotations"]["audit"])
-    assert told == {"policies": ["pinned"], "differs": True, "patch": None}
+    assert told == {
+        "policies": ["pinned"],
+        "differs": True,
+        "outcomes": {"pinned": "changes"},
+        "patch": None,
+    }
 
 
 def test_an_audited_patch_is_recorded_at_no_author_s_length() -> None:
@@ -472,7 +477,12 @@ def test_an_audited_patch_is_recorded_at_no_author_s_length() -> None:
     with logged(logging.INFO) as lines:
         answer = Webhook(audited).post(review(pod(affinity={"nodeAffinity": required})))
     report = json.loads(answer.response["auditAnnotations"]["audit"])
-    assert report == {"policies": ["pinned"], "differs": True, "patch": None}
+    assert report == {
+        "policies": ["pinned"],
+        "differs": True,
+        "outcomes": {"pinned": "changes"},
+        "patch": None,
+    }
     assert len(lines) == 1
     assert all(len(line) < 2000 for line in lines)
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from tests.test_audited import exposed
 from webhook import metric_names
 from webhook.cli.audit import command
+from webhook.decision.decision import TOGETHER
 from webhook.server.webhook_metrics import Metrics
 
 
@@ -27,4 +28,17 @@ def test_metrics_of_all_replicas_are_one_sum(tmp_path: Path) -> None:
     (row,) = json.loads(result.output)["rows"]
     assert (row["namespace"], row["policy"]) == ("research", "strict")
     assert (row["rejects"], row["changes"], row["same"]) == (0, 2, 1)
-    assert row["now"] == {"rejects": 0, "changes": 0, "same": 0}
+    assert row["now"] == {"rejects": 0, "changes": 0, "same": 0, "notJudged": 0}
+
+
+def test_what_was_not_judged_is_not_known_to_be_well(tmp_path: Path) -> None:
+    """With the reason; and what all policies do together has a row of its own."""
+    metrics = Metrics()
+    for policy, outcome in (("late", "not-judged"), (TOGETHER, "changes")):
+        metrics.count(metric_names.AUDITED_DECISIONS, policy, "research", outcome)
+    file = tmp_path / "metrics"
+    file.write_text(exposed(metrics))
+    result = CliRunner().invoke(command, ["--metrics", str(file)])
+    assert result.exit_code == 2
+    assert "* (together)" in result.output
+    assert "late in research: 1 pod not judged: more than 16 policies" in result.output

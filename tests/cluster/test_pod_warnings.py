@@ -59,7 +59,7 @@ def test_a_policy_under_audit_changes_nothing_and_is_recorded(
     (placed,) = space.audited("placed")
     report = json.loads(placed["pods-0.fairlead.dev/audit"])
     assert [operation["value"] for operation in report["patch"]] == [{ZONE: "europe-west4-b"}]
-    for result in ("audit-rejects", "audit-differs"):
+    for result in ("audit-rejects", "audit-changes"):
         assert running.metric("fairlead_decisions_total", result=result, policy="later-zone-b") == 1
     metrics = tmp_path / "metrics"
     metrics.write_bytes(running.metrics())

@@ -22,7 +22,7 @@ from webhook.evaluation.result import schema
 from webhook.evaluation.world import World
 from webhook.names import PLACEMENT, PREFIX, REPLICA_INDEX, REPLICAS
 from webhook.placement.node_groups import NodeGroups
-from webhook.placement.nodes import CORDON, by_name, parse_node
+from webhook.placement.nodes import by_name, parse_node
 from webhook.policy.load import load
 
 
@@ -40,19 +40,14 @@ def decide(scenario: Scenario, command: str, output: str) -> Result:
     return ask(scenario, command, *files, "-o", output, *fail)
 
 
-def taints(node: Json) -> list[Json]:
-    """The node's taints; of a cordoned one with that of the node controller."""
-    spec = node.get("spec", {})
-    return [*spec.get("taints", ()), *([dict(CORDON)] if spec.get("unschedulable") else [])]
-
-
 def run_test(scenario: Scenario) -> Result:
     """Run a PolicyTest that expects what the scenario says of nodes."""
     nodes = [
         {
             "name": node["metadata"]["name"],
             "labels": node["metadata"].get("labels", {}),
-            "taints": taints(node),
+            "taints": node.get("spec", {}).get("taints", []),
+            "unschedulable": node.get("spec", {}).get("unschedulable", False),
             "allocatable": node["status"]["allocatable"],
         }
         for node in scenario.nodes or ()

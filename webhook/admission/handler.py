@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from webhook.admission.review import PodRequest
     from webhook.decision.arrival import DecisionInputs, Objects
-    from webhook.decision.decision import Audited, ReceivedPod
+    from webhook.decision.decision import ReceivedPod
     from webhook.decision.notice import Notice
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
@@ -249,11 +249,10 @@ class Handler:
             for policy in taken.policies:
                 self.observer.count(EXCEPTIONS_APPLIED, taken.exception.name, policy)
         if decision.audited is not None:
-            self.observer.decided(_audited_result(decision.audited), decision.audited.policies)
-            audited = decision.audited
-            outcomes = audit.outcomes(audited.policies, audited.rejections, differs=audited.differs)
-            for policy, (outcome, _) in outcomes.items():
-                self.observer.count(AUDITED_DECISIONS, policy, namespace, outcome)
+            for policy, effect in decision.audited.alone.items():
+                self.observer.decided(f"audit-{effect.outcome}", (policy,))
+            for policy, effect in decision.audited.effects.items():
+                self.observer.count(AUDITED_DECISIONS, policy, namespace, effect.outcome)
 
     def _no_node(self, request: PodRequest, decision: Decision, policies: PolicySet) -> str:
         try:
@@ -286,13 +285,6 @@ class Handler:
 
 def _filled(**texts: str) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
-
-
-def _audited_result(audited: Audited) -> str:
-    """Return the effect of the policies under Audit, as a label value for metrics."""
-    if not audited.differs:
-        return "audit-same"
-    return "audit-rejects" if audited.rejections else "audit-differs"
 
 
 def _level(decision: Decision) -> int:

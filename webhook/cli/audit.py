@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +11,15 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
-from webhook.shortening import harmless, one_line
+from webhook.decision.audit import NOT_JUDGED_TEXT
+from webhook.decision.decision import TOGETHER
+from webhook.shortening import count_text, harmless, one_line
 from webhook.text.layout import hanging, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.audited import Record, Row
+    from webhook.audited import Counts, Record, Row
     from webhook.kube.kubeconfig import Kubeconfig
 
 _FILE = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
@@ -46,9 +47,13 @@ def command(
     A policy is under Audit by `enforcement: Audit`, or outside the namespaces of its `rollout`. The
     numbers are those of the replicas' metrics, which count since the start of each replica. Under
     NOW are the pods in the cluster that it would reject, change, and leave the same, and below the
-    table which ones, with the message that their author would get. A pod that several such
-    policies match is counted for each of them. Metrics count a pod twice if different replicas
-    answered the API server's two calls about it.
+    table which ones, with the message that their author would get.
+
+    Each policy is judged alone: as if it were enforced, and no other policy under Audit. The row of
+    policy * counts the pods that several match, as if all of those were enforced. If a pod matches
+    many policies, only the first by priority are judged; the others count it as not judged.
+
+    Metrics count a pod twice if different replicas answered the API server's two calls about it.
 
     \b
     Examples:
@@ -60,7 +65,7 @@ def command(
       0  no pod would have been rejected, and none would be now
       1  some would
       2  not known: wrong usage, a file without the webhook's metrics, no replica runs, or the
-         cluster did not answer, or its policies cannot be read
+         cluster did not answer, or its policies cannot be read, or pods were not judged
     """
     from webhook.audited import tally
     from webhook.questions.policies.audit_records import gather_records
@@ -83,7 +88,8 @@ def command(
     )
     if any(row.rejects for row in rows):
         sys.exit(FAILED)
-    sys.exit(UNKNOWN if counted is None or now is None else DONE)
+    unknown = counted is None or now is None or any(row.not_judged for row in rows)
+    sys.exit(UNKNOWN if unknown else DONE)
 
 
 def _from_metrics(paths: Sequence[Path]) -> Iterator[Record]:
@@ -109,7 +115,7 @@ def lines(rows: Sequence[Row], *, counted: bool) -> Iterator[str]:
     cells = [
         (
             one_line(row.namespace),
-            one_line(row.policy),
+            _policy(row),
             *(
                 (_red(row.counted.rejects), str(row.counted.changes), str(row.counted.same))
                 if counted
@@ -125,11 +131,18 @@ def lines(rows: Sequence[Row], *, counted: bool) -> Iterator[str]:
         if row.reasons:
             yield ""
             yield (
-                f"{one_line(row.policy)} in {one_line(row.namespace)} "
+                f"{_policy(row)} in {one_line(row.namespace)} "
                 f"({', '.join(map(one_line, row.rejected))}):"
             )
             for reason in row.reasons:
                 yield from hanging(harmless(reason), 2)
+    for row in rows:
+        if row.not_judged:
+            what = (
+                f"{_policy(row)} in {one_line(row.namespace)}: {count_text(row.not_judged, 'pod')}"
+            )
+            yield ""
+            yield from hanging(f"{what} {NOT_JUDGED_TEXT}", 0)
 
 
 def document(rows: Sequence[Row], *, counted: bool) -> dict[str, object]:
@@ -139,14 +152,27 @@ def document(rows: Sequence[Row], *, counted: bool) -> dict[str, object]:
             {
                 "namespace": row.namespace,
                 "policy": row.policy,
-                **(asdict(row.counted) if counted else dict.fromkeys(asdict(row.counted))),
-                "now": asdict(row.now),
+                **(_counts(row.counted) if counted else dict.fromkeys(_counts(row.counted))),
+                "now": _counts(row.now),
                 "objects": row.objects,
                 "rejected": row.rejected,
                 "reasons": row.reasons,
             }
             for row in rows
         ]
+    }
+
+
+def _policy(row: Row) -> str:
+    return f"{TOGETHER} (together)" if row.policy == TOGETHER else one_line(row.policy)
+
+
+def _counts(counts: Counts) -> dict[str, int]:
+    return {
+        "rejects": counts.rejects,
+        "changes": counts.changes,
+        "same": counts.same,
+        "notJudged": counts.not_judged,
     }
 
 

@@ -5,23 +5,28 @@ Keys contain no slash; the API server prefixes each with the webhook's name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from webhook.decision.decision import Effect
 from webhook.decision.stamp import HASH_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from webhook.decision.decision import Audited, Decision
+    from webhook.decision.decision import Audited, Decision, Outcome
+    from webhook.decision.engine import Evaluation
 
 
 # Bytes. The patch repeats parts of the pod, whose author could otherwise fill the audit log.
 _LONGEST_PATCH: Final = 16_384
-# The effect that a policy under Audit would have on a pod. same: none. changes: a different
-# placement, or an unknown one because another policy would reject the pod. rejects: a rejection.
-Outcome: TypeAlias = Literal["same", "changes", "rejects"]
+# The most policies under Audit of one pod that are evaluated alone, each in about the time of a
+# decision: a pod that matches more is not worth the wait of its author.
+MOST_ALONE: Final = 16
+NOT_JUDGED: Final = Effect("not-judged")
+NOT_JUDGED_TEXT: Final = (
+    f"not judged: more than {MOST_ALONE} policies under Audit match, and the first {MOST_ALONE} by "
+    "priority are evaluated"
+)
 
 
 def annotations_of(decision: Decision, set_hash: str) -> dict[str, str]:
@@ -41,11 +46,16 @@ def annotations_of(decision: Decision, set_hash: str) -> dict[str, str]:
 
 
 def report(audited: Audited) -> dict[str, object]:
-    """Return the effect of the policies under Audit, as JSON.
+    """Return the effect of the policies under Audit, as JSON: of each alone, and of all together.
 
-    The patch is null if it cannot be serialized or has more than _LONGEST_PATCH bytes.
+    The patch is of all together; null if it cannot be serialized or has more than _LONGEST_PATCH
+    bytes.
     """
-    result: dict[str, object] = {"policies": audited.policies, "differs": audited.differs}
+    result: dict[str, object] = {
+        "policies": audited.policies,
+        "differs": audited.differs,
+        "outcomes": {policy: each.outcome for policy, each in audited.effects.items()},
+    }
     if audited.rejections:
         result["rejections"] = list(audited.rejections)
     elif audited.differs:
@@ -60,24 +70,14 @@ def report(audited: Audited) -> dict[str, object]:
     return result
 
 
-def outcomes(
-    policies: Sequence[str], rejections: Sequence[str], *, differs: bool
-) -> Mapping[str, tuple[Outcome, Sequence[str]]]:
-    """Return the effect of each policy under Audit, with the messages of its rejections.
+def effect(now: Evaluation, then: Evaluation) -> Effect:
+    """Return the effect of enforcing policies: from what becomes of the pod `now` to `then`.
 
-    A message starts with the name of its policy. If no message names a policy under Audit, then an
-    enforced policy rejects because of them, and every policy under Audit gets all messages.
+    Of a pod that is rejected now, only its admission is a change: the text of a rejection is none.
     """
-    if not differs:
-        return dict.fromkeys(policies, ("same", ()))
-    if not rejections:
-        return dict.fromkeys(policies, ("changes", ()))
-    own = {
-        policy: tuple(each for each in rejections if each.startswith(f"policy {policy}:"))
-        for policy in policies
-    }
-    if not any(own.values()):
-        own = dict.fromkeys(policies, tuple(rejections))
-    return {
-        policy: ("rejects" if messages else "changes", messages) for policy, messages in own.items()
-    }
+    outcome: Outcome = "same"
+    if then.rejections:
+        outcome = "same" if now.rejections else "rejects"
+    elif now.rejections or then.placement != now.placement:
+        outcome = "changes"
+    return Effect(outcome, then.rejections, then.merged.trace if then.merged else ())

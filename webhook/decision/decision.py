@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.placement.split import Replica
-from webhook.placement.trace import WITHOUT_EFFECT
+from webhook.placement.trace import EFFECTIVE, WITHOUT_EFFECT
 from webhook.policy.exceptions import NOTHING, SetAside
 
 if TYPE_CHECKING:
@@ -25,20 +25,78 @@ if TYPE_CHECKING:
 Result: TypeAlias = Literal[
     "placed", "unchanged", "left-alone", "rejected", "not-a-run", "not-sent"
 ]
+# In place of a policy's name: all policies under Audit that match a pod, together.
+TOGETHER: Final = "*"
+
+
+# What enforcing policies under Audit would do to a pod. same: nothing, the rejected pod of today
+# included. not-judged: more policies match the pod than are evaluated alone.
+Outcome: TypeAlias = Literal["same", "changes", "rejects", "not-judged"]
+
+
+_WORSE: Final[Mapping[Outcome, int]] = {"not-judged": 0, "same": 0, "changes": 1, "rejects": 2}
+
+
+class Effect(NamedTuple):
+    """What becomes of a pod if policies under Audit are enforced on top of the enforced ones.
+
+    `rejections` and `trace` are complete, not differences from today's.
+    """
+
+    outcome: Outcome
+    rejections: Sequence[str] = ()
+    trace: Sequence[Entry] = ()
+
+    def new_entries(self, decision: Decision) -> list[Entry]:
+        """Return the entries that the trace of today's decision does not have."""
+        return [entry for entry in self.trace if entry not in decision.trace]
+
+    def changed_fields(self, decision: Decision) -> Sequence[str]:
+        """Return the fields that policies would set or remove, and do not today."""
+        new = (each for each in self.new_entries(decision) if each.outcome in EFFECTIVE)
+        return tuple(dict.fromkeys(each.field for each in new))
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The result if the policies under Audit that match were enforced too.
+    """The effects of the policies under Audit that match a pod.
 
-    `patch` and `trace` are complete, not differences from the enforced result.
+    alone:    of each policy by itself, in the order of policies
+    together: of all of them
+    patch:    of all of them together, complete
     """
 
-    policies: tuple[str, ...]
+    alone: Mapping[str, Effect]
+    together: Effect
     patch: Sequence[Operation] = ()
-    rejections: Sequence[str] = ()
-    differs: bool = False
-    trace: Sequence[Entry] = ()
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Names of the policies, in their order."""
+        return tuple(self.alone)
+
+    @property
+    def effects(self) -> Mapping[str, Effect]:
+        """The effect of each policy, and of TOGETHER if more than one policy matches."""
+        return {**self.alone, TOGETHER: self.together} if len(self.alone) > 1 else self.alone
+
+    @property
+    def notable(self) -> Mapping[str, Effect]:
+        """The effects that a reader needs: TOGETHER only if together they do more than alone."""
+        alone = max((_WORSE[each.outcome] for each in self.alone.values()), default=0)
+        return self.effects if _WORSE[self.together.outcome] > alone else self.alone
+
+    @property
+    def differs(self) -> bool:
+        """Whether a policy alone, or all of them together, change or reject the pod."""
+        return any(each.outcome in ("changes", "rejects") for each in self.effects.values())
+
+    @property
+    def rejections(self) -> tuple[str, ...]:
+        """The messages with which they would reject the pod, each once."""
+        return tuple(
+            dict.fromkeys(text for each in self.effects.values() for text in each.rejections)
+        )
 
 
 class Decision(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
-from webhook.decision import stamp
+from webhook.decision import audit, stamp
 from webhook.decision.arrival import OF_DAEMON_SET, keeps_placement, spares_daemon_sets
 from webhook.decision.decision import Audited, Decision, ReceivedPod
 from webhook.identity import identify
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.decision.arrival import Arrival, Cluster
-    from webhook.decision.decision import Result
+    from webhook.decision.decision import Effect, Result
     from webhook.identity import Identity
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity_request import Request
@@ -82,10 +82,11 @@ def receive_pod(arrival: Arrival, sources: SourceTable = SHIPPED) -> ReceivedPod
 class Evaluation(NamedTuple):
     """The result for a pod of a run.
 
-    result:    as in Decision, like reason, audited and aside
-    placement: the resulting placement, without Fairlead's own annotation
-    bundle:    of the enforced policies that apply; None if the pod is left alone
-    merged:    None if the bundle was not applied to the pod
+    result:     as in Decision, like reason, audited and aside
+    placement:  the resulting placement, without Fairlead's own annotation
+    bundle:     of the enforced policies that apply; None if the pod is left alone
+    merged:     None if the bundle was not applied to the pod
+    rejections: why the pod is rejected; empty if it is not
     """
 
     result: Result
@@ -95,21 +96,68 @@ class Evaluation(NamedTuple):
     merged: Merged | None = None
     audited: Audited | None = None
     aside: SetAside = NOTHING
+    rejections: Sequence[str] = ()
 
 
-def _evaluate(
-    received: ReceivedPod, policies: PolicySet, cluster: Cluster, *, audit: bool = True
-) -> Evaluation:
-    """Evaluate the policies that apply to the pod.
+def _evaluate(received: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Evaluation:
+    """Evaluate the policies that match the pod, enforced and under Audit. Raises as `decide`
+    does."""
+    enforced, tried, aside = _matched(received, policies)
+    evaluation = _enforce(received, policies, cluster, enforced, aside)
+    if not tried:
+        return evaluation
 
-    Without `audit`, the policies under Audit are not evaluated. Raises as `decide` does.
-    """
-    own, arrival = received.own, received.arrival
+    def enforce(more: tuple[int, ...]) -> Evaluation:
+        return _enforce(received, policies, cluster, tuple(sorted((*enforced, *more))), aside)
+
+    every = enforce(tried)
+    together = audit.effect(evaluation, every)
+    alone: dict[str, Effect] = {}
+    for number, at in enumerate(tried):
+        name = policies.policies[at].name
+        if number >= audit.MOST_ALONE:
+            alone[name] = audit.NOT_JUDGED
+            continue
+        found = every if len(tried) == 1 else enforce((at,))
+        effect = audit.effect(evaluation, found)
+        # Like an enforced one, a policy for another operating system does not apply.
+        applies = found.bundle is not None and name in found.bundle.policies
+        if applies or effect.outcome != "same":
+            alone[name] = effect
+    if not alone:
+        return evaluation
+    operations: Sequence[Operation] = ()
+    if not every.rejections:
+        operations = patch.operations(received.arrival.pod, received.own, every.placement)
+    return evaluation._replace(audited=Audited(alone, together, operations))
+
+
+def _matched(
+    received: ReceivedPod, policies: PolicySet
+) -> tuple[tuple[int, ...], tuple[int, ...], SetAside]:
+    """Return the positions of the policies that apply: of the enforced ones, and of those under
+    Audit; and what exceptions set aside."""
     matched, aside = select_policies(received, policies)
+    namespace = received.arrival.namespace
+    enforced = tuple([at for at in matched if policies.policies[at].enforced_in(namespace)])
+    if len(enforced) == len(matched):
+        return matched, (), aside
+    return enforced, tuple([at for at in matched if at not in enforced]), aside
+
+
+def _enforce(
+    received: ReceivedPod,
+    policies: PolicySet,
+    cluster: Cluster,
+    matched: tuple[int, ...],
+    aside: SetAside,
+) -> Evaluation:
+    """Apply the policies at these positions, all of which match, and no others."""
+    own, arrival = received.own, received.arrival
     if received.keeps and not matched:
         return Evaluation("left-alone", own, received.keeps, aside=aside)
     if excess := pod.excess(own):
-        return Evaluation("rejected", own, _reason([excess]), aside=aside)
+        return _rejected([excess], own, aside)
     # For another operating system only requirements apply: no author can opt out of those.
     requiring = matched
     if not received.keeps:
@@ -121,15 +169,12 @@ def _evaluate(
         )
     if matched and not positions:
         return Evaluation("left-alone", own, _OTHER_SYSTEM, aside=aside)
-    namespace = arrival.namespace
-    enforced = tuple([at for at in positions if policies.policies[at].enforced_in(namespace)])
     flavor = flavor_of(own, pod.scheduling_gates(arrival.pod), arrival.namespace_labels)
-    replica = received.replica
-    bundle = policies.bundle(enforced, flavor, requiring, replica)
+    bundle = policies.bundle(positions, flavor, requiring, received.replica)
     try:
         requests = _requests(own, policies)
     except capacity_request.InvalidRequest as error:
-        return Evaluation("rejected", own, _reason([str(error)]), bundle, aside=aside)
+        return _rejected([str(error)], own, aside, bundle)
     context = MergeContext(
         policies.classes,
         cluster.default_priority_class,
@@ -140,19 +185,24 @@ def _evaluate(
         selector=arrival.selector,
     )
     merged = merge(bundle, own, requests, context)
-    audited = None
-    if audit and len(positions) > len(enforced):
-        every = policies.bundle(positions, flavor, requiring, replica)
-        if_enforced = merge(every, own, requests, context)
-        audited = _audited(arrival, own, policies, positions, merged, if_enforced)
     rejections = merged.rejections
     if not rejections and (excess := pod.excess(merged.placement)):
         rejections = [f"after policies {', '.join(bundle.policies)} were applied: {excess}"]
     if rejections:
-        reason = _reason(rejections)
-        return Evaluation("rejected", own, reason, bundle, merged, audited, aside)
+        return _rejected(rejections, own, aside, bundle, merged)
     result: Result = "unchanged" if merged.placement == own else "placed"
-    return Evaluation(result, merged.placement, "", bundle, merged, audited, aside)
+    return Evaluation(result, merged.placement, "", bundle, merged, aside=aside)
+
+
+def _rejected(
+    rejections: Sequence[str],
+    own: PodPlacement,
+    aside: SetAside,
+    bundle: Bundle | None = None,
+    merged: Merged | None = None,
+) -> Evaluation:
+    reason = _reason(rejections)
+    return Evaluation("rejected", own, reason, bundle, merged, None, aside, rejections)
 
 
 def facts_of(received: ReceivedPod, cluster: Cluster, flavor: Flavor | None) -> Facts:
@@ -172,7 +222,9 @@ def merged_if_held(received: ReceivedPod, policies: PolicySet, cluster: Cluster)
     """Apply the requirements to a DaemonSet's pod, also if it is left alone; None for others."""
     if received.keeps != OF_DAEMON_SET:
         return None
-    return _evaluate(received._replace(held=True), policies, cluster, audit=False).merged
+    received = received._replace(held=True)
+    enforced, _, aside = _matched(received, policies)
+    return _enforce(received, policies, cluster, enforced, aside).merged
 
 
 def _node(own: PodPlacement, cluster: Cluster) -> Node | None:
@@ -287,29 +339,6 @@ def subject_of(
 def _requests(own: PodPlacement, policies: PolicySet) -> Sequence[Request]:
     text = own.annotations.get(names.CAPACITY)
     return capacity_request.parse(text, policies.classes) if text else ()
-
-
-def _audited(
-    arrival: Arrival,
-    own: PodPlacement,
-    policies: PolicySet,
-    positions: tuple[int, ...],
-    enforced: Merged,
-    if_enforced: Merged,
-) -> Audited:
-    audited = tuple(
-        policies.policies[at].name
-        for at in positions
-        if not policies.policies[at].enforced_in(arrival.namespace)
-    )
-    return Audited(
-        audited,
-        patch=patch.operations(arrival.pod, own, if_enforced.placement),
-        rejections=if_enforced.rejections,
-        differs=(if_enforced.placement, if_enforced.rejections)
-        != (enforced.placement, enforced.rejections),
-        trace=if_enforced.trace,
-    )
 
 
 def select_policies(received: ReceivedPod, policies: PolicySet) -> tuple[tuple[int, ...], SetAside]:

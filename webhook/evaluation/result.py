@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook.decision.arrival import keeps_placement
 from webhook.decision.audit import report
+from webhook.decision.decision import Outcome as AuditOutcome  # noqa: TC001  pydantic reads it
 from webhook.decision.decision import Result as WebhookResult  # noqa: TC001  pydantic reads it
 from webhook.decision.engine import subject_of
 from webhook.placement import pod as pods
@@ -171,15 +172,23 @@ class FieldResult(_Model):
 
 
 class AuditResult(_Model):
-    """The result if the policies under Audit were enforced, too."""
+    """The result if policies under Audit were enforced, too: each alone, and all together."""
 
     policies: tuple[str, ...] = Field(description="The policies under Audit that match.")
     differs: bool = Field(description="Whether the pods would be different.")
+    outcomes: dict[str, AuditOutcome] = Field(
+        description="What enforcing each policy alone does to the pods: same, changes, rejects, or "
+        "not-judged if more match than are evaluated. *: all together, if several match."
+    )
     rejections: tuple[str, ...] = Field((), description="Why the pods would be rejected.")
     patch: list[dict[str, Any]] | None = Field(
-        None, description="The whole patch; null if nothing differs, or if it is very long."
+        None,
+        description="The whole patch of all together; null if nothing differs, or if it is very "
+        "long.",
     )
-    trace: list[FieldResult] = Field(description="What would become of every setting.")
+    trace: list[FieldResult] = Field(
+        description="What would become of every setting, with all together."
+    )
 
 
 class ExceptionResult(_Model):
@@ -276,7 +285,7 @@ def result_of(replicas: Replicas) -> PodsResult:
             "policies": answers(replicas.evaluation),
             "trace": [entry._asdict() for entry in decision.trace],
             "audited": audited
-            and {**report(audited), "trace": [entry._asdict() for entry in audited.trace]},
+            and {**report(audited), "trace": [entry._asdict() for entry in audited.together.trace]},
             "exceptions": list(_exceptions(decision)),
             "warnings": replicas.warnings,
             "refusals": replicas.refusals,

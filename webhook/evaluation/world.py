@@ -30,7 +30,7 @@ from webhook.placement.not_judged import not_judged
 from webhook.placement.pod_requests import requests
 from webhook.placement.runtime_class import FIELD
 from webhook.placement.settings import field_of
-from webhook.placement.trace import warning
+from webhook.placement.trace import EFFECTIVE, warning
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import refusals
 from webhook.policy.subject import resources
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject, Toleration
     from webhook.policy.policy_set import PolicySet
 
-_EFFECTIVE: Final = ("set", "removed")
 # The resources for which LimitRanges have defaults in practice.
 _DEFAULTED: Final = ("cpu", "memory", "ephemeral-storage")
 # What of a placement decides about nodes.
@@ -377,7 +376,7 @@ class Evaluation:
         yield f"the API server refuses the pod: {refusal}; {also}"
 
     def _effective(self) -> Iterator[Any]:
-        return (e for e in self.decision.trace if e.policy and e.outcome in _EFFECTIVE)
+        return (e for e in self.decision.trace if e.policy and e.outcome in EFFECTIVE)
 
     def _faults(self) -> Sequence[str]:
         decision, pod, known = self.decision, self.arrival.pod, self.world.faults

@@ -73,9 +73,15 @@ def choose(
         named = left
     for setting, reason in kept:
         ledger.note(setting, "kept", reason)
+    lost = not apart and not base.possible
     for setting in dropped:
-        ledger.warn(setting, "dropped", "yields: no node meets both it and the pod's own settings")
-    if not apart and not base.possible and not ledger.rejections:
+        if lost:
+            # The default is not the reason, and its author gets no warning about it.
+            ledger.note(setting, "dropped", "no node meets the pod without it either")
+        else:
+            what = "yields: no node meets both it and the pod's own settings"
+            ledger.warn(setting, "dropped", what)
+    if lost and not ledger.rejections:
         judge_result(bundle, pod, asked, selector, ledger)
     for setting in (*(w for w in node_settings(bundle) if not w.is_default), *defaults):
         _note(setting, pod, ledger)

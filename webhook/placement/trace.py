@@ -23,6 +23,8 @@ Outcome: TypeAlias = Literal[
 
 # What leaves a setting of a policy without any effect on the pod.
 WITHOUT_EFFECT: Final[frozenset[Outcome]] = frozenset({"lost", "dropped", "skipped"})
+# What changes the pod.
+EFFECTIVE: Final[frozenset[Outcome]] = frozenset({"set", "removed"})
 
 WARNING_LIMIT = 119  # kubectl shows a warning in one line; design: each under 120 characters
 

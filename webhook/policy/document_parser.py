@@ -15,7 +15,7 @@ from webhook.shortening import cut
 from webhook.strict import OWN_ERROR, UNKNOWN_FIELD, Strict, guess, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -71,6 +71,7 @@ class Forms(Generic[M]):
     further: errors of a document whose fields are all valid.
     cautions: warnings about likely mistakes in a valid document.
     foreign: whether a document, as plain values, is of another program, and is skipped.
+    apart: a list whose items stand alone: errors in some are no reason not to read the others.
     """
 
     models: Mapping[str, type[M]]
@@ -81,6 +82,7 @@ class Forms(Generic[M]):
     further: Callable[[M], Iterable[Problem]] = _nothing
     cautions: Callable[[M], Iterable[Caution]] = _nothing
     foreign: Callable[[Mapping[str, Any]], bool] = _never
+    apart: str = ""
 
     @property
     def expected(self) -> str:
@@ -108,7 +110,53 @@ class Wrong(NamedTuple):
     message: str
 
 
-def judge(node: yaml_tree.Node, forms: Forms[M]) -> tuple[M | None, list[Wrong]]:
+class Judged(NamedTuple, Generic[M]):
+    """What was read of one document, and its errors.
+
+    model:    None if it has errors, except in items of the list that stand alone
+    node:     the tree of the model
+    left_out: how many such items are not in the model
+    """
+
+    model: M | None
+    wrong: list[Wrong]
+    node: yaml_tree.Node
+    left_out: int = 0
+
+
+def judge(node: yaml_tree.Node, forms: Forms[M]) -> Judged[M]:
+    """Return the document's model, without the items that have errors, and all errors."""
+    model, wrong = _judge(node, forms)
+    items = yaml_tree.find(node, (forms.apart,)) if forms.apart else None
+    if not wrong or not isinstance(node, yaml_tree.Mapping):
+        return Judged(model, wrong, node)
+    if not isinstance(items, yaml_tree.Sequence):
+        return Judged(None, wrong, node)
+    kept, found, rest = [*enumerate(items.items)], [*wrong], node
+    while wrong:
+        paths = [each.path for each in wrong]
+        bad = {path[1] for path in paths if path[:1] == (forms.apart,) and len(path) > 1}
+        of_items = all(path[:1] == (forms.apart,) and len(path) > 1 for path in paths)
+        if not of_items or len(bad) == len(kept):
+            return Judged(None, found, node)
+        kept = [each for at, each in enumerate(kept) if at not in bad]
+        key, _ = node.entries[forms.apart]
+        left = yaml_tree.Sequence(items.place, [item for _, item in kept])
+        rest = yaml_tree.Mapping(node.place, {**node.entries, forms.apart: (key, left)})
+        # Only the items that are left are read again, under the positions that they had.
+        model, wrong = _judge(rest, forms)
+        numbers = [number for number, _ in kept]
+        found += [each._replace(path=_numbered(each.path, forms.apart, numbers)) for each in wrong]
+    return Judged(model, found, rest, len(items.items) - len(kept))
+
+
+def _numbered(path: Path, name: str, numbers: Sequence[int]) -> Path:
+    if path[:1] == (name,) and len(path) > 1 and isinstance(path[1], int):
+        return (name, numbers[path[1]], *path[2:])
+    return path
+
+
+def _judge(node: yaml_tree.Node, forms: Forms[M]) -> tuple[M | None, list[Wrong]]:
     """Return the document's model if it has no errors, and its errors."""
     data = forms.value(node)
     if not isinstance(data, dict):

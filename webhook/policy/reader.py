@@ -22,12 +22,16 @@ MAX_BYTES: Final = 8 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Document(Generic[M]):
-    """One valid document: its model, and the places of its fields."""
+    """One valid document: its model, and the places of its fields.
+
+    left_out: how many items of the list `Forms.apart` have errors, and are not in the model
+    """
 
     file: str
     model: M
     _node: yaml_tree.Node = field(repr=False, compare=False)
     _prefix: Path = ()
+    left_out: int = 0
     _derived: dict[Callable[[Any], Any], Any] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -176,13 +180,13 @@ class _Reader(Generic[M]):
 
     def read_document(self, file: str, node: yaml_tree.Node, prefix: Path, *, sound: bool) -> None:
         """Read one document; `sound`: its text has no faults."""
-        model, wrong = judge(node, self.forms)
+        model, wrong, rest, left_out = judge(node, self.forms)
         self.findings += [
             Finding(file, *each.place, path_text((*prefix, *each.path)), each.message)
             for each in wrong
         ]
         if model is not None and sound:
-            document = Document(file, model, node, prefix)
+            document = Document(file, model, rest, prefix, left_out)
             self.documents.append(document)
             self.findings += [
                 document.finding(at, message, "warning", kind=kind)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 NAME: Final = "test-pod"
 
 
-def parse(file: str, content: bytes) -> tuple[Document, ...]:
+def read(file: str, content: bytes) -> reader.Documents[PolicyTest]:
     """Return the documents of one file, in their order; empty ones are skipped.
 
-    Raises InvalidDocuments with every finding.
+    A test with an error is left out of its document: the others are still run.
     """
-    return reader.read_files({file: content}, _TESTS).sound()
+    return reader.read_files({file: content}, _TESTS)
 
 
 def _in_a_pod(path: Path) -> bool:
@@ -52,7 +52,11 @@ def _misshapen(document: PolicyTest) -> Iterator[Problem]:
 
 
 _TESTS: Final = Forms(
-    {"PolicyTest": PolicyTest}, "policy tests", nulls=_in_a_pod, further=_misshapen
+    {"PolicyTest": PolicyTest},
+    "policy tests",
+    nulls=_in_a_pod,
+    further=_misshapen,
+    apart="tests",
 )
 
 

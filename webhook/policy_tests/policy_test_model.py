@@ -46,6 +46,7 @@ class Node(Strict):
         "kubernetes.io/os (linux) and kubernetes.io/arch (amd64) are added."
     )
     taints: list[Taint] | None = optional("The node's taints.")
+    unschedulable: bool | None = optional("Whether the node is cordoned.")
     allocatable: dict[ResourceName, Quantity] | None = optional(
         "What pods can request of the node, as in its status. pods is 110 unless it is "
         "here. Without allocatable, runsOn does not consider requests."
@@ -234,20 +235,22 @@ class Expectation(Strict):
         "policy matches fails unless this is [], or the test expects something of audited."
     )
     warnings: list[Text] | None = optional(
-        "Each is text of some warning; [] means that there is none. A label of ours "
-        "that cannot be read fails the test unless its warning is expected here."
+        "Each is text of some warning to the pod's author; [] means that there is none. "
+        "With nodes, one warns that none of them admits the pod. A label of ours that "
+        "cannot be read fails the test unless its warning is expected here."
     )
     equals: Fields | None = optional(
-        'Fields that must be exactly this; {} and [] and "" mean that it is unset.'
+        "Fields that must be exactly this, in the pod as the API server stores it, with its "
+        'defaults; {} and [] and "" mean that it is unset.'
     )
     contains: Fields | None = optional(
         "Values that fields must contain: maps these members, and lists for each item "
         "one that contains it."
     )
-    lacks: Lacking | None = optional("Values that must be absent.")
+    lacks: Lacking | None = optional("Values that the stored pod must not have.")
     runs_on: list[ObjectName] | None = optional(
-        "Of the nodes, those that admit the pod by their labels, taints and "
-        "allocatable: these and no others; [] means none."
+        "Of the nodes, those that admit the pod by their labels, taints, cordon and "
+        "allocatable: these and no others; [] means none. Without nodes it fails."
     )
     audited: Audited | None = optional("What policies under Audit would have done.")
 

@@ -10,6 +10,7 @@ from webhook import names
 from webhook.placement.fields import BY_NAME, is_empty
 from webhook.policy import policy_documents
 from webhook.policy.model import PlacementPolicy
+from webhook.workloads.stored_pod import normal_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +43,7 @@ class Verdict:
     """The result of one test.
 
     line:     its line in its file, from 1
-    result:   the engine's answer
+    result:   the engine's answer; None if there is none
     policies: names of the enforced policies that applied
     audited:  names of the policies under Audit that matched, and whether the test is about them
     trace:    the outcome and the reason for each field
@@ -51,12 +52,12 @@ class Verdict:
     name: str
     file: str
     line: int
-    result: Result
-    policies: tuple[str, ...]
-    audited: tuple[str, ...]
-    about_audit: bool
     failures: Sequence[Failure]
-    trace: Sequence[Entry]
+    result: Result | None = None
+    policies: tuple[str, ...] = ()
+    audited: tuple[str, ...] = ()
+    about_audit: bool = False
+    trace: Sequence[Entry] = ()
 
     @property
     def reached(self) -> tuple[str, ...]:
@@ -94,7 +95,7 @@ def reached(loaded: Iterable[Place], verdicts: Iterable[Verdict]) -> frozenset[P
 
 def stated_fields(model: Strict) -> dict[str, Any]:
     """Return the fields that a part of a test names, by their outer names, as JSON."""
-    return model.model_dump(by_alias=True, exclude_none=True)
+    return normal_fields(model.model_dump(by_alias=True, exclude_none=True))
 
 
 def field_of(pod: JsonObject, name: str) -> Json:

@@ -7,19 +7,25 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from webhook import names
+from webhook.decision.advice import warnings
 from webhook.decision.arrival import Cluster
 from webhook.decision.engine import subject_of
+from webhook.decision.prospects import Prospects
+from webhook.errors import InvalidPod
+from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.plugins import UNREAD, inputs_among, running_plugins
 from webhook.evaluation.world import World
 from webhook.identity import identify, misread
 from webhook.placement import pod as pods_of
 from webhook.placement.fallback import assumed
+from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node, by_name
 from webhook.placement.quantity import amount
 from webhook.policy_tests import load_tests, result
 from webhook.policy_tests.policy_test_model import WITHOUT_PLACEMENT
 from webhook.policy_tests.result import Failure, Verdict
 from webhook.times import parse_span
+from webhook.workloads.stored_pod import normal_fields, with_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +50,7 @@ def run_tests(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
     """Return every test of the document, in its order, run over the policy set."""
     model = document.model
     nodes = [_whole_node(each) for each in model.nodes] or None
+    prospects = Prospects(NodeGroups(nodes)) if nodes else None
     default = model.cluster and model.cluster.default_priority_class
     world = World(
         policies,
@@ -57,17 +64,28 @@ def run_tests(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
         server=None,
         history=None,
     )
-    return tuple(_verdict(document, at, case, world) for at, case in enumerate(model.tests))
+    verdicts = []
+    for at, case in enumerate(model.tests):
+        try:
+            with one_pod():
+                verdicts.append(_verdict(document, at, case, world, prospects))
+        except (InvalidPod, Unjudged) as error:
+            failure = Failure("pod", "a pod that can be evaluated", str(error))
+            line = document.locate(("tests", at))[0]
+            verdicts.append(Verdict(case.name, document.file, line, failures=[failure]))
+    return tuple(verdicts)
 
 
-def _verdict(document: Document, at: int, case: Case, world: World) -> Verdict:
+def _verdict(
+    document: Document, at: int, case: Case, world: World, prospects: Prospects | None
+) -> Verdict:
     policies = world.policies
     evaluation = _evaluate(case, world, document.model.cluster)
     arrival, decision = evaluation.arrival, evaluation.decision
     audited = decision.audited.policies if decision.audited else ()
     unread = _unread(arrival, decision)
     failures = [
-        *_answer(case.expect, decision, unread),
+        *_answer(case.expect, decision, [*_warnings(evaluation, prospects), *unread]),
         *(Failure("result", "a pod that the API server takes", why) for why in evaluation.refusals),
         *_labels(case.expect, unread),
         *_part(case.expect, arrival, decision, policies),
@@ -83,11 +101,11 @@ def _verdict(document: Document, at: int, case: Case, world: World) -> Verdict:
         case.name,
         document.file,
         document.locate(("tests", at))[0],
+        failures,
         decision.result,
         decision.policies,
         audited,
         case.expect.audited is not None,
-        failures,
         decision.trace,
     )
 
@@ -104,7 +122,11 @@ def _evaluate(case: Case, world: World, cluster: policy_test_model.Cluster | Non
     )
     # The API server authenticates no node without this group.
     groups = (names.NODE_GROUP,) if case.user.startswith(names.NODE_USERS) else ()
-    pod = load_tests.whole(case.pod)
+    pod = with_defaults(
+        load_tests.whole(case.pod),
+        world.cluster.default_priority_class,
+        world.cluster.default_toleration_seconds,
+    )
     return world.evaluate(pod, case.namespace, led=False, user=case.user, groups=groups)
 
 
@@ -150,8 +172,23 @@ def _labels(expect: Expectation, unread: Sequence[str]) -> Iterator[Failure]:
             yield Failure("labels", wanted, line)
 
 
-def _answer(expect: Expectation, decision: Decision, unread: Sequence[str]) -> Iterator[Failure]:
-    given = [*decision.warnings, *unread]
+def _warnings(evaluation: Evaluation, prospects: Prospects | None) -> list[str]:
+    """Return the warnings of the webhook to the pod's author, of both of its calls.
+
+    It watches the nodes of the test, if there are any.
+    """
+    decision, pod = evaluation.decision, evaluation.arrival.pod
+    if decision.result == "not-sent":
+        return []
+    no_node = prospects.unplaceable(pod, decision, evaluation.world.policies) if prospects else ""
+    found = warnings(pod, decision, no_node)
+    if evaluation.second:
+        arrival, again = evaluation.second
+        found += warnings(arrival.pod, again)
+    return list(dict.fromkeys(found))
+
+
+def _answer(expect: Expectation, decision: Decision, given: Sequence[str]) -> Iterator[Failure]:
     actual = decision.result + (f": {decision.reason}" if decision.reason else "")
     if expect.result is not None and expect.result != decision.result:
         yield Failure("result", expect.result, actual)
@@ -159,12 +196,12 @@ def _answer(expect: Expectation, decision: Decision, unread: Sequence[str]) -> I
         yield Failure("result", "admitted", actual)
     elif expect.reason is not None and expect.reason not in decision.reason:
         yield Failure("reason", expect.reason, decision.reason or "none")
-    warnings = "; ".join(given) or "none"
+    every = "; ".join(given) or "none"
     for text in expect.warnings or ():
         if not any(text in warning for warning in given):
-            yield Failure("warnings", text, warnings)
-    if expect.warnings == [] and decision.warnings:
-        yield Failure("warnings", "none", warnings)
+            yield Failure("warnings", text, every)
+    if expect.warnings == [] and given:
+        yield Failure("warnings", "none", every)
 
 
 def _part(
@@ -254,7 +291,8 @@ def _placement(expect: Expectation, evaluation: Evaluation) -> Iterator[Failure]
     if decision.result in WITHOUT_PLACEMENT:
         yield Failure(", ".join(asked), "a pod that is placed", decision.result)
         return
-    final = evaluation.stored()
+    stored = evaluation.stored()
+    final = {**stored, "spec": normal_fields(stored["spec"])}
     if expect.equals is not None:
         yield from result.equals(expect.equals, final)
     if expect.contains is not None:
@@ -267,7 +305,11 @@ def _placement(expect: Expectation, evaluation: Evaluation) -> Iterator[Failure]
 
 def _runs_on(wanted: Sequence[str], evaluation: Evaluation) -> Iterator[Failure]:
     nodes = evaluation.nodes
-    if nodes is None:  # the test has none
+    if nodes is None:
+        cure = "give in nodes those that the test is about"
+        yield Failure(
+            "runsOn", _listed(wanted, "no node"), "unknown: the test has no nodes", [cure]
+        )
         return
     if nodes.unknown:
         cure = "give the class in cluster.objects" if nodes.unread else "give cluster.plugins"
@@ -298,4 +340,4 @@ def _whole_node(node: policy_test_model.Node) -> Node:
     ]
     given = {_PODS: _USUAL_PODS, **node.allocatable} if node.allocatable else {}
     room = {resource: amount(resource, text) for resource, text in given.items()}
-    return Node(node.name, labels, taints, allocatable=room or None)
+    return Node(node.name, labels, taints, bool(node.unschedulable), room or None)

@@ -31,16 +31,30 @@ _FAILED: Final = click.style("FAILED", fg="red", bold=True)
 
 @dataclass(slots=True)
 class FileReport:
-    """One test file: what is wrong with it or with what it loads, and its tests' verdicts."""
+    """One test file: what is wrong with it or with what it loads, and its tests' verdicts.
+
+    left_out: how many tests have an error of their own, and were not run
+    """
 
     file: str
     findings: list[str] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
+    left_out: int = 0
 
     @property
     def passed(self) -> bool:
         """Whether the file could be run, and every test in it passed."""
-        return not self.findings and all(verdict.passed for verdict in self.verdicts)
+        return not self.findings and not self.failed
+
+    @property
+    def failed(self) -> int:
+        """How many tests failed, or could not be run."""
+        return sum(not verdict.passed for verdict in self.verdicts) + self.left_out
+
+    @property
+    def tests(self) -> int:
+        """How many tests there are, as far as they could be read."""
+        return len(self.verdicts) + self.left_out
 
     @contextmanager
     def noting_errors(self) -> Iterator[None]:
@@ -77,12 +91,12 @@ def run(top: Path, instead: Sequence[Path] = ()) -> Report:
     for file, content in read_folder(top, wanted=is_test_file).items():
         report = FileReport(file)
         reports.append(report)
-        documents: Sequence[Document] = ()
-        with report.noting_errors():
-            documents = load_tests.parse(file, content)
-            if not documents:
-                report.findings.append(f"{file}: it has no test")
-        for document in documents:
+        read = load_tests.read(file, content)
+        report.findings += map(str, read.errors)
+        if not (read.documents or read.errors):
+            report.findings.append(f"{file}: it has no test")
+        for document in read.documents:
+            report.left_out += document.left_out
             with report.noting_errors():
                 files = _policy_files(document, instead)
                 if (key := tuple(sorted(files))) not in sets:
@@ -120,16 +134,11 @@ def lines(report: Report, *, verbose: bool) -> Iterator[str]:
 
 
 def _file(report: FileReport, *, verbose: bool) -> Iterator[str]:
-    failed = sum(not verdict.passed for verdict in report.verdicts)
-    passed = len(report.verdicts) - failed
     if report.passed:
-        yield f"{_OK}      {report.file}  {count_text(passed, 'test')}"
+        yield f"{_OK}      {report.file}  {count_text(report.tests, 'test')}"
     else:
-        what = (
-            f"{failed} of {count_text(passed + failed, 'test')} failed"
-            if report.verdicts
-            else "cannot run"
-        )
+        failed = f"{report.failed} of {count_text(report.tests, 'test')} failed"
+        what = failed if report.verdicts else "cannot run"
         yield f"{_FAILED}  {report.file}  {what}"
     yield from (f"    {finding}" for finding in report.findings)
     for verdict in report.verdicts:
@@ -175,13 +184,13 @@ def relevant(verdict: Verdict) -> list[Entry]:
 
 
 def _summary(report: Report) -> Iterator[str]:
-    verdicts = [verdict for file in report.files for verdict in file.verdicts]
-    failed = sum(not verdict.passed for verdict in verdicts)
-    broken = sum(bool(file.findings) for file in report.files)
+    tests = sum(file.tests for file in report.files)
+    failed = sum(file.failed for file in report.files)
+    broken = sum(bool(file.findings) and not file.verdicts for file in report.files)
     yield ""
     counts = [
-        count_text(len(verdicts), "test"),
-        f"{len(verdicts) - failed} passed",
+        count_text(tests, "test"),
+        f"{tests - failed} passed",
         f"{failed} failed",
     ]
     if broken:
@@ -209,6 +218,7 @@ def _file_document(report: FileReport) -> dict[str, Any]:
         "file": report.file,
         "passed": report.passed,
         "findings": report.findings,
+        "notRun": report.left_out,
         "tests": [
             {
                 "name": verdict.name,

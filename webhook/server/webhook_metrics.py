@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 from prometheus_client import Counter, Gauge, Histogram
 
 from webhook import metric_names
+from webhook.decision.decision import TOGETHER
 from webhook.server.connection_limiter import Reason
 from webhook.server.health import Exposition
 from webhook.server.notices import Outcome
@@ -51,7 +52,9 @@ _METRICS: Final = {
     ),
     metric_names.AUDITED_DECISIONS: _Description(
         Counter,
-        "Decisions of policies under Audit on pods: same (no change), changes or rejects.",
+        "Effects of policies under Audit on pods, each alone: same (no change), changes, rejects, "
+        "or not-judged (more match the pod than are evaluated). Policy * is all of them together, "
+        "of pods that several match.",
         ("policy", "namespace", "outcome"),
     ),
     metric_names.EXCEPTIONS_APPLIED: _Description(
@@ -216,7 +219,7 @@ class Metrics(Exposition):
         self._metrics[metric_names.POLICY_SET].labels(digest).set(1)
         self._of(metric_names.POLICY_SET_LOADED).set(now.timestamp())
         self._of(metric_names.POLICY_SET_ERRORS).set(faults)
-        kept = {*names, NO_POLICY}
+        kept = {*names, NO_POLICY, TOGETHER}
         for name, *labels in list(self._series):
             gone = name in _OF_POLICIES and labels[_OF_POLICIES[name]] not in kept
             if gone or (name == metric_names.EXCEPTIONS_APPLIED and labels[0] not in exceptions):

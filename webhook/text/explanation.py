@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook import names
+from webhook.decision.audit import NOT_JUDGED_TEXT
+from webhook.decision.decision import TOGETHER
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.evaluation.result import PolicyAnswer, answers, describe_exception
 from webhook.policy.findings import path_text
@@ -171,32 +173,37 @@ def _nodes(found: Surveys) -> list[list[str]]:
 
 
 def audit_lines(replicas: Replicas, policies: PolicySet) -> Iterator[Row]:
-    """Yield what would change if the policies under Audit were enforced: word, policy, field and
-    value.
+    """Yield what would change if the policies under Audit were enforced, each alone: word, policy,
+    field and value; and all together, if only that changes more.
 
     This includes settings of enforced policies with another outcome.
     """
     audited = replicas.decision.audited
     if audited is None:
         return
-    if not audited.differs:
-        yield "same", ", ".join(audited.policies), "nothing would change"
-    elif audited.rejections:
-        yield from (("reject", "", rejection) for rejection in audited.rejections)
-    else:
-        for entry in audit_entries(replicas.decision):
-            yield (
-                entry.outcome,
-                credited_to(entry),
-                f"{entry.field}: {describe_reason(entry, policies)}",
-            )
+    by_outcome: dict[str, list[str]] = {}
+    for policy, effect in audited.notable.items():
+        by_outcome.setdefault(effect.outcome, []).append(policy)
+        if effect.outcome == "rejects":
+            who = "" if policy != TOGETHER else ", ".join(audited.policies)
+            yield from (("reject", who or policy, each) for each in effect.rejections)
+    for entry in audit_entries(replicas.decision):
+        text = f"{entry.field}: {describe_reason(entry, policies)}"
+        yield entry.outcome, credited_to(entry), text
+    for word, outcome, text in (
+        ("same", "same", "nothing would change"),
+        ("unknown", "not-judged", NOT_JUDGED_TEXT),
+    ):
+        if found := by_outcome.get(outcome):
+            yield word, ", ".join(found), text
 
 
 def audit_entries(decision: Decision) -> list[Entry]:
-    """Return the entries of the trace that would be new if the policies under Audit were
-    enforced."""
-    trace = decision.audited.trace if decision.audited else ()
-    return [entry for entry in trace if entry not in decision.trace]
+    """Return the new entries of the trace if policies under Audit that change pods were enforced,
+    each alone."""
+    effects = decision.audited.notable.values() if decision.audited else ()
+    changing = (each for each in effects if each.outcome == "changes")
+    return [*dict.fromkeys(entry for each in changing for entry in each.new_entries(decision))]
 
 
 def credited_to(entry: Entry) -> str:

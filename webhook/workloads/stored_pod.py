@@ -1,4 +1,4 @@
-"""A stored pod as it was right after admission.
+"""A stored pod as it was right after admission, and a new one as it comes to it.
 
 Later changes are not the author's. Sources, of k8s.io/kubernetes v1.36: pkg/registry/core/pod,
 strategy.go (matchLabelKeys) and storage/storage.go (the binding); admission/podtopologylabels.
@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.placement.fields import FIELDS
+from webhook.placement.fields import FIELDS, STORED_NORMAL
+from webhook.placement.tolerations import NO_EXECUTE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # Lists of keys whose labels are merged into the labelSelector next to them, with the operator.
 _MERGED: Final = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 _WITH_SELECTORS: Final = frozenset(field.name for field in FIELDS if field.label_keys)
+_NORMAL: Final = frozenset(field.name for field in STORED_NORMAL)
 _OVER: Final = ("Succeeded", "Failed")
 # Labels that a pod gets from its node at the binding, replacing its own.
 _OF_NODE: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
@@ -107,6 +109,43 @@ def has_edited_tolerations(pod: JsonObject) -> bool:
 def without_binding(labels: Mapping[str, str]) -> dict[str, str]:
     """Return a pod's labels without those that a binding copies from its node."""
     return {key: value for key, value in labels.items() if key not in _OF_NODE}
+
+
+def with_defaults(
+    pod: JsonObject, default_priority_class: str, toleration_seconds: Mapping[str, int]
+) -> JsonObject:
+    """Return a new v1.Pod with the placement that the API server fills in before webhooks.
+
+    `toleration_seconds`: of the plugin DefaultTolerationSeconds, by taint. Source: SetDefaults_Pod
+    and SetDefaults_PodSpec of k8s.io/kubernetes/pkg/apis/core/v1, plugin/pkg/admission/priority and
+    defaulttolerationseconds.
+    """
+    filled = {
+        each.name: default_priority_class if each.of_cluster else each.filled_in
+        for each in FIELDS
+        if each.of_cluster or each.filled_in is not None
+    }
+    spec = {**pod["spec"]}
+    spec |= {key: value for key, value in filled.items() if value != "" and _unset(spec, key)}
+    own = spec.get("tolerations") or []
+    added = [
+        {"key": key, "operator": "Exists", "effect": NO_EXECUTE, "tolerationSeconds": seconds}
+        for key, seconds in toleration_seconds.items()
+        if not any(
+            each.get("key") in (None, "", key) and each.get("effect") in (None, "", NO_EXECUTE)
+            for each in own
+        )
+    ]
+    return {**pod, "spec": {**spec, "tolerations": [*own, *added]} if added else spec}
+
+
+def _unset(spec: JsonObject, key: str) -> bool:
+    return spec.get(key) in (None, "")
+
+
+def normal_fields(fields: JsonObject) -> JsonObject:
+    """Return fields of a pod's spec with those of the placement as stored: without empty values."""
+    return {key: normal(value) if key in _NORMAL else value for key, value in fields.items()}
 
 
 def normal(value: Any) -> Any:

@@ -10,8 +10,15 @@ import pytest
 
 from tests.policy_tests.writing import policy
 from webhook import names
-from webhook.controller.policies.pod_results import UNPLACED, UNREADABLE, PodJudge, judge_pod
+from webhook.controller.policies.pod_results import (
+    AUDITED,
+    UNPLACED,
+    UNREADABLE,
+    PodJudge,
+    judge_pod,
+)
 from webhook.decision.arrival import Cluster
+from webhook.decision.audit import MOST_ALONE
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.policy.load import load
@@ -100,3 +107,40 @@ def test_the_first_worker_leads_where_no_pod_leads_by_its_role(order: tuple[str,
     leader = "paddle-master-0" if "master" in order else "paddle-worker-0"
     assert {name for name, results in tried.items() if results == ["warn"]} == {leader}
     assert len(tried) == len(order)
+
+
+def tried(name: str, spec: str) -> str:
+    return policy(name, f"enforcement: Audit, {spec}")
+
+
+CONTRADICTING = [
+    tried("first", "requirements: {nodeSelector: {pool: a}}"),
+    tried("second", "requirements: {nodeSelector: {pool: b}}"),
+    tried("third", "overrides: {labels: {run: r}}"),
+]
+
+
+def results_of(policies: list[str], labels: dict[str, str]) -> list[tuple[str, str, str]]:
+    world = replace(WORLD, policies=load({"p.yaml": "".join(policies).encode()}).policies)
+    judged = judge_pod(pod(labels={names.RUN: "r", **labels}), world, None, led=False)
+    assert judged is not None
+    return [(e.policy, e.result, e.message) for e in judged.results if e.rule == "audit"]
+
+
+def test_a_policy_under_audit_is_charged_with_its_own_effect_alone() -> None:
+    """The third one changes nothing; what only two together do has a result of its own."""
+    first, second, together = results_of(CONTRADICTING, {"run": "r"})
+    changes = "under Audit; it would change the placement: nodeSelector[pool]"
+    assert (first, second) == (("first", "warn", changes), ("second", "warn", changes))
+    assert together[:2] == (AUDITED, "fail")
+    assert "first, second, third would reject the pod: nodeSelector[pool]" in together[2]
+
+
+def test_a_report_says_which_policies_are_not_judged() -> None:
+    """Where more are under Audit than are evaluated for one pod."""
+    several = [
+        tried(f"p{at:02}", "requirements: {labels: {run: r}}") for at in range(MOST_ALONE + 1)
+    ]
+    (last,) = results_of(several, {"run": "r"})
+    assert last[:2] == (f"p{MOST_ALONE}", "skip")
+    assert "not judged" in last[2]

@@ -26,7 +26,7 @@ def test_each_policy_has_all_its_results_under_one_count() -> None:
     metrics.decided("placed", ("spot", 'odd"name'))
     metrics.decided("rejected", ("spot", 'odd"name'))
     metrics.count(metric_names.POLICY_REJECTIONS, "spot")
-    metrics.decided("audit-differs", ("spot",))
+    metrics.decided("audit-changes", ("spot",))
     metrics.decided("unchanged", ())
     report = report_of(exposition(metrics))
     assert report.hash == "0123456789abcdef"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.decision import audit
+from webhook.decision.decision import TOGETHER
 from webhook.errors import InvalidPod
 from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.world import labels_of
@@ -33,6 +34,8 @@ Severity: TypeAlias = Literal["high", "medium", "low", "info"]
 UNPLACED: Final = f"{names.GROUP}/unplaced"
 NO_NODE: Final = f"{names.GROUP}/no-node"
 UNREADABLE: Final = f"{names.GROUP}/unreadable"
+# All policies under Audit together.
+AUDITED: Final = f"{names.GROUP}/audited"
 # Faults that are logged in each pass; all are counted.
 _LOGGED: Final = 3
 # Characters. Authors choose parts of a message, and 200 results share one object.
@@ -181,21 +184,18 @@ def _audited(decision: Decision) -> Iterator[PodResult]:
     audited = decision.audited
     if audited is None:
         return
-    outcomes = audit.outcomes(audited.policies, audited.rejections, differs=audited.differs)
-    for policy, (outcome, rejections) in outcomes.items():
-        if outcome == "rejects":
-            what = f"under Audit; it would reject the pod: {'; '.join(rejections)}"
-            yield _result(policy, "audit", "fail", "medium", what)
-            continue
-        fields = dict.fromkeys(
-            entry.field
-            for entry in audited.trace
-            if entry.policy == policy and entry not in decision.trace
-        )
-        if outcome == "changes" and (fields or audited.rejections):
-            what = ", ".join(fields) or "unknown, because another policy would reject the pod"
-            text = f"under Audit; it would change the placement: {what}"
-            yield _result(policy, "audit", "warn", "low", text)
+    for name, effect in audited.notable.items():
+        policy, who = (name, "it") if name != TOGETHER else (AUDITED, ", ".join(audited.policies))
+        match effect.outcome:
+            case "rejects":
+                text = f"under Audit; {who} would reject the pod: {'; '.join(effect.rejections)}"
+                yield _result(policy, "audit", "fail", "medium", text)
+            case "changes":
+                what = ", ".join(effect.changed_fields(decision)) or "the pod would be admitted"
+                text = f"under Audit; {who} would change the placement: {what}"
+                yield _result(policy, "audit", "warn", "low", text)
+            case "not-judged":
+                yield _result(policy, "audit", "skip", "info", audit.NOT_JUDGED_TEXT)
 
 
 def _result(policy: str, rule: str, result: Result, severity: Severity, message: str) -> PodResult:

@@ -16,11 +16,11 @@ from webhook.errors import InvalidPod, UnreadableText
 from webhook.foreign_text import parse_object
 from webhook.placement import patch
 from webhook.placement import pod as pods
-from webhook.placement.fields import OF_PODS, STORED_NORMAL, is_empty
+from webhook.placement.fields import OF_PODS, is_empty
 from webhook.pod_schema import field_checks
 from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.object import Object
-from webhook.workloads.stored_pod import has_edited_tolerations, normal
+from webhook.workloads.stored_pod import has_edited_tolerations, normal_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +38,6 @@ _BY_STAMP: Final = (
 )
 _AS_IT_IS: Final = "the pod itself, as it is"
 _BY_FILE: Final = "the file that it was applied from"
-_NORMAL: Final = frozenset(field.name for field in STORED_NORMAL)
 # The value of a label that differs between the replicas of a template.
 _VARIES: Final = object()
 # A value that fits a replica fits the template; a value that varies may fit.
@@ -131,7 +130,7 @@ def _whole(pod: object) -> JsonObject:
         raise InvalidPod("pod", "an object", pod)
     spec = pod.get("spec") or {}
     if isinstance(spec, dict):
-        spec = {key: normal(value) if key in _NORMAL else value for key, value in spec.items()}
+        spec = normal_fields(spec)
     return {**pod, "metadata": pod.get("metadata") or {}, "spec": spec}
 
 
