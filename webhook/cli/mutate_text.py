@@ -145,8 +145,14 @@ def _withhold(source: Object, groups: Sequence[Replicas]) -> None:
 
 
 def _stored(replicas: Replicas) -> PodPlacement:
-    # Without what says who set it.
-    return parse_pod(replicas.evaluation.stored())._replace(annotations={})
+    """Return their placement, without what says who set it.
+
+    A taint has one key, so the order of tolerations of different keys does not matter.
+    """
+    found = parse_pod(replicas.evaluation.stored())._replace(annotations={})
+    if not all(each.get("key") for each in found.tolerations):
+        return found
+    return found._replace(tolerations=sorted(found.tolerations, key=lambda each: each["key"]))
 
 
 def _printed(replicas: Replicas) -> str:

@@ -111,6 +111,7 @@ def _compare(question: Question, folder: Path) -> Outcome:
             fail_on="never",
             history=(),
             dry_run=None,
+            plugins=None,
         )
     )
     return outcome._replace(
