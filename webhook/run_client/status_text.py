@@ -189,6 +189,8 @@ def _incidents(report: Report, now: datetime) -> Iterator[str]:
         if each.seconds_lost is not None:
             facts.append(f"all ran again after {times.format_span(each.seconds_lost)}")
         cause = _CAUSES.get(each.cause) or harmless(each.cause)
+        if report.status.ended:
+            cause = cause.removesuffix(" yet")
         yield f"    {cause}: {'; '.join(facts)}"
 
 
@@ -206,11 +208,13 @@ def _last_failure(report: Report, now: datetime) -> Iterator[str]:
     failure = report.status.last_failure
     if failure is None:
         return
-    what = "disrupted" if failure.disruption else "went down"
+    what, head = "went down", "Last failure"
+    if failure.disruption:
+        what, head = "disrupted", "Last disruption"
     code = "" if failure.exit_code is None else f", exit code {failure.exit_code}"
     node = f" on {failure.node}" if failure.node else ""
     yield ""
-    yield "  " + click.style("Last failure", bold=True)
+    yield "  " + click.style(head, bold=True)
     why = harmless(failure.reason)
     yield f"    {failure.replica} {what}{node}, {_ago(failure.time, now)}: {why}{code}"
     for line in harmless(failure.message).rstrip().splitlines()[-_LAST_LINES:]:
