@@ -192,3 +192,24 @@ def test_a_namespaces_annotation_counts_where_the_plugin_runs(folder: Path) -> N
     known = ("-o", "json", "--namespaces", str(folder / "space.json"), "--plugins", RESTRICTION)
     found = ask(folder, "explain", *known)
     assert admitted(found) == {"Pod/to-ml": ["ml"], "Pod/to-fpga": ["fpga"]}
+
+
+@pytest.mark.parametrize("amount", ["0", "1"])
+def test_what_policies_decide_on_a_request_of_zero_is_unknown(tmp_path: Path, amount: str) -> None:
+    """The plugin adds a toleration for it, which the author could get by asking so."""
+    (tmp_path / "policies.yaml").write_text(
+        "apiVersion: fairlead.dev/v1alpha1\nkind: PlacementPolicy\nmetadata: {name: allowed}\n"
+        "spec: {requirements: {allowedTolerations: {patterns: [{key: team}]}}}\n"
+    )
+    (tmp_path / "pod.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {fairlead.dev/run: r}}\n"
+        "spec: {containers: [{name: m, image: x, resources: "
+        f"{{limits: {{example.com/fpga: {amount}}}}}}}]}}\n"
+    )
+    words = ["mutate", "-f", "pod.yaml", "--policies", "policies.yaml", "--fail-on", "unknown"]
+    words = [str(tmp_path / each) if each.endswith(".yaml") else each for each in words]
+    decides = amount == "0"
+    for plugins, code in (("", int(decides)), (EXTENDED, int(decides)), ("none", 0)):
+        found = CliRunner().invoke(fairlead, [*words, *(["--plugins", plugins] * bool(plugins))])
+        assert found.exit_code == code, found.output
+        assert ("unknown: the API server may run" in found.output) == (decides and not plugins)

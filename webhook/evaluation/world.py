@@ -299,6 +299,22 @@ class Evaluation:
         return possible(spec, self.world.plugins, space)
 
     @cached_property
+    def undecided(self) -> Sequence[str]:
+        """Plugins that may run or not, and with whose tolerations policies decide otherwise."""
+        world, arrival = self.world, self.arrival
+        if self.decision.result in ("not-a-run", "not-sent"):
+            return ()
+        spec = arrival.pod["spec"]
+        found = []
+        for name, tolerations in self.possible_tolerations.items():
+            both = {**spec, "tolerations": [*(spec.get("tolerations") or ()), *tolerations]}
+            pod = {**arrival.pod, "spec": both}
+            other = decide(arrival._replace(pod=pod), world.policies, world.known_cluster)
+            if (other.allowed, other.warnings) != (self.decision.allowed, self.decision.warnings):
+                found.append(name)
+        return found
+
+    @cached_property
     def second(self) -> tuple[Arrival, Decision] | None:
         """The second call of the webhook, and its decision; None if there is none.
 

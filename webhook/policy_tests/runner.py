@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from webhook import names
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 # The kubelet's default for maxPods, where a test gives other resources only.
 _PODS, _USUAL_PODS = "pods", "110"
+_PLUGINS = "give cluster.plugins"
 # The API server puts it on every namespace, and policies may select by it.
 
 
@@ -87,6 +89,7 @@ def _verdict(
     failures = [
         *_answer(case.expect, decision, [*_warnings(evaluation, prospects), *unread]),
         *(Failure("result", "a pod that the API server takes", why) for why in evaluation.refusals),
+        *_unknown(case.expect, evaluation, prospects),
         *_labels(case.expect, unread),
         *_part(case.expect, arrival, decision, policies),
         *_audited(case.expect, decision),
@@ -172,6 +175,20 @@ def _labels(expect: Expectation, unread: Sequence[str]) -> Iterator[Failure]:
             yield Failure("labels", wanted, line)
 
 
+def _unknown(
+    expect: Expectation, evaluation: Evaluation, prospects: Prospects | None
+) -> Iterator[Failure]:
+    """Fail where what is expected depends on what the test does not say."""
+    if name := evaluation.unread_class:
+        cure = "give the class in cluster.objects"
+        yield Failure("result", "an answer", f"unknown: RuntimeClass {name} is not read", [cure])
+    for name in evaluation.undecided:
+        yield Failure("result", "an answer", f"unknown: {name} may run", [_PLUGINS])
+    nodes = evaluation.nodes
+    if prospects and expect.warnings is not None and nodes and nodes.unknown:
+        yield Failure("warnings", "an answer", f"unknown: {nodes.unknown}", [_PLUGINS])
+
+
 def _warnings(evaluation: Evaluation, prospects: Prospects | None) -> list[str]:
     """Return the warnings of the webhook to the pod's author, of both of its calls.
 
@@ -180,7 +197,9 @@ def _warnings(evaluation: Evaluation, prospects: Prospects | None) -> list[str]:
     decision, pod = evaluation.decision, evaluation.arrival.pod
     if decision.result == "not-sent":
         return []
-    no_node = prospects.unplaceable(pod, decision, evaluation.world.policies) if prospects else ""
+    known = not (evaluation.nodes and evaluation.nodes.unknown)
+    look = prospects.unplaceable if prospects and known else None
+    no_node = look(pod, decision, evaluation.world.policies) if look else ""
     found = warnings(pod, decision, no_node)
     if evaluation.second:
         arrival, again = evaluation.second
@@ -293,12 +312,20 @@ def _placement(expect: Expectation, evaluation: Evaluation) -> Iterator[Failure]
         return
     stored = evaluation.stored()
     final = {**stored, "spec": normal_fields(stored["spec"])}
-    if expect.equals is not None:
-        yield from result.equals(expect.equals, final)
+    more = [each for every in evaluation.possible_tolerations.values() for each in every]
+    spec = final["spec"]
+    wide = {**final, "spec": {**spec, "tolerations": [*(spec.get("tolerations") or ()), *more]}}
     if expect.contains is not None:
         yield from result.contains(expect.contains, final)
-    if expect.lacks is not None:
-        yield from result.lacks(expect.lacks, final)
+    for field, judge in (
+        ("equals", partial(result.equals, expect.equals) if expect.equals else None),
+        ("lacks", partial(result.lacks, expect.lacks) if expect.lacks else None),
+    ):
+        found = [*judge(final)] if judge else []
+        yield from found
+        if judge and not found and any(judge(wide)):
+            what = "unknown: a plugin of the API server may add tolerations"
+            yield Failure(field, "an answer", what, [_PLUGINS])
     if expect.runs_on is not None:
         yield from _runs_on(expect.runs_on, evaluation)
 
@@ -312,7 +339,7 @@ def _runs_on(wanted: Sequence[str], evaluation: Evaluation) -> Iterator[Failure]
         )
         return
     if nodes.unknown:
-        cure = "give the class in cluster.objects" if nodes.unread else "give cluster.plugins"
+        cure = "give the class in cluster.objects" if nodes.unread else _PLUGINS
         yield Failure("runsOn", _listed(wanted, "no node"), f"unknown: {nodes.unknown}", [cure])
         return
     actual = nodes.last.admitted

@@ -131,6 +131,11 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
                 f"nodeSelector and tolerations of RuntimeClass {name}, which is not read; "
                 "give it with -f or --namespaces"
             )
+        elif found.undecided:
+            yield (
+                f"{each.subject}: what policies decide is unknown: the API server may run the "
+                f"plugin {', '.join(found.undecided)}, whose tolerations they judge; give {PLUGINS}"
+            )
         elif why := unknown_nodes(found):
             yield f"{each.subject}: which nodes admit it is unknown: {why}"
         if owner := found.unread_selector:
