@@ -68,6 +68,7 @@ def call(space: Space, folder: Path, *words: str, policies: str = POLICIES) -> R
     return space.ask(*files(folder, words, policies), "--dry-run=server")
 
 
+TWO = {"parallelism": 2, "completions": 2}
 ASKING = [
     ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"),
     ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "name"),
@@ -180,3 +181,15 @@ def test_what_check_calls_weaker_is_what_pod_security_forbids(strict: Space) -> 
         how = BY_NAME["securityContext"].weakens(key, value, is_default=False)
         assert (status == 403) is bool(how), (context, how, answer)
         assert status in (201, 403)
+
+
+def test_of_equal_pods_one_is_asked_and_that_is_said(strict: Space, tmp_path: Path) -> None:
+    """A quota that takes one pod and not both is not seen."""
+    strict.create(an_object("v1", "ResourceQuota", "one", {"hard": {"pods": "1"}}))
+    files(tmp_path, (), POLICIES.replace("runAsUser: 0", "runAsUser: 1000"))
+    (tmp_path / "job.yaml").write_text(json.dumps({**JOB, "spec": {**JOB["spec"], **TWO}}))
+    words = ("-f", f"{tmp_path}/job.yaml", "--policies", f"{tmp_path}/policies.yaml")
+    for command in ("mutate", "explain"):
+        found = strict.ask(command, *words, "--dry-run=server")
+        assert found.exit_code == 0, found.output
+        mentions(found.output, "takes one of these 2 pods", "quota")

@@ -91,7 +91,7 @@ def command(selection: Selection, policy: str, field: str, every: bool, output: 
 
 
 def _live(selection: Selection, focus: Focus, output: str) -> int:
-    from webhook.questions.decisions import not_asked
+    from webhook.questions.decisions import asked_alone, not_asked
     from webhook.questions.live import report
 
     answers = answers_or_exit(selection, focus)
@@ -99,7 +99,7 @@ def _live(selection: Selection, focus: Focus, output: str) -> int:
         answers = answers.asking(server)
     decided = answers.replicas
     unasked = not_asked(each.evaluation for each in decided)
-    print_notes(unasked)
+    print_notes([*unasked, *asked_alone(decided)])
     print_result(
         output,
         json=lambda: report.document(answers, focus),
@@ -111,7 +111,7 @@ def _live(selection: Selection, focus: Focus, output: str) -> int:
 
 
 def _files(selection: Selection, focus: Focus, output: str) -> int:
-    from webhook.questions.decisions import unknown_facts
+    from webhook.questions.decisions import asked_alone, unknown_facts
     from webhook.questions.live.focus import NoSuchPolicy, check_policy
     from webhook.questions.live.report import focused_lines
 
@@ -120,7 +120,7 @@ def _files(selection: Selection, focus: Focus, output: str) -> int:
         check_policy(focus, offline.policies, ())
     decided, problems = decide_readable(offline)
     unknown = [*offline.describe_unknown(), *unknown_facts(decided)]
-    print_notes(unknown)
+    print_notes([*unknown, *asked_alone(decided)])
     print_result(
         output,
         json=lambda: {

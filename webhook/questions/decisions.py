@@ -166,6 +166,16 @@ def not_asked(found: Iterable[Evaluation]) -> list[str]:
     return [f"it is unknown whether the API server takes the pods: {each}" for each in unknown]
 
 
+def asked_alone(decided: Iterable[Replicas]) -> Iterator[str]:
+    """Yield a line for each group of equal pods of which the API server was asked about one."""
+    for each in decided:
+        if each.count > 1 and each.evaluation.world.server and each.admitted:
+            yield (
+                f"{each.subject}: the API server takes one of these {each.count} pods; whether a "
+                "quota takes all is not known"
+            )
+
+
 def unlisted_classes(decided: Iterable[Replicas]) -> Iterator[str]:
     """Classes that pods name, of a kind that may not be listed in the cluster that was asked."""
     unknown: dict[str, set[str]] = {}

@@ -79,14 +79,15 @@ def show_preview(run: Run, place: str, world: World, *, err: bool) -> bool:
 
     err: standard output is for the Run.
     """
-    from webhook.questions.decisions import unknown_facts
+    from webhook.questions.decisions import asked_alone, unknown_facts
     from webhook.run.plan import plan
     from webhook.run_client.preview_report import groups, lines
     from webhook.run_client.run_files import Planned
 
     planned = Planned(place, run, None if run.spec.delegated else plan(run))
     found = groups(planned, world)
-    print_notes(unknown_facts([each.replicas for each in found]))
+    replicas = [each.replicas for each in found]
+    print_notes([*unknown_facts(replicas), *asked_alone(replicas)])
     for line in lines(planned, found):
         click.echo(line, err=err)
     reasons = [reason for group in found for reason in group.reasons]

@@ -114,7 +114,7 @@ def command(
       1  a pod would be rejected, or a file cannot be read, or a Run is wrong
       2  wrong usage
     """
-    from webhook.questions.decisions import unknown_facts
+    from webhook.questions.decisions import asked_alone, unknown_facts
     from webhook.questions.offline import read_nodes
     from webhook.run_client.preview_report import explanation, groups, lines, manifests
     from webhook.run_client.run_files import read_plans
@@ -128,7 +128,8 @@ def command(
     judged = bool(policies or server)
     shown = [(planned, groups(planned, world, judged=judged)) for planned in plans]
     if judged:
-        print_notes(unknown_facts([each.replicas for _, found in shown for each in found]))
+        replicas = [each.replicas for _, found in shown for each in found]
+        print_notes([*unknown_facts(replicas), *asked_alone(replicas)])
     print_result(
         output,
         json=lambda: {
