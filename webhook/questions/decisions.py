@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.admission.workload_warnings import mark_on
 from webhook.decision.arrival import OF_DAEMON_SET, keeps_placement
+from webhook.decision.audit import NOT_JUDGED, NOT_JUDGED_TEXT
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import run_faults
@@ -149,6 +150,9 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
                 f"namespace {each.arrival.namespace} may add, and LimitRanges are not read; give "
                 "them with -f or --namespaces"
             )
+        audited = each.decision.audited
+        if audited and NOT_JUDGED in audited.alone.values():
+            yield f"{each.subject}: policies under Audit are {NOT_JUDGED_TEXT}"
     yield from unlisted_classes(decided)
     yield from not_asked(each.evaluation for each in decided)
 

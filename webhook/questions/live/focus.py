@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.comparison.difference import fields
 from webhook.decision.arrival import DEFAULT_TOLERATION_SECONDS
+from webhook.decision.audit import NOT_JUDGED_TEXT
 from webhook.errors import FairleadError
 from webhook.evaluation.result import answers, result_of
 from webhook.placement import pod as pods
@@ -25,6 +26,7 @@ from webhook.text.value_text import both_fields, field_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from webhook.decision.decision import Decision
     from webhook.evaluation.replicas import Replicas
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.stamp_text import Stamp
@@ -223,6 +225,7 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
     for entry in audited:
         text = f"if enforced, {entry.outcome}: {entry.field}: {describe_reason(entry, policies)}"
         yield "audit", credited_to(entry), text
+    yield from _judged(decision, policies, focus)
     spoken = {entry.policy for entry in (*found, *audited)}
     silent = 0
     for answer in answers(replicas.evaluation):
@@ -232,6 +235,16 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
             yield answer.answer, answer.name, answer.why
     if not found and not audited and not silent and focus.field and not focus.policy:
         yield "no", "", f"no policy in the set sets {focus.field}"
+
+
+def _judged(decision: Decision, policies: PolicySet, focus: Focus) -> Iterator[Row]:
+    """Yield why policies under Audit would reject the pods, and that some are not judged."""
+    for policy, effect in decision.audited.alone.items() if decision.audited else ():
+        if focus.has_say(policy, policies):
+            for each in effect.rejections:
+                yield "audit", policy, f"if enforced, rejected: {each}"
+            if effect.outcome == "not-judged":
+                yield "unknown", policy, NOT_JUDGED_TEXT
 
 
 def credited(stamp: Stamp, policy: str) -> list[str]:
