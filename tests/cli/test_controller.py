@@ -65,7 +65,7 @@ def test_without_an_api_server_it_waits_reports_it_and_stops_on_request(
     caches = {"runs", "pods", "services", "configmaps", "deployments"}
     # Runs go on without these: they are never a reason to be not ready.
     beside = {"nodes", "capacityclasses"}
-    others = {"watches", "leader", "policy-status", "definitions"}
+    others = {"watches", "leader", "policy-status", "definitions", "rollouts"}
     assert set(conditions) == {*caches, *beside, *others}
     assert all(conditions[each]["ready"] for each in beside)
     assert all("not listed yet" in conditions[each]["reason"] for each in beside)

@@ -32,6 +32,7 @@ from tests.cluster.installed import (
 from tests.cluster.live_runs import create_run
 from tests.cluster.rights import Right, granted, refused, used
 from tests.cluster.spaces import LOOK
+from tests.cluster.test_plugins import DEFINITIONS, FLAVORS
 from tests.eventually import eventually
 from tests.manifests.kustomize import overlay
 from tests.manifests.monitoring import expressions, missing
@@ -246,11 +247,13 @@ def labels_in(answer: bytes) -> bool:
 def rights(quiet: Installed, webhook: Served) -> Rights:
     """Looked at once it has had to use all of them, and before any other is granted.
 
-    It asks for a namespace that it has not heard of, and watches all else. For the Jobs, JobSets
+    It asks for a namespace that it has not heard of, and watches all else, also Kueue's flavors
+    where there is their definition. For the Jobs, JobSets
     and so on whose pods it rejects, it looks for their owners and writes Events. For TrainJobs it
     looks for their runtimes, for a worker of a PaddleJob for the job, for the pod of a DaemonSet
     that gets a label for its selector.
     """
+    quiet.plane.api.create(DEFINITIONS, FLAVORS)
     with called(webhook, webhooks(quiet)[0]) as connection:
         client = http.client.HTTPConnection("webhook")
         client.sock = connection
