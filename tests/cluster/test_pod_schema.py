@@ -111,6 +111,26 @@ def test_a_class_that_is_not_there_is_an_error_of_check(
             assert (found["errors"], done.exit_code) == (errors, errors)
 
 
+def test_a_dot_in_a_name_that_is_a_hostname_is_refused(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Of a StatefulSet, and of a Job whose pods have an index; another Job may have one."""
+    indexed = {**JOB, "completionMode": "Indexed", "completions": 1}
+    labels = {"matchLabels": {"a": "b"}}
+    lasting = {**template(), "metadata": {"labels": {"a": "b"}}}
+    for group, kind, spec, code in (
+        ("apps", "StatefulSet", {"selector": labels, "template": lasting, "serviceName": "s"}, 422),
+        ("batch", "Job", indexed, 422),
+        ("batch", "Job", JOB, 201),
+    ):
+        made = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "a.b"}}
+        path = f"/apis/{group}/v1/namespaces/{namespace}/{kind.lower()}s?dryRun=All"
+        status, answer = control_plane.api.call("POST", path, {**made, "spec": spec})
+        assert status == code, answer
+        (found,) = pod_templates(Object("f.yaml", {**made, "spec": spec}), [])
+        assert bool([*template_faults(found)]) == (code != 201)
+
+
 @pytest.mark.parametrize(
     ("kind", "length", "spec"),
     [

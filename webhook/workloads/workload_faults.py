@@ -80,12 +80,12 @@ def template_faults(
     if known:
         yield from text_rules.name_faults(source.metadata)
     if is_judged(template):
-        yield from _of_length(source)
+        yield from _of_name(source)
 
 
-def _of_length(source: Object) -> Iterator[field_checks.Fault]:
-    """Yield a fault for a name with which pods cannot be made: what the controller adds to it must
-    fit into a label, or into a host's name.
+def _of_name(source: Object) -> Iterator[field_checks.Fault]:
+    """Yield a fault for a name with which pods cannot be made: with what the controller adds, it
+    must fit into a label, or be a host's name.
 
     Source: newRevision in pkg/controller/statefulset (name-hash is the label
     controller-revision-hash of its pods); ValidateCronJob and validateJobSpec of
@@ -96,10 +96,14 @@ def _of_length(source: Object) -> Iterator[field_checks.Fault]:
         return
     added = _ADDED.get(source.kind)
     completions = spec.get("completions")
-    if source.kind == "Job" and spec.get("completionMode") == "Indexed":
+    indexed = source.kind == "Job" and spec.get("completionMode") == "Indexed"
+    if "." in name and (indexed or source.kind == "StatefulSet"):
+        text = "has a dot, and is a part of its pods' hostnames: want a-z, 0-9 and '-'"
+        yield field_checks.Fault(("metadata", "name"), text)
+    if indexed:
         added = f"-{completions - 1}" if type(completions) is int and completions > 0 else ""
     if added is not None and len(name) > (most := MAX_NAME - len(added)):
-        text = f"has {len(name)} characters: want at most {most}, or no pod can be made of it"
+        text = f"has {len(name)} characters: want at most {most}, or its pods may be refused"
         yield field_checks.Fault(("metadata", "name"), text)
 
 
