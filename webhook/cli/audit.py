@@ -51,7 +51,9 @@ def command(
 
     Each policy is judged alone: as if it were enforced, and no other policy under Audit. The row of
     policy * counts the pods that several match, as if all of those were enforced. If a pod matches
-    many policies, only the first by priority are judged; the others count it as not judged.
+    many policies, only the first by priority are judged; the others count it as not judged. What
+    the API server would refuse of the changed pods, and requirements about the node of a
+    DaemonSet's pod, are not judged either: before you enforce a policy, ask `fairlead diff`.
 
     Metrics count a pod twice if different replicas answered the API server's two calls about it.
 
