@@ -84,9 +84,11 @@ def command(
             counted, now = kubeconfig.ask(lambda client: gather_records(client, notes))
     rows = tally([*(counted or ()), *(now or ())])
     print_notes(notes)
-    known = counted is not None
+    known, looked = counted is not None, not metrics
     print_result(
-        output, json=lambda: document(rows, counted=known), text=lambda: lines(rows, counted=known)
+        output,
+        json=lambda: document(rows, counted=known, looked=looked),
+        text=lambda: lines(rows, counted=known, looked=looked),
     )
     if any(row.rejects for row in rows):
         sys.exit(FAILED)
@@ -105,10 +107,10 @@ def _from_metrics(paths: Sequence[Path]) -> Iterator[Record]:
                 raise NoMetrics(f"{path}: {error}") from None
 
 
-def lines(rows: Sequence[Row], *, counted: bool) -> Iterator[str]:
+def lines(rows: Sequence[Row], *, counted: bool, looked: bool) -> Iterator[str]:
     """Yield a table, and below it which pods would be rejected now, and why.
 
-    `counted`: False if it is unknown what the replicas counted.
+    `counted`: False if it is unknown what the replicas counted; `looked`: if no cluster was asked.
     """
     if not rows:
         yield "No policy under Audit has matched a pod."
@@ -123,7 +125,7 @@ def lines(rows: Sequence[Row], *, counted: bool) -> Iterator[str]:
                 if counted
                 else ("?",) * 3
             ),
-            f"{_red(row.now.rejects)}, {row.now.changes}, {row.now.same}",
+            f"{_red(row.now.rejects)}, {row.now.changes}, {row.now.same}" if looked else "-",
             "",
         )
         for row in rows
@@ -147,7 +149,7 @@ def lines(rows: Sequence[Row], *, counted: bool) -> Iterator[str]:
             yield from hanging(f"{what} {NOT_JUDGED_TEXT}", 0)
 
 
-def document(rows: Sequence[Row], *, counted: bool) -> dict[str, object]:
+def document(rows: Sequence[Row], *, counted: bool, looked: bool) -> dict[str, object]:
     """Return the same as JSON; what is not known is null."""
     return {
         "rows": [
@@ -155,7 +157,7 @@ def document(rows: Sequence[Row], *, counted: bool) -> dict[str, object]:
                 "namespace": row.namespace,
                 "policy": row.policy,
                 **(_counts(row.counted) if counted else dict.fromkeys(_counts(row.counted))),
-                "now": _counts(row.now),
+                "now": _counts(row.now) if looked else None,
                 "objects": row.objects,
                 "rejected": row.rejected,
                 "reasons": row.reasons,
