@@ -25,9 +25,10 @@ from tests.fuzz.drawn import drawn
 from tests.fuzz.pods import whole_pods
 from tests.fuzz.policies import RUNTIME_CLASS
 from webhook import names
-from webhook.decision.arrival import Cluster
+from webhook.decision.arrival import Cluster, owned_by_daemon_set
 from webhook.evaluation.plugins import inputs_among
 from webhook.evaluation.world import World
+from webhook.placement.plugin_tolerations import daemon_set_tolerations
 from webhook.placement.pod import parse_pod
 from webhook.placement.pod_requests import requests
 from webhook.policy.load import load
@@ -120,6 +121,14 @@ def told(pod: Json) -> Json:
     }
 
 
+def as_its_controller_makes_it(spec: Json) -> None:
+    """Give a DaemonSet's pod the tolerations of its controller, in place of its own for these."""
+    more = daemon_set_tolerations(spec)
+    keys = {each["key"] for each in more}
+    own = [each for each in spec.get("tolerations") or () if each.get("key") not in keys]
+    spec["tolerations"] = [*own, *more]
+
+
 def cases(plane: ControlPlane, running: Running, pods: Sequence[Json]) -> Iterator[Case]:
     """All pods, a part of them under each of the sets."""
     size, served = len(pods) // ROUNDS, list(WITH)
@@ -156,6 +165,8 @@ def test_an_evaluation_says_what_the_api_server_does(
     pods = drawn(whole_pods(*SOUND, classes, classes, most=4, run=True), PODS)
     for pod in pods:
         del pod["spec"]["priority"]
+        if owned_by_daemon_set(pod):
+            as_its_controller_makes_it(pod["spec"])
     options = ("--poll-interval", "0.1")
     running = Running(start_webhook(plane, folder, namespaces=tuple(WITH), options=options), folder)
     with capsys.disabled():

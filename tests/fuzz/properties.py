@@ -158,7 +158,8 @@ def examined_patch(pod: Json, patch: list[Json]) -> Json:
         assert any(f"{operation['path']}/".startswith(f"{field}/") for field in REACH), operation
     patched: Json = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
     stamp = json.loads(patched["metadata"]["annotations"][names.PLACEMENT])
-    assert stamp.keys() - {"exceptions", "fallback"} in ({"set", "policies"}, {"set", "leftAlone"})
+    said = stamp.keys() - {"exceptions", "fallback", "removed", "leftOut"}
+    assert said in ({"set", "policies"}, {"set", "leftAlone"})
     return patched
 
 
