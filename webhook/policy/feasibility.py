@@ -15,8 +15,6 @@ from webhook.placement.bundle import node_settings
 from webhook.placement.fold import fold
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import taint_text
-from webhook.placement.plugin_tolerations import EXTENDED
-from webhook.placement.pod_requests import is_extended
 from webhook.placement.settings import (
     PARTS,
     CapacitySetting,
@@ -268,11 +266,7 @@ class _Judging:
                 f"tolerates none of the chosen nodes' taints ({count(left)} of {len(self.nodes)} "
                 f"nodes chosen): {taints}; only pods with tolerations of their own can run there"
             )
-            severity: Severity = "error"
-            if resources := _given_by_plugin(left, tolerations):
-                severity = "warning"
-                what += f", and where {EXTENDED} runs, pods that request {', '.join(resources)}"
-            yield _concern(policy, path, what, severity, Kind.TAINTS_NOT_TOLERATED)
+            yield _concern(policy, path, what, about=Kind.TAINTS_NOT_TOLERATED)
 
     def _closed(
         self, policy: _PolicySettings, tolerations: Sequence[Toleration]
@@ -297,17 +291,6 @@ class _Judging:
 
 def _tolerated(nodes: Iterable[Alike], tolerations: Sequence[Toleration]) -> int:
     return count(each for each in nodes if not untolerated(each.node, tolerations))
-
-
-def _given_by_plugin(nodes: Iterable[Alike], tolerations: Sequence[Toleration]) -> Sequence[str]:
-    """Return extended resources that a pod can request to be on one of the nodes, where a plugin
-    of the API server tolerates the taints with their names."""
-    for each in nodes:
-        taints = untolerated(each.node, tolerations)
-        keys = [taint.get("key", "") for taint in taints if taint.get("effect") == "NoSchedule"]
-        if taints and len(keys) == len(taints) and all(map(is_extended, keys)):
-            return keys
-    return ()
 
 
 def _blocking_taints(nodes: Iterable[Alike], tolerations: Sequence[Toleration]) -> str:

@@ -220,23 +220,6 @@ def test_a_policy_under_audit_leaves_no_pod_without_a_node(nodes: tuple[Node, ..
     assert any("once the policy is enforced" in each.message for each in found)
 
 
-@pytest.mark.parametrize(
-    ("key", "effect", "stands"),
-    [
-        ("nvidia.com/gpu", "NoSchedule", ("Unknown", "PluginsDecide")),
-        ("nvidia.com/gpu", "NoExecute", ("False", "TaintsNotTolerated")),
-        ("gpu", "NoSchedule", ("False", "TaintsNotTolerated")),
-    ],
-)
-def test_a_taint_that_a_plugin_may_tolerate_is_no_error(
-    key: str, effect: str, stands: tuple[str, str]
-) -> None:
-    """Pods that request the resource run there, where the API server runs the plugin."""
-    node = Node("gpu", {"pool": "gpu"}, [{"key": key, "effect": effect}])
-    found = stated((NORMAL, node), {"overrides": {"nodeSelector": {"pool": "gpu"}}})
-    assert found[POLICY] == stands
-
-
 def test_a_policy_that_asks_nothing_of_nodes_is_satisfied() -> None:
     """Whatever nodes there are."""
     found = stated((CHEAP,), {"defaults": {"labels": {"team": "a"}}})

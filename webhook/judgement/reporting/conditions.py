@@ -220,8 +220,6 @@ def _condition(
     none = reach.chosen == 0 or (reach.chosen is not None and reach.tolerated == 0)
     if audited and none and concerns and not wrong:
         return ConditionUpdate(SATISFIABLE, "Unknown", "NotEnforced", message)
-    if reach.chosen and reach.tolerated == 0 and concerns and not wrong:
-        return ConditionUpdate(SATISFIABLE, "Unknown", "PluginsDecide", message)
     if wrong or (reach.chosen == 0 and concerns):
         kind = Kind.NO_NODE if reach.chosen == 0 else wrong[0].about
         reason = "NoNode" if kind is Kind.NO_NODE else "TaintsNotTolerated"
