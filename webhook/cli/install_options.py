@@ -10,6 +10,7 @@ import click
 
 from webhook.errors import UnreadableInput
 from webhook.interception import PATH
+from webhook.pod_schema.object_rules import MAX_PORT
 from webhook.strict import quoted
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _url_errors(url: str) -> Iterator[str]:
 
     User information is not repeated: it is a password.
     """
-    if any(each.isspace() or not each.isprintable() for each in url):
+    if any(sign.isspace() or not sign.isprintable() for sign in url):
         yield "it has blanks or control characters"
         return
     try:
@@ -68,9 +69,9 @@ def _url_errors(url: str) -> Iterator[str]:
         yield "it names no host"
     if "@" in parts.netloc:
         yield "it has a user or a password"
-    port = parts.netloc.rpartition("@")[2].rpartition("]")[2].partition(":")
-    if port[1] and not (port[2].isascii() and port[2].isdecimal() and 0 < int(port[2]) < 65536):
-        yield f"its port is {quoted(port[2])}, not one of 1 to 65535"
+    _, colon, port = parts.netloc.rpartition("@")[2].rpartition("]")[2].partition(":")
+    if colon and not (port.isascii() and port.isdecimal() and 0 < int(port) <= MAX_PORT):
+        yield f"its port is {quoted(port)}, not one of 1 to {MAX_PORT}"
     if not parts.path.endswith(PATH):
         yield f"its path is {quoted(parts.path)}"
     if "?" in url or "#" in url:
@@ -112,11 +113,11 @@ def sources_of(
         if not file.exists():
             raise click.BadParameter(f"there is no file {file}", param_hint="--source")
         for content in read_folder(file).values():
-            systems = [each.model for each in parse({str(file): content}).sound()]
-            if wrong := [each for each in systems if each.kind != "RunSource"]:
+            systems = [document.model for document in parse({str(file): content}).sound()]
+            if wrong := [system for system in systems if system.kind != "RunSource"]:
                 what = f"{file} has a {wrong[0].kind}; want documents RunSource only"
                 raise click.BadParameter(what, param_hint="--source")
-            found += [each.name for each in systems]
+            found += [system.name for system in systems]
             if beside.get(file.name) != content.decode():
                 texts[file.name] = content.decode()
     return found, texts

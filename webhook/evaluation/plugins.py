@@ -100,11 +100,11 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
         if kind in _OWNERS:
             where = str(metadata.get("namespace") or namespace)
             owners[where, kind, str(metadata.get("name"))] = each
-        if each.get("kind") == "RuntimeClass":
+        elif kind == "RuntimeClass":
             classes[str(metadata.get("name"))] = each
-        elif each.get("kind") == "LimitRange":
+        elif kind == "LimitRange":
             ranges.setdefault(str(metadata.get("namespace") or namespace), []).append(each)
-        elif each.get("kind") == "ResourceFlavor":
+        elif kind == "ResourceFlavor":
             flavors.append(each)
     return PluginInputs(classes, ranges or None, flavors, owners=owners)
 
@@ -199,6 +199,12 @@ def possible(
     unknown = [name for name in OPTIONAL if name not in inputs.running]
     found = {name: [each.toleration for each in added(facts, [name])] for name in unknown}
     return {name: tolerations for name, tolerations in found.items() if tolerations}
+
+
+def with_more_tolerations(pod: JsonObject, more: Iterable[Toleration]) -> JsonObject:
+    """Return the v1.Pod with these tolerations after its own."""
+    spec = pod["spec"]
+    return {**pod, "spec": {**spec, "tolerations": [*(spec.get("tolerations") or ()), *more]}}
 
 
 def _with_runtime_class(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.placement import on_demand
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import stay, survey
+from webhook.placement.pod_requests import DEVICES, requests
 from webhook.placement.runtime_class import deciding_plugins, tolerating, unread_class
+from webhook.placement.shapes import as_object, objects_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -15,7 +17,11 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node, Survey
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import Toleration
+    from webhook.placement.shapes import JsonObject, Toleration
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+# Volumes whose claims may be bound to a node, a zone or a limited number on each node.
+_CLAIMS: Final = ("persistentVolumeClaim", "ephemeral")
 
 
 class Surveys(NamedTuple):
@@ -131,3 +137,32 @@ def survey_pod(
     if not makers and added and [*on_demand.makers(wide, classes.values(), groups)]:
         return found._replace(plugins=tuple(added))
     return found._replace(on_demand=makers)
+
+
+def not_judged(spec: JsonObject) -> Sequence[str]:
+    """Return the fields of a v1.PodSpec, and requested devices, that also decide where it runs, and
+    are not asked of a node that is judged by itself.
+
+    None for a bound pod, which no scheduler judges. Source: k8s.io/kubernetes v1.36, the
+    scheduler's plugins podtopologyspread, interpodaffinity, volumebinding, volumezone,
+    nodevolumelimits and dynamicresources.
+    """
+    if spec.get("nodeName"):
+        return ()
+    affinity = as_object(spec.get("affinity"))
+    spread = objects_in(spec.get("topologySpreadConstraints"))
+    fields = {
+        "topologySpreadConstraints": any(
+            each.get("whenUnsatisfiable") == "DoNotSchedule" for each in spread
+        ),
+        **{
+            name: as_object(affinity.get(name)).get(_REQUIRED)
+            for name in ("podAffinity", "podAntiAffinity")
+        },
+        "volumes": any(
+            each.get(kind) for each in objects_in(spec.get("volumes")) for kind in _CLAIMS
+        ),
+        "resourceClaims": spec.get("resourceClaims"),
+    }
+    devices = sorted(name for name in requests(spec) if name.startswith(DEVICES))
+    return (*(name for name, given in fields.items() if given), *devices)

@@ -21,12 +21,17 @@ from webhook.decision.decision import Decision
 from webhook.decision.engine import decide, merged_if_held, receive_pod
 from webhook.evaluation import limit_ranges
 from webhook.evaluation.dry_run import Answer, question
-from webhook.evaluation.plugins import PluginInputs, admit, conflicts, possible
+from webhook.evaluation.plugins import (
+    PluginInputs,
+    admit,
+    conflicts,
+    possible,
+    with_more_tolerations,
+)
 from webhook.evaluation.sending import unsent
-from webhook.evaluation.surveys import survey_pod
+from webhook.evaluation.surveys import not_judged, survey_pod
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, stranded
-from webhook.placement.not_judged import not_judged
 from webhook.placement.pod_requests import requests
 from webhook.placement.runtime_class import FIELD
 from webhook.placement.settings import field_of
@@ -292,7 +297,7 @@ class Evaluation:
             self.world.surveyed[key] = survey_pod(nodes, asked, added, known, classes)
         return self.world.surveyed[key]._replace(not_judged=not_judged(last["spec"]))
 
-    @property
+    @cached_property
     def possible_tolerations(self) -> Mapping[str, Sequence[Toleration]]:
         """The tolerations that plugins may add to the pod, if they run."""
         spec, space = self.arrival.pod["spec"], self.arrival.namespace_labels
@@ -304,15 +309,14 @@ class Evaluation:
         world, arrival = self.world, self.arrival
         if self.decision.result in ("not-a-run", "not-sent"):
             return ()
-        spec = arrival.pod["spec"]
-        found = []
+        own = self.decision.allowed, self.decision.warnings
+        names_of_plugins = []
         for name, tolerations in self.possible_tolerations.items():
-            both = {**spec, "tolerations": [*(spec.get("tolerations") or ()), *tolerations]}
-            pod = {**arrival.pod, "spec": both}
+            pod = with_more_tolerations(arrival.pod, tolerations)
             other = decide(arrival._replace(pod=pod), world.policies, world.known_cluster)
-            if (other.allowed, other.warnings) != (self.decision.allowed, self.decision.warnings):
-                found.append(name)
-        return found
+            if (other.allowed, other.warnings) != own:
+                names_of_plugins.append(name)
+        return names_of_plugins
 
     @cached_property
     def second(self) -> tuple[Arrival, Decision] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.decision.advice import warnings
@@ -14,7 +15,12 @@ from webhook.decision.engine import subject_of
 from webhook.decision.prospects import Prospects
 from webhook.errors import InvalidPod
 from webhook.evaluation.one_pod import Unjudged, one_pod
-from webhook.evaluation.plugins import UNREAD, inputs_among, running_plugins
+from webhook.evaluation.plugins import (
+    UNREAD,
+    inputs_among,
+    running_plugins,
+    with_more_tolerations,
+)
 from webhook.evaluation.world import World
 from webhook.identity import identify, misread
 from webhook.placement import pod as pods_of
@@ -29,14 +35,14 @@ from webhook.times import parse_span
 from webhook.workloads.stored_pod import normal_fields, with_defaults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from webhook.decision.arrival import Arrival
     from webhook.decision.decision import Decision
     from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.world import Evaluation
     from webhook.placement.fallback import History
-    from webhook.placement.shapes import Taint
+    from webhook.placement.shapes import JsonObject, Taint
     from webhook.policy.policy_set import PolicySet
     from webhook.policy_tests import policy_test_model
     from webhook.policy_tests.load_tests import Document
@@ -44,7 +50,7 @@ if TYPE_CHECKING:
 
 # The kubelet's default for maxPods, where a test gives other resources only.
 _PODS, _USUAL_PODS = "pods", "110"
-_PLUGINS = "give cluster.plugins"
+_PLUGINS: Final = "give cluster.plugins"
 # The API server puts it on every namespace, and policies may select by it.
 
 
@@ -197,9 +203,9 @@ def _warnings(evaluation: Evaluation, prospects: Prospects | None) -> list[str]:
     decision, pod = evaluation.decision, evaluation.arrival.pod
     if decision.result == "not-sent":
         return []
-    known = not (evaluation.nodes and evaluation.nodes.unknown)
-    look = prospects.unplaceable if prospects and known else None
-    no_node = look(pod, decision, evaluation.world.policies) if look else ""
+    no_node = ""
+    if prospects and not (evaluation.nodes and evaluation.nodes.unknown):
+        no_node = prospects.unplaceable(pod, decision, evaluation.world.policies)
     found = warnings(pod, decision, no_node)
     if evaluation.second:
         arrival, again = evaluation.second
@@ -312,22 +318,31 @@ def _placement(expect: Expectation, evaluation: Evaluation) -> Iterator[Failure]
         return
     stored = evaluation.stored()
     final = {**stored, "spec": normal_fields(stored["spec"])}
-    more = [each for every in evaluation.possible_tolerations.values() for each in every]
-    spec = final["spec"]
-    wide = {**final, "spec": {**spec, "tolerations": [*(spec.get("tolerations") or ()), *more]}}
+    more = [*chain(*evaluation.possible_tolerations.values())]
+    wide = with_more_tolerations(final, more) if more else final
+    if expect.equals is not None:
+        yield from _if_known("equals", partial(result.equals, expect.equals), final, wide)
     if expect.contains is not None:
         yield from result.contains(expect.contains, final)
-    for field, judge in (
-        ("equals", partial(result.equals, expect.equals) if expect.equals else None),
-        ("lacks", partial(result.lacks, expect.lacks) if expect.lacks else None),
-    ):
-        found = [*judge(final)] if judge else []
-        yield from found
-        if judge and not found and any(judge(wide)):
-            what = "unknown: a plugin of the API server may add tolerations"
-            yield Failure(field, "an answer", what, [_PLUGINS])
+    if expect.lacks is not None:
+        yield from _if_known("lacks", partial(result.lacks, expect.lacks), final, wide)
     if expect.runs_on is not None:
         yield from _runs_on(expect.runs_on, evaluation)
+
+
+def _if_known(
+    field: str,
+    judge: Callable[[JsonObject], Iterator[Failure]],
+    pod: JsonObject,
+    wide: JsonObject,
+) -> Iterator[Failure]:
+    """Yield the failures of the pod; if only the pod with what plugins may add fails, that it is
+    unknown."""
+    failures = [*judge(pod)]
+    yield from failures
+    if not failures and any(judge(wide)):
+        what = "unknown: a plugin of the API server may add tolerations"
+        yield Failure(field, "an answer", what, [_PLUGINS])
 
 
 def _runs_on(wanted: Sequence[str], evaluation: Evaluation) -> Iterator[Failure]:

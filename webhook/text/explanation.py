@@ -279,20 +279,21 @@ def nodes_text(found: Surveys) -> str:
     if last.admitted and found.not_judged:
         text = f"at most {text} (not judged: {', '.join(found.not_judged)})"
     if found.lacking:
-        return f"unknown, {_unread(found.lacking)}; {text} without it"
+        return f"unknown, {_unread(found.lacking, found.unread)}; {text} without it"
     if found.on_demand:
         return f"{text} now; class {', '.join(found.on_demand)} creates them on demand"
     if found.after is None:
         return text
     if found.lacking_before:
-        return f"{text}; before is unknown, {_unread(found.lacking_before)}"
+        why = _unread(found.lacking_before, found.unread_before)
+        return f"{text}; before is unknown, {why}"
     if found.after.admitted == found.before.admitted:
         return f"{text}, the same as before"
     return f"{text}, {len(found.before.admitted)} did before"
 
 
-def _unread(lacking: str) -> str:
-    return f"{lacking} {'may run or not' if lacking.startswith('plugin') else 'is not read'}"
+def _unread(lacking: str, runtime_class: str) -> str:
+    return f"{lacking} {'is not read' if runtime_class else 'may run or not'}"
 
 
 def took_part(decision: Decision) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.placement.not_judged import not_judged
+from webhook.evaluation.surveys import not_judged
 from webhook.placement.pod_requests import lacking, requests
 
 DEVICE = "deviceclass.resource.kubernetes.io/gpu"
