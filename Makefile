@@ -1,5 +1,6 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
-PYTHON ?= python3.11
+# The interpreter; by itself tools/venv.sh takes the first of 3.11 to 3.14 that it finds.
+PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -48,8 +49,7 @@ help:
 	@echo 'make clean    remove what the above made in this folder'
 
 $(STAMP): pyproject.toml requirements.lock requirements-dev.lock
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	@tools/venv.sh $(VENV) requirements-dev.lock $(PYTHON)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -148,8 +148,7 @@ manifests: $(STAMP)
 	$(BIN)/fairlead guard tolerations > manifests/components/guard-tolerations/tolerations.yaml
 	$(BIN)/python -m tests.manifests
 
-lock:
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet 'uv>=0.9,<1'
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
@@ -158,8 +157,7 @@ lock:
 	echo "dask-kubernetes==$$(sed -n 's/^dask-kubernetes==\([0-9.]*\).*/\1/p' $(DASK))" | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header - -o $(DASK)
 
 $(AUDIT)/.installed: requirements-audit.lock
-	@test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
-	$(AUDIT)/bin/python -m pip install --quiet --require-hashes -r requirements-audit.lock
+	@tools/venv.sh $(AUDIT) requirements-audit.lock $(PYTHON)
 	@touch $@
 
 # Exit code 1: known vulnerabilities. 2: the data could not be reached, so nothing is known.
