@@ -8,19 +8,31 @@ from fairlead.client import Client, Logs, RunEvent, RunHandle
 from fairlead.policies import Checked, Evaluated, PodsEvaluation, check, evaluate
 from fairlead.runs import Preview, Run
 from webhook import __version__
-from webhook.errors import FairleadError
+from webhook.errors import (
+    ClusterError,
+    FairleadError,
+    InvalidDocuments,
+    InvalidName,
+    InvalidRun,
+    UnreadableInput,
+)
 
 __all__ = (
     "Checked",
     "Client",
+    "ClusterError",
     "Evaluated",
     "FairleadError",
+    "InvalidDocuments",
+    "InvalidName",
+    "InvalidRun",
     "Logs",
     "PodsEvaluation",
     "Preview",
     "Run",
     "RunEvent",
     "RunHandle",
+    "UnreadableInput",
     "__version__",
     "check",
     "evaluate",

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from webhook.errors import FairleadError, UnreadableInput
 
@@ -119,12 +119,9 @@ class RunHandle:
     def watch(self) -> Iterator[RunEvent]:
         """Yield each change of phase or message, until the Run is over."""
         events = self.watch_async()
-        with asyncio.Runner() as runner:
-            while True:
-                try:
-                    yield runner.run(_next(events))
-                except StopAsyncIteration:
-                    return
+        with _Loop() as loop:
+            while (event := loop.run(_next(events))) is not None:
+                yield event
 
     async def watch_async(self) -> AsyncIterator[RunEvent]:
         """As `watch`."""
@@ -271,21 +268,52 @@ def _target(cluster: Client) -> Kubeconfig:
     return Kubeconfig(Path(cluster.kubeconfig) if cluster.kubeconfig else None, cluster.context)
 
 
-def _wait(answer: Coroutine[Any, Any, _T]) -> _T:
-    """Return an answer; in a notebook, whose own loop runs, from a thread of its own."""
+class _Loop:
+    """An event loop for one answer after the other.
+
+    In a notebook, whose own loop runs, it is that of a thread.
+    """
+
+    def __enter__(self) -> Self:
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._runner = asyncio.Runner()
+        self._thread = ThreadPoolExecutor(1) if _in_a_loop() else None
+        return self
+
+    def run(self, answer: Coroutine[Any, Any, _T]) -> _T:
+        if self._thread is None:
+            return self._runner.run(answer)
+        loop = self._thread.submit(self._runner.get_loop).result()
+        waiting = self._thread.submit(self._runner.run, answer)
+        try:
+            return waiting.result()
+        except BaseException:
+            # A cell of the notebook that is interrupted: the thread has to end.
+            for task in asyncio.all_tasks(loop):
+                loop.call_soon_threadsafe(task.cancel)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        if self._thread is None:
+            self._runner.close()
+            return
+        self._thread.submit(self._runner.close).result()
+        self._thread.shutdown()
+
+
+def _in_a_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        inside = False
-    else:
-        inside = True
-    if not inside:
-        return asyncio.run(answer)
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, answer).result()
+        return False
+    return True
 
 
-async def _next(events: AsyncIterator[_T]) -> _T:
-    return await anext(events)
+def _wait(answer: Coroutine[Any, Any, _T]) -> _T:
+    with _Loop() as loop:
+        return loop.run(answer)
+
+
+async def _next(events: AsyncIterator[_T]) -> _T | None:
+    return await anext(events, None)

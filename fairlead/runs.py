@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
+import shlex
 from collections.abc import Mapping, Sequence  # noqa: TC003  (get_type_hints reads them)
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from fairlead.function_program import program_of
 from fairlead.policies import Evaluated, evaluate
 from webhook.errors import UnreadableInput
 
@@ -18,35 +17,6 @@ if TYPE_CHECKING:
     from fairlead.policies import Places, Where
 
 Preview = Evaluated
-
-
-def _check_call(
-    function: Callable[..., Any], arguments: Mapping[str, Any], requirements: object
-) -> None:
-    """Raise FairleadError if the function cannot be called so in another process."""
-    title = function.__name__
-    problems = []
-    try:
-        inspect.signature(function).bind(**arguments)
-    except TypeError as error:
-        problems.append(f"{title}: {error}")
-    around = inspect.getclosurevars(function).globals
-    if around:
-        names = ", ".join(sorted(around))
-        problems.append(
-            f"{title}: it uses {names} from around: import or make that in the function"
-        )
-    for key, value in arguments.items():
-        try:
-            literal = ast.literal_eval(repr(value)) == value
-        except (SyntaxError, ValueError):
-            literal = False
-        if not literal:
-            problems.append(f"{title}: argument {key} is no literal: {value!r}")
-    if isinstance(requirements, str):
-        problems.append("requirements: want a list of texts, and got a text")
-    if problems:
-        raise UnreadableInput(problems)
 
 
 @dataclass(frozen=True)
@@ -114,35 +84,46 @@ class Run:
         image: str,
         requirements: Sequence[str] = (),
         arguments: Mapping[str, Any] | None = None,
-        **settings: Any,
+        framework: str = "",
+        workers: int = 0,
+        gpus: int = 0,
+        resources: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+        volumes: Mapping[str, str] | None = None,
+        capacity: Mapping[str, str] | None = None,
+        queue: str = "",
+        restart_scope: str = "",
+        labels: Mapping[str, str] | None = None,
+        namespace: str = "",
     ) -> Run:
         """Return a Run that calls a function in each replica.
 
         The function's source is sent, not what it has around it: it has to import what it needs
-        itself, and its arguments are literals. `requirements` are installed by pip at the start.
-        Raises FairleadError for a function without a source, such as a lambda.
+        itself, and its arguments are literals. `requirements` are installed by pip at the start;
+        the other settings are those of Run.
+        Raises FairleadError with every reason for which the call would fail in another process.
         """
-        title = getattr(function, "__name__", "")
-        try:
-            source = textwrap.dedent(inspect.getsource(function))
-        except (OSError, TypeError):
-            source = ""
-        whole = inspect.isfunction(function) and not function.__closure__
-        if not source.lstrip().startswith(("def ", "@")) or not whole:
-            why = "its source is not that of a function of its own, without variables from around"
-            raise UnreadableInput([f"{title or function}: {why}"])
-        _check_call(function, arguments or {}, requirements)
-        given = ", ".join(f"{key}={value!r}" for key, value in (arguments or {}).items())
-        program = f"{source}\n\nif __name__ == '__main__':\n    {title}({given})\n"
-        compile(program, "train.py", "exec")
-        wanted = " ".join(f"'{each}'" for each in requirements)
+        if isinstance(requirements, str):
+            raise UnreadableInput(["requirements: want a list of texts, and got a text"])
+        program = program_of(function, arguments or {})
+        wanted = shlex.join(requirements)
         install = f"python -m pip install --quiet {wanted} && " if requirements else ""
         return cls(
-            name=name or title.replace("_", "-").lower(),
+            name=name or function.__name__.replace("_", "-").lower(),
             image=image,
             command=("sh", "-c", f"{install}exec python /code/train.py"),
+            framework=framework,
+            workers=workers,
+            gpus=gpus,
+            resources=resources or {},
+            env=env or {},
+            volumes=volumes or {},
+            capacity=capacity or {},
+            queue=queue,
+            restart_scope=restart_scope,
+            labels=labels or {},
+            namespace=namespace,
             code={"train.py": program.encode()},
-            **settings,
         )
 
     def manifest(self) -> dict[str, Any]:

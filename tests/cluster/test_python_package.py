@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -35,11 +36,30 @@ def ends(live: LiveRun, code: int) -> threading.Thread:
     return player
 
 
-def test_a_run_is_submitted_watched_and_waited_for(run_space: Space, client: fl.Client) -> None:
+def as_a_program(cell: Callable[[], list[str]]) -> list[str]:
+    return cell()
+
+
+def as_a_notebook(cell: Callable[[], list[str]]) -> list[str]:
+    """A notebook's cells run in its event loop."""
+
+    async def run() -> list[str]:
+        return cell()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("place", [as_a_program, as_a_notebook])
+def test_a_run_is_submitted_watched_and_waited_for(
+    run_space: Space, client: fl.Client, place: Callable[[Callable[[], list[str]]], list[str]]
+) -> None:
     player = ends(LiveRun(run_space, "mnist"), 0)
     run = fl.Run("mnist", image=IMAGE, framework="pytorch", workers=1, command=["true"])
     handle = client.submit(run)
-    phases = [event.phase for event in handle.watch()]
+    threads = threading.active_count()
+    assert place(lambda: [next(handle.watch()).phase])
+    phases = place(lambda: [event.phase for event in handle.watch()])
+    assert threading.active_count() <= threads
     player.join()
     assert phases[-1] == "Succeeded"
     assert handle.wait(timeout="1m").phase == "Succeeded"

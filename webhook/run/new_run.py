@@ -105,7 +105,7 @@ def manifest(new: NewRun) -> dict[str, Any]:
     return {
         "apiVersion": names.API_VERSION,
         "kind": names.RUN_KIND,
-        "metadata": _given(name=new.name, namespace=new.namespace, labels=labels),
+        "metadata": {"name": new.name, **_given(namespace=new.namespace, labels=labels)},
         "spec": _given(
             framework=new.framework,
             replicas=roles,
@@ -136,6 +136,9 @@ def checked(raw: Mapping[str, Any], namespace: str) -> Run:
     problems = [
         f"{path_text(each.path)}: {each.message}" for each in found if each.severity == "error"
     ]
+    metadata = raw["metadata"]
+    if not (metadata.get("name") or metadata.get("generateName")):
+        problems.append("metadata.name: is empty; give it a name")
     problems += _container_faults(raw)
     if many := too_many(sets):
         problems.append(f"metadata.labels[{names.KUEUE_QUEUE}]: {many}")
@@ -214,7 +217,7 @@ def _roles(framework: str, workers: int) -> dict[str, dict[str, Any]]:
         if not (workers and WORKER in alternatives) and not found.keys() & {*alternatives}:
             found[alternatives[0]] = {}
     if workers:
-        found[WORKER] = {"count": workers} if workers > 1 else {}
+        found[WORKER] = {"count": workers} if workers != 1 else {}
     return found
 
 
