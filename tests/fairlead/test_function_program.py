@@ -95,8 +95,8 @@ REFUSED = {
         ("Decimal",),
     ),
     "of an outer function": (
-        "def outer(near):\n    def train():\n        return near\n    return train\ntrain = outer(1)",
-        ("near", "arguments"),
+        "def outer(n):\n    def train():\n        print(n)\n    return train\ntrain = outer(1)",
+        ("n", "arguments"),
     ),
     "decorated": (
         "import functools\n@functools.cache\ndef train():\n    print(1)",
