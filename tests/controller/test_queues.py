@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,11 +124,15 @@ def test_the_position_is_told_where_kueue_serves_it_and_asked_for_seldom() -> No
 
 
 def test_a_flavor_that_is_not_known_is_no_reason_to_make_pods_without_it() -> None:
-    """It may have been created just now."""
+    """It may have been created just now. Pods that run need it no more, and are looked after."""
     admitted = [{"type": "Admitted", "status": "True", "reason": "Admitted"}]
     assigned = [{"name": "worker", "flavors": {"cpu": "spot"}}]
     stage = Stage(raw_workload(7, conditions=admitted, admission={"podSetAssignments": assigned}))
     mentions(stage.observe().unknown, "ResourceFlavor spot")
+    stage.stored = replace(stage.stored, phase="Running")
+    found = stage.observe()
+    assert not found.unknown
+    mentions(found.withheld, "ResourceFlavor spot")
 
 
 def test_a_workload_that_was_deleted_is_gone_before_the_watch_says_so() -> None:

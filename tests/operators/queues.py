@@ -16,6 +16,7 @@ GPU_TOLERATION: Final = {"key": "nvidia.com/gpu", "operator": "Exists", "effect"
 QUEUES: Final = {
     "either": ("gpu", "on-demand"),
     "gpu": ("gpu",),
+    "short": ("short",),
     "hosts": ("gpu-hosts",),
     "one": ("gpu", "on-demand"),
     "checked": ("anywhere",),
@@ -44,6 +45,7 @@ def of_admins() -> list[Json]:
     return [
         _kueue("Topology", "pools", {"levels": levels}),
         _kueue("ResourceFlavor", "gpu", gpu),
+        short_flavor(),
         _kueue("ResourceFlavor", "gpu-hosts", {**gpu, "topologyName": "pools"}),
         _kueue("ResourceFlavor", "on-demand", {"nodeLabels": {POOL: "on-demand", SYSTEM: "linux"}}),
         _kueue("ResourceFlavor", "anywhere", {}),
@@ -51,6 +53,11 @@ def of_admins() -> list[Json]:
         checks.MANIFEST,
         *(_cluster_queue(name, flavors) for name, flavors in QUEUES.items()),
     ]
+
+
+def short_flavor() -> Json:
+    """That of the queue `short`, which a test deletes."""
+    return _kueue("ResourceFlavor", "short", {"nodeLabels": {POOL: "on-demand"}})
 
 
 def of_namespaces() -> list[Json]:

@@ -57,7 +57,7 @@ MAY_BE_ZERO: Final = (
     "Age of caches B",
     *("Not in force as installed A", "Not in force as installed B"),
     *("Has failed for A", "Has failed for B", "Has failed for C"),
-    *(f"Refused, outdated or not understood {each}" for each in "ABCDE"),
+    *(f"Refused, outdated or not understood {each}" for each in "ABCDEF"),
     *("Objects with a condition that is not True A", "Certificates B", "Runs by phase B"),
 )
 # This webhook is given a certificate, and no bundle to verify it with.

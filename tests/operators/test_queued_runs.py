@@ -36,6 +36,9 @@ spec: {defaults: {labels: {team: research}}}
 """
 
 
+UNHELD: Final = '{"metadata": {"finalizers": null}}'
+
+
 @pytest.fixture
 def space(new_namespace: NewNamespace) -> Space:
     """A namespace with its queues."""
@@ -149,6 +152,24 @@ def test_a_lost_pod_keeps_the_quota(space: Space) -> None:
     assert workload(run)["metadata"]["uid"] == uid
     assert holds(run, "Admitted")
     run.until("it has recovered", lambda: holds(run, "PodsReady"))
+
+
+def test_a_flavor_that_is_gone_keeps_new_pods_only(space: Space) -> None:
+    """Pods that run are looked after: one that fails is counted, and made again when the flavor is
+    back; what ends, ends."""
+    run = play(space, "short")
+    run.until_whole(3)
+    # Kueue keeps a queue that has workloads, and a flavor that a queue uses.
+    run.space.kubectl("delete", "clusterqueues", "short", "--wait=false")
+    run.space.kubectl("patch", "clusterqueues", "short", "--type=merge", "-p", UNHELD)
+    run.space.kubectl("delete", "resourceflavors", "short", "--timeout=30s")
+    lost = run.pods()["worker-0"]
+    run.ends("worker-0", 1)
+    run.until("it says why", lambda: "ResourceFlavor short is not known" in run.status["message"])
+    mentions(run.condition("Admitted")["message"], "ResourceFlavor short", "no replica")
+    assert run.role("worker")["failed"] == 1
+    run.space.kubectl.create(queues.short_flavor())
+    run.until_replaced("worker-0", lost)
 
 
 def test_a_queue_that_does_not_exist_is_named(space: Space) -> None:

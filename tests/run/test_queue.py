@@ -106,6 +106,13 @@ def workload(*true: str, queue: str = "ml", active: bool = True, **status: Any) 
         ),
         pytest.param(
             queued(IN_QUEUE),
+            Queueing(workload("QuotaReserved", "Admitted"), withheld="a flavor is gone"),
+            True,
+            [],
+            id="admitted, and no more can be created",
+        ),
+        pytest.param(
+            queued(IN_QUEUE),
             Queueing(workload("QuotaReserved", "Admitted", "Evicted=Preempted: for another")),
             False,
             ["evicted from queue ml", "Preempted: for another"],

@@ -45,11 +45,12 @@ from webhook.run.actions import (
 )
 from webhook.run.manifests import secret_name
 from webhook.run.observed import Refusal
+from webhook.run.queue import QUEUE_UNKNOWN
 from webhook.run.queue_workload import pod_set_of, updated, workload_name
 from webhook.turns import Window
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from webhook.controller.owned_objects import Objects
     from webhook.controller.pod_memory import PodMemory
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from webhook.run.model import Run
     from webhook.run.observed import Observed
     from webhook.run.plan import Plan
-    from webhook.run.queue_state import PodUpdate
+    from webhook.run.queue_state import Queueing
 
 A = TypeVar("A")
 
@@ -150,7 +151,7 @@ class ActionExecutor:
         pods = [action for action in actions if isinstance(action, CreatePod)]
         # The objects that the run's pods depend on exist before the first pod.
         if plan and not (done.error or done.refused or done.cut) and done.left is None:
-            await self._create_pods(run, plan, observed.queue.updates, pods, done)
+            await self._create_pods(run, plan, observed.queue, pods, done)
         return done
 
     async def _one(
@@ -212,7 +213,7 @@ class ActionExecutor:
         self,
         run: Run,
         plan: Plan,
-        updates: Mapping[str, PodUpdate],
+        queue: Queueing,
         actions: Sequence[CreatePod],
         done: Done,
     ) -> None:
@@ -233,8 +234,11 @@ class ActionExecutor:
                 action.avoid,
                 action.restarts,
             )
-            update = updates.get(pod_set_of(plan, action.role, action.index))
+            update = queue.updates.get(pod_set_of(plan, action.role, action.index))
             name = manifest["metadata"]["name"]
+            if queue.withheld:
+                self._note(Refusal(name, QUEUE_UNKNOWN, queue.withheld), name, done)
+                return False
             self._memory.sent(uid, name)
             try:
                 refused = await self._objects.create(POD, run, updated(manifest, update))

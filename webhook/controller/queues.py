@@ -144,12 +144,8 @@ class Queues:
         if not await self._is_served():
             return Queueing(unknown=_NOT_SERVED, served=False)
         self._watch()
-        for what, watch in self._watched.items():
-            if not watch.cache.synced:
-                error = watch.last_error
-                forbidden = error is not None and error.status == HTTPStatus.FORBIDDEN
-                said = _RIGHTS.format(what=what) if forbidden else f"{what} are not listed yet"
-                return Queueing(unknown=said)
+        if unlisted := self._unlisted("Workloads"):
+            return Queueing(unknown=unlisted)
         if plan and any(names.KUEUE_QUEUE in each.labels for each in plan.templates.values()):
             return Queueing(unknown=_TWICE, lasting=True)
         workload = self._known.workload_of(stored.namespace, stored.uid)
@@ -159,8 +155,13 @@ class Queues:
         if not workload.has("Admitted"):
             position = await self._position(stored.namespace, workload.queue, workload.name)
             return Queueing(workload, position=position)
+        unlisted = self._unlisted("ResourceFlavors")
         updates, unknown = find_updates(workload, self._known.flavors.items())
-        if plan and not unknown and stored.phase not in _BEGUN:
+        unknown = unlisted or unknown
+        if stored.phase in _BEGUN:
+            # Pods that run need no flavor any more; without one none is created.
+            return Queueing(workload, updates, withheld=unknown)
+        if plan and not unknown:
             found = (
                 conflict(name, plan.pod(role, index, 0), updates[name])
                 for name, (role, index, _) in pod_sets(plan).items()
@@ -169,6 +170,15 @@ class Queues:
             if conflicting := next(filter(None, found), ""):
                 return Queueing(workload, updates, conflicting, lasting=True)
         return Queueing(workload, updates, unknown)
+
+    def _unlisted(self, what: str) -> str:
+        """Return why the objects of a watch are not known; empty if they are."""
+        watch = self._watched[what]
+        if watch.cache.synced:
+            return ""
+        error = watch.last_error
+        forbidden = error is not None and error.status == HTTPStatus.FORBIDDEN
+        return _RIGHTS.format(what=what) if forbidden else f"{what} are not listed yet"
 
     async def _without(self, stored: StoredRun) -> Queueing:
         """Return what is known of a Run without a Workload.

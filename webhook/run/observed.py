@@ -250,7 +250,7 @@ class Refusal(NamedTuple):
     """The object's name."""
     reason: str
     """QuotaExceeded, PodSecurity, Rejected (by an admission webhook), NameTaken, Invalid,
-    Forbidden or FailedCreate."""
+    Forbidden, FailedCreate, or QueueUnknown, if nothing was sent."""
     message: str
     """The API server's message; for a name that is taken, the owner."""
     certain: bool = True

@@ -34,7 +34,8 @@ _LATE: Final = (
     f"label {names.KUEUE_QUEUE} was given after the run began: it counts when the run is suspended "
     "and resumed"
 )
-_UNKNOWN: Final = "QueueUnknown"
+# What is known of a queue is not enough to go on.
+QUEUE_UNKNOWN: Final = "QueueUnknown"
 # Seconds until a look at a queue of which nothing is known.
 AGAIN: Final = 3.0
 # The same if only a change of an object can help. The whole Run is read for each.
@@ -103,7 +104,7 @@ def decide(run: Run, known: Queueing, *, pods_left: bool) -> Gate:
             return Gate(updates=_admission(known.unknown, admitted=True))
         what = f"queue {queue}: {known.unknown}"
         pause = LASTING_PAUSE if known.lasting else AGAIN
-        return _shut(_UNKNOWN, what, look_again=begun, after=pause)
+        return _shut(QUEUE_UNKNOWN, what, look_again=begun, after=pause)
     if workload is None or workload.deleted:
         create = () if pods_left or workload else (CreateWorkload(queue),)
         why = "its Workload was deleted" if queued and pods_left else "it is not in the queue yet"
@@ -114,7 +115,10 @@ def decide(run: Run, known: Queueing, *, pods_left: bool) -> Gate:
     if workload.has("Evicted"):
         return _evicted(run, workload, known.position, pods_left=pods_left)
     if workload.has("Admitted"):
-        return Gate(updates=_admission(_flavors(workload), admitted=True))
+        about = _flavors(workload)
+        if known.withheld:
+            about += f"; no replica can be created now: {known.withheld}"
+        return Gate(updates=_admission(about, admitted=True))
     return _shut("Queued", _waiting(workload, known.position), after=_pause(known.position))
 
 

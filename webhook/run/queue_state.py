@@ -70,6 +70,7 @@ class Queueing(NamedTuple):
     updates: by pod set, of an admitted Workload.
     unknown: why the Workload cannot be seen, or not be used; empty if it can.
     lasting: that is so until the Run, its Workload or a flavor changes.
+    withheld: why no pod can be created, while those that run go on; empty if some can.
     served: whether the API server has Kueue's definitions.
     position: of the Run in its queue, from 1; None if Kueue does not tell it.
     """
@@ -78,6 +79,7 @@ class Queueing(NamedTuple):
     updates: Mapping[str, PodUpdate] = {}
     unknown: str = ""
     lasting: bool = False
+    withheld: str = ""
     served: bool = True
     position: int | None = None
 

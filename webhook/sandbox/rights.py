@@ -35,7 +35,9 @@ def account(
     """
     given = _flags(options)
     wanted = [each for each in components() if _added(program, each) & given]
-    home = _value(options, "--lease-namespace") or _value(options, "--namespace") or _OUTSIDE
+    secret, _, _ = _value(options, "--tls-secret").rpartition("/")
+    homes = (_value(options, "--lease-namespace"), _value(options, "--namespace"), secret)
+    home = next(filter(None, homes), _OUTSIDE)
     for key, found in render((DEFAULT,), [*wanted, *more]).items():
         if key.kind.name not in _KINDS:
             continue

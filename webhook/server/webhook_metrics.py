@@ -225,6 +225,9 @@ class Metrics(Exposition):
             if gone or (name == metric_names.EXCEPTIONS_APPLIED and labels[0] not in exceptions):
                 del self._series[name, *labels]
                 self._metrics[name].remove(*labels)
+        for name in names:
+            # An alert is on its increase, which a series that begins with the event does not show.
+            self.count(metric_names.LABELS_LEFT_OUT, name, by=0)
 
     def request_answered(self, result: str, code: int, seconds: float | None) -> None:
         """Count one admission request with its HTTP status code and its duration.
