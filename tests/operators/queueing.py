@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -55,6 +55,7 @@ def play(
     size: Json = SIZE,
     *,
     priority: str = "",
+    labels: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> LiveRun:
     """A PyTorch run in a queue, each of whose replicas asks for one CPU."""
@@ -68,8 +69,8 @@ def play(
         },
         **{"template": {"spec": {"containers": [container]}}, **spec},
     )
-    labels = {names.KUEUE_QUEUE: queue, **({PRIORITY: priority} if priority else {})}
-    manifest["metadata"]["labels"] = labels
+    of_kueue = {names.KUEUE_QUEUE: queue, **({PRIORITY: priority} if priority else {})}
+    manifest["metadata"]["labels"] = {**(labels or {}), **of_kueue}
     space.create(manifest)
     return LiveRun(space, name)
 

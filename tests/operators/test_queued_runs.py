@@ -127,6 +127,23 @@ def test_flavors_differ_by_role(space: Space) -> None:
     assert found == {"master-0": "on-demand", "worker-0": "gpu", "worker-1": "gpu"}
 
 
+def test_a_queue_that_chooses_hosts_opens_the_gate_of_each_pod(space: Space) -> None:
+    """Also of a run that asks for no topology, as of a job."""
+    run = play(space, "hosts")
+    run.until_whole(3)
+    for pod in run.pods().values():
+        assert pod["spec"]["nodeSelector"]["kubernetes.io/hostname"].startswith("gpu-")
+
+
+def test_kueue_ends_a_run_whose_time_is_over(space: Space) -> None:
+    """By the label that its jobs have; the run waits, and says so."""
+    run = play(space, "gpu", labels={f"{names.KUEUE_PREFIX}max-exec-time-seconds": "3"})
+    run.until_whole(3)
+    run.until("Kueue has ended it", lambda: "deactivated" in said(run))
+    mentions(said(run), "MaximumExecutionTimeExceeded")
+    assert run.live() == {}
+
+
 def test_its_owner_suspends_it_and_the_quota_is_free(space: Space) -> None:
     """It leaves the queue when its pods are gone, and comes back at the end of it."""
     run = play(space, "gpu")

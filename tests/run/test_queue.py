@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.objects import an_object
 from tests.run.runs import UID, Json, containers, spec_of
 from tests.wording import mentions
 from webhook import names
+from webhook.errors import InvalidRun
 from webhook.run.actions import CreateWorkload, DeleteWorkload, WriteWorkload
 from webhook.run.model import Run
 from webhook.run.plan import plan
@@ -19,6 +21,7 @@ from webhook.run.queue_workload import (
     changed_status,
     conflict,
     find_updates,
+    longest,
     pod_set,
     pod_sets,
     read_flavor,
@@ -47,8 +50,16 @@ def queued(status: Json | None = None, queue: str = "ml", **spec: Any) -> Run:
     return Run.model_validate({**found, "status": status or {}})
 
 
-def workload(*true: str, queue: str = "ml", active: bool = True, **status: Any) -> StoredWorkload:
-    """Its Workload, with these conditions: Type or Type=Reason: message."""
+def workload(
+    *true: str,
+    queue: str = "ml",
+    active: bool = True,
+    sets: Mapping[str, Json] | None = None,
+    **status: Any,
+) -> StoredWorkload:
+    """Its Workload, with these conditions (Type or Type=Reason: message), and the topologies that
+    its sets of pods ask for."""
+    asked = [{"name": name, "topologyRequest": each} for name, each in (sets or {}).items()]
     conditions = []
     for each in true:
         kind, _, rest = each.partition("=")
@@ -59,7 +70,7 @@ def workload(*true: str, queue: str = "ml", active: bool = True, **status: Any) 
     found = read_workload(
         {
             "metadata": {**metadata, "ownerReferences": [{**owner, "name": "train"}]},
-            "spec": {"queueName": queue, "active": active},
+            "spec": {"queueName": queue, "active": active, "podSets": asked},
             "status": {"conditions": conditions, **status},
         }
     )
@@ -252,6 +263,62 @@ ADMISSION: Json = {
         }
     ],
 }
+
+
+@pytest.mark.parametrize(
+    ("asked", "implicit"),
+    [({}, True), ({"required": "rack"}, False), ({"unconstrained": True}, False)],
+)
+def test_kueue_opens_the_gate_of_pods_that_have_an_annotation_of_a_topology(
+    asked: Json, implicit: bool
+) -> None:
+    """Those that ask for none get one with the assignment (pkg/podset, FromAssignment)."""
+    raw = {"name": "worker", "flavors": {"cpu": "spot"}, "topologyAssignment": {"levels": ["rack"]}}
+    found = workload("Admitted", admission={"podSetAssignments": [raw]}, sets={"worker": asked})
+    update = found.assignments["worker"].update
+    assert update.gated
+    assert update.annotations.get(f"{names.KUEUE_PREFIX}podset-unconstrained-topology") == (
+        "true" if implicit else None
+    )
+
+
+def test_what_pods_ask_of_a_topology_is_asked_of_kueue() -> None:
+    """By the annotations that Kueue's jobs have; what cannot be read is named."""
+    prefix = f"{names.KUEUE_PREFIX}podset"
+    given = {
+        f"{prefix}-required-topology": "rack",
+        f"{prefix}-slice-required-topology": "host",
+        f"{prefix}-slice-size": "4",
+        f"{prefix}-group-name": "together",
+        f"{prefix}-unconstrained-topology": "T",
+        f"{prefix}-slice-required-topology-constraints": '[{"topology": "host", "size": 2}]',
+    }
+    placed: Json = {"metadata": {"annotations": given}, "spec": {}}
+    assert pod_set("worker", 2, placed)["topologyRequest"] == {
+        "required": "rack",
+        "unconstrained": True,
+        "podSetSliceRequiredTopology": "host",
+        "podSetSliceSize": 4,
+        "podsetSliceRequiredTopologyConstraints": [{"topology": "host", "size": 2}],
+        "podSetGroupName": "together",
+    }
+    given[f"{prefix}-slice-size"] = "four"
+    with pytest.raises(InvalidRun, match="slice-size: 'four'"):
+        pod_set("worker", 2, placed)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1h", "9" * 20, "\u0663"])
+def test_the_longest_time_is_a_number_of_seconds(text: str) -> None:
+    label = f"{names.KUEUE_PREFIX}max-exec-time-seconds"
+
+    def labelled(value: str) -> Run:
+        run = queued()
+        own = {**(run.metadata.labels or {}), label: value}
+        return run.model_copy(update={"metadata": run.metadata.model_copy(update={"labels": own})})
+
+    assert longest(labelled("3600")) == {"maximumExecutionTimeSeconds": 3600}
+    with pytest.raises(InvalidRun, match="max-exec-time-seconds"):
+        longest(labelled(text))
 
 
 def test_pods_get_what_flavors_and_checks_want() -> None:

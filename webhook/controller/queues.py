@@ -12,7 +12,7 @@ from webhook.api_paths import ApiPath, CollectionPath
 from webhook.controller.informers import A_PAGE
 from webhook.controller.owned_objects import POD, WORKLOAD
 from webhook.controller.refusals import refusal
-from webhook.errors import ClusterError
+from webhook.errors import ClusterError, InvalidRun
 from webhook.run.actions import CreateWorkload, DeleteWorkload, WriteWorkload
 from webhook.run.manifests import make_object, metadata
 from webhook.run.observed import Refusal
@@ -23,6 +23,7 @@ from webhook.run.queue_workload import (
     changed_status,
     conflict,
     find_updates,
+    longest,
     pod_set,
     pod_sets,
     too_many,
@@ -228,7 +229,10 @@ class Queues:
         """
         match action:
             case CreateWorkload(queue) if plan is not None:
-                return await self._create(run, plan, queue)
+                try:
+                    return await self._create(run, plan, queue)
+                except InvalidRun as error:
+                    return Refusal(workload_name(run), "Invalid", str(error))
             case DeleteWorkload(name, uid):
                 await self._objects.delete(WORKLOAD, run.namespace, name, uid=uid)
                 cached = self._known.workloads.get(f"{run.namespace}/{name}")
@@ -267,7 +271,7 @@ class Queues:
         if many := too_many(sets):
             return Refusal(name, "Invalid", many)
         # Without a priority, Kueue's API of pending workloads fails for the whole queue.
-        spec: JsonObject = {"queueName": queue, "podSets": [], "priority": 0}
+        spec: JsonObject = {"queueName": queue, "podSets": [], "priority": 0, **longest(run)}
         for each, (role, index, count) in sets.items():
             pod = plan.pod(role, index, 0)
             try:

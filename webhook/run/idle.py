@@ -24,7 +24,7 @@ _METADATA: Final = frozenset(
     }
 )
 # The labels that mean something. All others, and all annotations, are read by others.
-_LABELS: Final = (names.KUEUE_QUEUE, names.KUEUE_PRIORITY_CLASS)
+_LABELS: Final = (names.KUEUE_QUEUE, names.KUEUE_PRIORITY_CLASS, names.KUEUE_LONGEST)
 # Fields of the spec, and of its roles, that only a plan reads. All others are short.
 PLANNED: Final = frozenset({"template", "environment", "resources", "byIndex", *FRAMEWORKS})
 

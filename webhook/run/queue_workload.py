@@ -5,9 +5,11 @@ Shapes: kueue.x-k8s.io/v1beta2 (apis/kueue/v1beta2/workload_types.go, Kueue 0.15
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.errors import InvalidRun
 from webhook.run.observation import owner_uid
 from webhook.run.queue_state import (
     Assignment,
@@ -18,13 +20,14 @@ from webhook.run.queue_state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.model import Run
     from webhook.run.plan import Plan
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
+_UNCONSTRAINED: Final = f"{names.KUEUE_PREFIX}podset-unconstrained-topology"
 # The limit of Kueue's definition of a Workload.
 MOST_POD_SETS: Final = 8
 
@@ -53,6 +56,7 @@ def read_workload(raw: JsonObject) -> StoredWorkload | None:
         return None
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     admission = status.get("admission") or {}
+    asked = {each["name"]: each.get("topologyRequest") or {} for each in spec.get("podSets") or ()}
     checks = status.get("admissionChecks") or ()
     return StoredWorkload(
         name=metadata["name"],
@@ -74,13 +78,14 @@ def read_workload(raw: JsonObject) -> StoredWorkload | None:
             if each.get("state") != "Ready"
         ),
         assignments={
-            each["name"]: _assignment(each, checks, metadata["name"])
+            each["name"]: _assignment(each, asked.get(each["name"], {}), checks, metadata["name"])
             for each in admission.get("podSetAssignments") or ()
         },
     )
 
 
-def _assignment(raw: JsonObject, checks: Any, workload: str) -> Assignment:
+def _assignment(raw: JsonObject, asked: JsonObject, checks: Any, workload: str) -> Assignment:
+    """`asked`: the topologyRequest of the pod set."""
     mine = [
         update
         for check in checks
@@ -88,11 +93,15 @@ def _assignment(raw: JsonObject, checks: Any, workload: str) -> Assignment:
         if update.get("name") == raw["name"]
     ]
     gated = bool(raw.get("topologyAssignment") or raw.get("delayedTopologyRequest"))
+    # Kueue opens the gate of pods with an annotation of a topology only, and its own jobs get this
+    # one if they ask for none (pkg/podset, FromAssignment; pkg/util/tas, IsTAS).
+    implicit = gated and not asked.keys() & {"required", "preferred", "unconstrained"}
+    topology = {_UNCONSTRAINED: "true"} if implicit else {}
     update = PodUpdate(
         node_selector=_joined(mine, "nodeSelector"),
         tolerations=tuple(each for one in mine for each in one.get("tolerations") or ()),
         labels={**_joined(mine, "labels"), names.KUEUE_PODSET: raw["name"]},
-        annotations={**_joined(mine, "annotations"), names.KUEUE_WORKLOAD: workload},
+        annotations={**_joined(mine, "annotations"), **topology, names.KUEUE_WORKLOAD: workload},
         gated=gated,
     )
     return Assignment(tuple(dict.fromkeys((raw.get("flavors") or {}).values())), update)
@@ -228,14 +237,60 @@ _COUNTED: Final = (
     "resourceClaims",
 )
 _OF_CONTAINER: Final = ("name", "image", "resources", "restartPolicy")
-_TOPOLOGY: Final = {
-    "required": f"{names.KUEUE_PREFIX}podset-required-topology",
-    "preferred": f"{names.KUEUE_PREFIX}podset-preferred-topology",
+
+
+def _boolean(text: str) -> bool:
+    """As strconv.ParseBool has it. Raises KeyError."""
+    return {"1": True, "t": True, "true": True, "0": False, "f": False, "false": False}[
+        text.lower()
+    ]
+
+
+# The fields of a topologyRequest, by annotations of the pods (pkg/controller/jobframework/tas.go).
+_TOPOLOGY: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
+    "required": (f"{names.KUEUE_PREFIX}podset-required-topology", str),
+    "preferred": (f"{names.KUEUE_PREFIX}podset-preferred-topology", str),
+    "unconstrained": (_UNCONSTRAINED, _boolean),
+    "podSetSliceRequiredTopology": (f"{names.KUEUE_PREFIX}podset-slice-required-topology", str),
+    "podSetSliceSize": (f"{names.KUEUE_PREFIX}podset-slice-size", int),
+    "podsetSliceRequiredTopologyConstraints": (
+        f"{names.KUEUE_PREFIX}podset-slice-required-topology-constraints",
+        json.loads,
+    ),
+    "podSetGroupName": (f"{names.KUEUE_PREFIX}podset-group-name", str),
 }
 
 
+def longest(run: Run) -> dict[str, int]:
+    """Return the field of a Workload by which Kueue ends it, if the Run's label asks for it.
+
+    Raises InvalidRun if the label is no number.
+    """
+    text = (run.metadata.labels or {}).get(names.KUEUE_LONGEST)
+    if text is None:
+        return {}
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 2**31:
+        raise InvalidRun([f"label {names.KUEUE_LONGEST}: want seconds, such as 3600, not {text!r}"])
+    return {"maximumExecutionTimeSeconds": int(text)}
+
+
+def _topology_request(annotations: Mapping[str, str]) -> JsonObject:
+    found: JsonObject = {}
+    for field, (annotation, read) in _TOPOLOGY.items():
+        if annotation in annotations:
+            try:
+                found[field] = read(annotations[annotation])
+            except (KeyError, ValueError):
+                text = annotations[annotation]
+                raise InvalidRun([f"annotation {annotation}: {text!r} cannot be read"]) from None
+    return found
+
+
 def pod_set(name: str, count: int, placed: JsonObject) -> JsonObject:
-    """Return a pod set from a pod that admission has placed; counts and nodes alone matter."""
+    """Return a pod set from a pod that admission has placed; counts and nodes alone matter.
+
+    Raises InvalidRun if an annotation of a topology cannot be read.
+    """
     spec = placed["spec"]
     template = {key: spec[key] for key in _COUNTED if spec.get(key)}
     for key in ("initContainers", "containers"):
@@ -245,7 +300,7 @@ def pod_set(name: str, count: int, placed: JsonObject) -> JsonObject:
             ]
     labels = placed["metadata"].get("labels") or {}
     annotations = placed["metadata"].get("annotations") or {}
-    topology = {key: annotations[of] for key, of in _TOPOLOGY.items() if of in annotations}
+    topology = _topology_request(annotations)
     return {
         "name": name,
         "count": count,
