@@ -52,7 +52,7 @@ class Run:
 
         from webhook.policy.document_parser import KEY, sentence
         from webhook.policy.findings import path_text
-        from webhook.run_client.submit import MOST_CODE
+        from webhook.run_client.code_files import MOST_CODE
 
         kinds = get_type_hints(type(self))
         problems = []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
@@ -17,10 +15,7 @@ if TYPE_CHECKING:
     from webhook.api_paths import ObjectPath
     from webhook.kube.client import Client
 
-# Bytes. An object in etcd has at most 1.5 MiB, and base64 takes a third more.
-MOST_CODE: Final = 900 * 1024
 CODE_PATH: Final = "/code"
-_SKIPPED: Final = ("__pycache__", "node_modules")
 
 
 def runs_path(namespace: str) -> CollectionPath:
@@ -38,41 +33,16 @@ def code_name(run: str) -> str:
     return f"{run}-code"
 
 
-def read_code(folder: Path) -> dict[str, bytes]:
-    """Return the files of a folder by their paths in it, without hidden ones and caches.
-
-    Raises UnreadableInput if they are too large, or one cannot be read.
-    """
-    found: dict[str, bytes] = {}
-    total = 0
-    try:
-        for where, folders, files in os.walk(folder):
-            folders[:] = [
-                each for each in sorted(folders) if each[0] != "." and each not in _SKIPPED
-            ]
-            for name in sorted(files):
-                path = Path(where, name)
-                if name.startswith(".") or not path.is_file():
-                    continue
-                if not path.resolve().is_relative_to(folder.resolve()):
-                    raise UnreadableInput([f"{path}: it leads out of {folder}; copy the file"])
-                total += path.stat().st_size
-                if total > MOST_CODE:
-                    most = f"over {MOST_CODE // 1024} KiB, which a ConfigMap cannot hold"
-                    cure = "build an image with the code, or put it on a volume (--volume)"
-                    raise UnreadableInput([f"{folder}: {most}: {cure}"])
-                found[str(path.relative_to(folder))] = path.read_bytes()
-    except OSError as error:
-        raise UnreadableInput([f"{error.filename}: {error.strerror}"]) from None
-    if not found:
-        raise UnreadableInput([f"{folder}: it has no files"])
-    return found
-
-
 def with_code(raw: dict[str, Any], code: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the Run with the files mounted at CODE_PATH, where its containers then run."""
+    """Return the Run with the files mounted at CODE_PATH, where its containers then run.
+
+    Raises UnreadableInput for a Run whose name is not known yet.
+    """
     if not code:
         return raw
+    if not raw["metadata"].get("name"):
+        why = "metadata.name: is empty, and the ConfigMap of the code is called by it"
+        raise UnreadableInput([f"{why}; give it a name"])
     pod = raw["spec"]["template"]["spec"]
     items = [{"key": _key(number), "path": path} for number, path in enumerate(code)]
     volume = {
@@ -113,7 +83,7 @@ async def submit(
     name = stored["metadata"]["name"]
     try:
         path = CollectionPath("v1", "configmaps", namespace)
-        await client.create(path, _config_map(stored, code))
+        await client.create(path, config_map(stored, code))
         resumed = {"spec": {"suspend": raw["spec"].get("suspend")}}
         return await client.patch(run_path(namespace, name), resumed, "merge")
     except BaseException:
@@ -121,18 +91,20 @@ async def submit(
         raise
 
 
-def _config_map(run: Mapping[str, Any], code: Mapping[str, bytes]) -> dict[str, Any]:
+def config_map(run: Mapping[str, Any], code: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the ConfigMap with a Run's code; a Run that is stored owns it."""
     metadata = run["metadata"]
-    owner = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-    }
+    about: dict[str, Any] = {"name": code_name(metadata["name"])}
+    if uid := metadata.get("uid"):
+        owner = {"name": metadata["name"], "uid": uid}
+        kind = {"apiVersion": names.API_VERSION, "kind": names.RUN_KIND}
+        about["ownerReferences"] = [{**kind, **owner}]
+    elif namespace := metadata.get("namespace"):
+        about["namespace"] = namespace
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": code_name(metadata["name"]), "ownerReferences": [owner]},
+        "metadata": about,
         "binaryData": {
             _key(number): base64.b64encode(content).decode()
             for number, content in enumerate(code.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from tests.wording import mentions
 from webhook.cli import fairlead
-from webhook.run_client.submit import MOST_CODE, read_code
+from webhook.run_client.code_files import MOST_CODE, read_code
 
 IMAGE = ("--image", "example.invalid/a:1")
 FILE = """
@@ -106,13 +107,19 @@ def test_a_folder_of_code_is_mounted_without_what_is_hidden(tmp_path: Path) -> N
         (tmp_path / name).write_text(name)
     made = create("mnist", *IMAGE, "--code", str(tmp_path), "--dry-run")
     assert made.exit_code == 0, made.output
-    pod = yaml.safe_load(made.stdout)["spec"]["template"]["spec"]
+    held, run = yaml.safe_load_all(made.stdout)
+    pod = run["spec"]["template"]["spec"]
     (volume,) = pod["volumes"]
+    assert held["metadata"]["name"] == volume["configMap"]["name"]
+    assert held["binaryData"].keys() == {each["key"] for each in volume["configMap"]["items"]}
     paths = [each["path"] for each in volume["configMap"]["items"]]
     assert paths == ["train.py", "model/net.py"]
     assert volume["configMap"]["defaultMode"] == 0o755
     assert pod["containers"][0]["workingDir"] == "/code"
-    assert read_code(tmp_path) == {each: each.encode() for each in paths}
+    assert read_code(tmp_path).files == {each: each.encode() for each in paths}
+    mentions(said(made), "2 files", "model/net.py", "left out: 1 hidden, 1 caches")
+    listed = create("mnist", *IMAGE, "--code", str(tmp_path), "--dry-run", "-o", "json")
+    assert [each["kind"] for each in json.loads(listed.stdout)["items"]] == ["ConfigMap", "Run"]
 
 
 def test_code_that_is_too_large_or_missing_is_refused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from webhook.errors import UnreadableInput
 from webhook.run_client.rows import reference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
@@ -132,7 +132,8 @@ class WithProgram(click.Command):
     "--code",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Mount the files of this folder at /code, where the program then runs; at most 900 KiB.",
+    help="Mount the files of this folder at /code, where the program then runs: at most 900 KiB, "
+    "without hidden files and what .gitignore and .fairleadignore name.",
 )
 @click.option(
     "-f",
@@ -204,7 +205,8 @@ def command(
       130  ended by Ctrl-C; with --wait or --logs the Run goes on
     """
     from webhook.run.new_run import checked
-    from webhook.run_client.submit import read_code, with_code
+    from webhook.run_client.code_files import read_code
+    from webhook.run_client.submit import config_map, with_code
 
     arguments: Sequence[str] = click.get_current_context().meta[_PROGRAM]
     given = {key: each for key, each in options.items() if each and key != "gpu_resource"}
@@ -226,12 +228,17 @@ def command(
     raw = _read(file, name) if file else _made(name, arguments, options)
     for path, value in changes:
         _set(raw, path, value)
-    files = read_code(code) if code else {}
+    files: Mapping[str, bytes] = {}
+    if code:
+        found = read_code(code)
+        files = found.files
+        click.echo(f"code: {found}", err=True)
     raw = with_code(raw, files)
     within = namespace or raw["metadata"].get("namespace", "")
     if dry_run:
         checked(raw, within or "default")
-        _print(raw, output or "yaml")
+        # Else the Run would mount a ConfigMap that nobody makes.
+        _print(raw, output or "yaml", [config_map(raw, files)] if files else [])
         return
     within = within or kubeconfig.namespace()
     run = checked(raw, within)
@@ -338,10 +345,12 @@ def _set(raw: dict[str, Any], path: str, text: str) -> None:
         raise UnreadableInput([f"--set {path}: the Run has no such place"]) from None
 
 
-def _print(raw: dict[str, Any], output: str | None) -> None:
+def _print(raw: dict[str, Any], output: str | None, beside: Sequence[dict[str, Any]] = ()) -> None:
+    """Print the Run, and as YAML or JSON what has to be created beside it."""
     if output == "yaml":
-        print_yaml([raw])
+        print_yaml([*beside, raw])
     elif output == "json":
-        print_json(raw)
+        items = {"apiVersion": "v1", "kind": "List", "items": [*beside, raw]}
+        print_json(items if beside else raw)
     else:
         click.echo(f"{reference(raw)}{'' if output == 'name' else ' created'}")

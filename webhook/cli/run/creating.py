@@ -13,13 +13,15 @@ from webhook.cli.output import print_aside, print_error, print_notes, say
 from webhook.errors import ClusterError, FairleadError, UnreadableInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from webhook.evaluation.world import World
     from webhook.kube.client import Client
     from webhook.run.model import Run
 
 
 async def submit_run(
-    client: Client, raw: dict[str, Any], namespace: str, files: dict[str, bytes]
+    client: Client, raw: dict[str, Any], namespace: str, files: Mapping[str, bytes]
 ) -> dict[str, Any]:
     """Create the Run; what the API server refuses is said with the cure, and that nothing places
     its pods. Raises FairleadError.
