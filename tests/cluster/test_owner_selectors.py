@@ -162,3 +162,42 @@ def test_a_label_is_left_out_where_the_webhook_may_not_read_the_owner(
     assert seen["metadata"]["annotations"]["team"] == "ml"
     assert stamp(seen)["leftOut"] == {"stage": ["labels[team]"]}
     assert running.metric(LABELS_LEFT_OUT, policy="stage") > count
+
+
+def test_two_disruption_budgets_by_a_label_stop_each_eviction(
+    new_namespace: NewNamespace, running: Running
+) -> None:
+    """Explain says so, and names the Service and the policy of the network that change."""
+    space = new_namespace({"test": "left-out"})
+    for name, labels in (("mine", {"app": "lone"}), ("team", {"team": "ml"})):
+        budget = {"minAvailable": 0, "selector": {"matchLabels": labels}}
+        space.create(an_object("policy/v1", "PodDisruptionBudget", name, budget))
+    ports = {"selector": {"team": "ml"}, "ports": [{"port": 80}]}
+    space.create(an_object("v1", "Service", "web", ports))
+    without = {"podSelector": {"matchExpressions": NO_TEAM["matchExpressions"]}}
+    space.create(an_object("networking.k8s.io/v1", "NetworkPolicy", "closed", without))
+    space.create(pod("kept", labels={names.RUN: "r", "app": "lone"}))
+    space.wait_for_pods(1)
+    said = space.ask("explain", "pod/kept", "--policies", running.policies)
+    mentions(" ".join(said.output.split()), "Service web", "NetworkPolicy closed no longer")
+    mentions(said.output, "policy stage", "PodDisruptionBudgets (mine, team)")
+    eviction = an_object("policy/v1", "Eviction", "kept")
+
+    def refused() -> bool:
+        # A pod that is not ready may be evicted whatever budgets say.
+        path = f"{space.path('pods', 'kept')}/eviction?dryRun=All"
+        status, answer = space.plane.api.call("POST", path, eviction)
+        return status == 500 and "more than one PodDisruptionBudget" in str(answer)
+
+    eventually("no eviction succeeds", refused)
+
+
+def test_a_pod_that_a_label_gives_to_a_stranger_is_deleted(new_namespace: NewNamespace) -> None:
+    """So the warning of the commands is true: it is adopted, and is one too many."""
+    space = new_namespace({"test": "left-out"})
+    ml = {"matchLabels": {"team": "ml"}}
+    own = {"metadata": {"labels": {"team": "ml"}}, "spec": pod("p")["spec"]}
+    space.create(an_object("apps/v1", "ReplicaSet", "other", {"selector": ml, "template": own}))
+    space.wait_for_pods(1)
+    space.create(pod("lone"))
+    eventually("it is gone", lambda: space.find("pods", "lone") is None, explain=space.pods)

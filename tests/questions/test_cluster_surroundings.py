@@ -9,11 +9,19 @@ from typing import Any
 import pytest
 
 from tests.kube.fake_api import answer_of
+from tests.policy_tests.writing import policy
 from tests.wording import Wording
 from webhook.errors import ClusterError
+from webhook.evaluation.world import World
 from webhook.kube.client import Client
 from webhook.policy.load import load
-from webhook.questions.cluster_surroundings import read_classes, read_labels, read_world
+from webhook.questions.cluster_surroundings import (
+    read_classes,
+    read_labels,
+    read_world,
+    with_selecting,
+)
+from webhook.questions.offline import unread_world
 
 Json = dict[str, Any]
 ML: Json = {"metadata": {"name": "ml", "labels": {"team": "vision"}}, "status": {}}
@@ -74,3 +82,38 @@ def test_the_default_priority_class_is_that_of_the_lowest_value(tmp_path: Path) 
     assert asked(tmp_path, default, high, low, plain)[0] == "low"
     assert asked(tmp_path, default, plain)[0] == ""
     assert not any("priorityclasses" in each for each in notes)
+
+
+def test_what_selects_pods_is_read_where_policies_set_labels(
+    tmp_path: Path, wording: Wording
+) -> None:
+    """Of each object its selector alone; what may not be listed is unknown."""
+    service: Json = {"metadata": {"name": "web", "namespace": "ml", "labels": {"a": "b"}}}
+    service["spec"] = {"selector": {"team": "ml"}, "ports": []}
+    core, apps = "/api/v1/namespaces/ml", "/apis/apps/v1/namespaces/ml"
+    lists = (
+        f"{core}/replicationcontrollers",
+        f"{apps}/replicasets",
+        "/apis/networking.k8s.io/v1/namespaces/ml/networkpolicies",
+    )
+    there = {f"{core}/services": [service], **{each: [] for each in lists}}
+    forbidden = ["/apis/policy/v1/namespaces/ml/poddisruptionbudgets"]
+    notes: list[str] = []
+    paths: list[str] = []
+
+    def read(text: str) -> World:
+        world = unread_world(load({"p.yaml": text.encode()}).policies)
+
+        async def ask(client: Client) -> World:
+            return await with_selecting(client, world, ["ml"], notes)
+
+        found: World = answer_of(there, tmp_path, ask, forbidden, paths)
+        return found
+
+    assert read(policy("pool", "defaults: {nodeSelector: {pool: a}}")).plugins.selecting == {}
+    assert paths == []
+    found = read(policy("team", "defaults: {labels: {team: ml}}")).plugins.selecting
+    kept = {"metadata": {"name": "web", "namespace": "ml"}, "spec": {"selector": {"team": "ml"}}}
+    assert found == {"ml": [("Service", kept)]}
+    (note,) = notes
+    wording(note)

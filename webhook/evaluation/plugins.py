@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.decision.arrival import owned_by_daemon_set, selecting_owner
 from webhook.evaluation import limit_ranges
+from webhook.evaluation.selecting_objects import KINDS
 from webhook.placement.owner_selector import SELECTING, selector_of
 from webhook.placement.plugin_tolerations import (
     EXTENDED,
@@ -48,6 +49,8 @@ class PluginInputs(NamedTuple):
     running:         whether the API server runs a plugin of OPTIONAL; a missing one is unknown
     owners:          objects that count their pods by a selector, by namespace, kind and name, as
                      far as they are known
+    selecting:       objects that select pods, by namespace, each with its kind, as far as they are
+                     known
     """
 
     runtime_classes: Mapping[str, JsonObject]
@@ -55,6 +58,7 @@ class PluginInputs(NamedTuple):
     flavors: Sequence[JsonObject] = ()
     running: Mapping[str, bool] = MappingProxyType({})
     owners: Mapping[tuple[str, str, str], JsonObject] = MappingProxyType({})
+    selecting: Mapping[str, Sequence[tuple[str, JsonObject]]] = MappingProxyType({})
 
     def selector(self, pod: JsonObject, namespace: str) -> OwnerSelector | None:
         """Return that of the owner of the v1.Pod; None if it has none, or it is not known."""
@@ -92,13 +96,16 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
     `namespace` is that of objects that name none.
     """
     owners: dict[tuple[str, str, str], JsonObject] = {}
+    selecting: dict[str, list[tuple[str, JsonObject]]] = {}
     classes: dict[str, JsonObject] = {}
     ranges: dict[str, list[JsonObject]] = {}
     flavors: list[JsonObject] = []
     for each in objects:
         metadata, kind = as_object(each.get("metadata")), str(each.get("kind"))
+        where = str(metadata.get("namespace") or namespace)
+        if kind in KINDS:
+            selecting.setdefault(where, []).append((kind, each))
         if kind in _OWNERS:
-            where = str(metadata.get("namespace") or namespace)
             owners[where, kind, str(metadata.get("name"))] = each
         elif kind == "RuntimeClass":
             classes[str(metadata.get("name"))] = each
@@ -106,7 +113,7 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
             ranges.setdefault(str(metadata.get("namespace") or namespace), []).append(each)
         elif kind == "ResourceFlavor":
             flavors.append(each)
-    return PluginInputs(classes, ranges or None, flavors, owners=owners)
+    return PluginInputs(classes, ranges or None, flavors, owners=owners, selecting=selecting)
 
 
 def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
@@ -115,14 +122,18 @@ def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
     flavors = [*given.flavors, *known.flavors]
     running = {**known.running, **given.running}
     owners = {**known.owners, **given.owners}
+    selecting = {
+        name: [*given.selecting.get(name, ()), *known.selecting.get(name, ())]
+        for name in (*known.selecting, *given.selecting)
+    }
     if given.limit_ranges is None or known.limit_ranges is None:
         ranges = given.limit_ranges or known.limit_ranges
-        return PluginInputs(classes, ranges, flavors, running, owners)
+        return PluginInputs(classes, ranges, flavors, running, owners, selecting)
     ranges = {
         name: [*given.limit_ranges.get(name, ()), *known.limit_ranges.get(name, ())]
         for name in (*known.limit_ranges, *given.limit_ranges)
     }
-    return PluginInputs(classes, ranges, flavors, running, owners)
+    return PluginInputs(classes, ranges, flavors, running, owners, selecting)
 
 
 def admit(

@@ -28,6 +28,7 @@ from webhook.evaluation.plugins import (
     possible,
     with_more_tolerations,
 )
+from webhook.evaluation.selecting_objects import notes
 from webhook.evaluation.sending import unsent
 from webhook.evaluation.surveys import not_judged, survey_pod
 from webhook.placement import pod as pods
@@ -39,7 +40,7 @@ from webhook.placement.trace import EFFECTIVE, warning
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import refusals
 from webhook.policy.subject import resources
-from webhook.run.observation import owner
+from webhook.run.observation import controller_of, owner
 from webhook.workloads.object import from_answer
 from webhook.workloads.template import PodTemplate
 from webhook.workloads.workload_faults import template_faults
@@ -188,7 +189,22 @@ class Evaluation:
         if self.decision.result == "left-alone":
             text = "left alone, but does not meet a requirement"
             found += [warning(f"{text}: {each}") for each in self.unmet]
-        return [*found, evictions] if evictions else found
+        return [*found, *self._label_notes(), *([evictions] if evictions else ())]
+
+    def _label_notes(self) -> Iterator[str]:
+        """Yield whom else a label that policies add concerns, as far as the world has it."""
+        arrival, placement = self.arrival, self.placement
+        objects = self.world.plugins.selecting.get(arrival.namespace, ())
+        if not (objects and placement):
+            return
+        own, metadata = pods.parse_pod(arrival.pod).labels, arrival.pod["metadata"]
+        if own != placement.labels:
+            # A template has no name, and its pods have an owner.
+            named = bool(metadata.get("name") or metadata.get("generateName"))
+            alone = named and not arrival.selector and not controller_of(arrival.pod)
+            setters = (each.policy for each in self._effective() if field_of(each.field).selected)
+            by = list(dict.fromkeys(setters))
+            yield from notes(own, placement.labels, objects, policies=by, adoptable=alone)
 
     def stranded(self, nodes: Sequence[Node] | None) -> Sequence[str]:
         """Return a warning if a DaemonSet's pods stay Pending for ever on some of these nodes."""

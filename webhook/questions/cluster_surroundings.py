@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +13,7 @@ from webhook.cluster_objects.watched_objects import FLAVORS
 from webhook.decision.arrival import Cluster
 from webhook.errors import PassOver
 from webhook.evaluation.plugins import PluginInputs, inputs_of
+from webhook.evaluation.selecting_objects import KINDS, selector_only
 from webhook.evaluation.world import World
 from webhook.judgement.set_judgement import load_objects
 from webhook.placement.nodes import Node, by_name
@@ -118,6 +120,30 @@ async def read_plugin_inputs(
             ranges.setdefault(each["metadata"]["namespace"], []).append(each)
     flavors = await _listed(client, FLAVORS) or []
     return inputs_of(classes)._replace(limit_ranges=ranges, flavors=flavors)
+
+
+async def with_selecting(
+    client: Client, world: World, namespaces: Iterable[str], notes: list[str]
+) -> World:
+    """Return the world with what selects pods by labels in these namespaces, if policies set any.
+
+    The namespace "" is all of them. Kinds that may not be listed are added to `notes`. Raises
+    ClusterError.
+    """
+    if not world.policies.sets_labels:
+        return world
+    selecting: dict[str, list[tuple[str, JsonObject]]] = {}
+    for kind, row in KINDS.items():
+        for name in dict.fromkeys(namespaces):
+            path = CollectionPath(row.api_version, row.resource, name or None)
+            with PassOver(HTTPStatus.FORBIDDEN) as passed:
+                for each in (await client.list(path, selector_only)).items:
+                    selecting.setdefault(each["metadata"]["namespace"], []).append((kind, each))
+            if passed.status:
+                unknown = "whether labels of policies concern them is unknown"
+                notes.append(f"you may not list {row.resource}: {unknown}")
+                break
+    return replace(world, plugins=world.plugins._replace(selecting=selecting))
 
 
 async def _listed(client: Client, path: CollectionPath) -> list[JsonObject] | None:

@@ -16,6 +16,7 @@ import orjson
 from webhook import names
 from webhook.errors import NotSynced, UnreadableInput
 from webhook.evaluation.plugins import READ_OBJECTS, PluginInputs, inputs_among
+from webhook.evaluation.selecting_objects import KINDS
 from webhook.placement.plugin_tolerations import AnnotatedLabels
 from webhook.policy import yaml_tree
 from webhook.policy.findings import path_text
@@ -256,7 +257,7 @@ def plugin_inputs(objects: Sequence[Object]) -> PluginInputs:
     return inputs_among(
         {**each.value, "metadata": {**each.metadata, "namespace": each.namespace}}
         for each in objects
-        if each.kind in READ_OBJECTS
+        if each.kind in READ_OBJECTS or each.kind in KINDS
     )
 
 

@@ -149,7 +149,7 @@ async def _read(
 ) -> tuple[World | None, Sequence[Node] | None, Mapping[str, bool]]:
     """Return the cluster's world, if its policies are asked for, its nodes, if they are, and the
     plugins that it runs."""
-    from webhook.questions.cluster_surroundings import read_world
+    from webhook.questions.cluster_surroundings import read_world, with_selecting
     from webhook.questions.dry_run import read_running_plugins
     from webhook.questions.live.live_answers import node_list, policy_set
     from webhook.questions.live.served_policies import differing
@@ -159,4 +159,5 @@ async def _read(
         return None, nodes, await read_running_plugins(client, selection.namespace or "default")
     policies = await policy_set(client, ())
     notes += await differing(client, policies)
-    return await read_world(client, policies, [], nodes, notes), nodes, {}
+    world = await read_world(client, policies, [], nodes, notes)
+    return await with_selecting(client, world, [""], notes), nodes, {}

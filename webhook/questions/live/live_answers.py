@@ -18,7 +18,7 @@ from webhook.errors import (
 from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.templates import templates_of
 from webhook.placement import nodes as nodes_of
-from webhook.questions.cluster_surroundings import read_world
+from webhook.questions.cluster_surroundings import read_world, with_selecting
 from webhook.questions.decisions import decisions, depends_on_node, misshapen, unknown_facts
 from webhook.questions.live.live_objects import Discovery, ObjectReference, find
 from webhook.questions.live.live_pods import Answer, Answers, LivePod, compare_pod
@@ -72,6 +72,7 @@ async def ask(
     notes: list[str] = []
     used = [each.namespace for each in objects]
     world = with_plugins(await read_world(client, policies, used, nodes, notes), plugins)
+    world = await with_selecting(client, world, used, notes)
     reader = Reader(discovery, world, notes)
     found = [answer for each in objects if (answer := await reader.answer(each))]
     if not found:
