@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.eventually import eventually
 from tests.objects import an_object, controlled_by
 from tests.wording import mentions
 from webhook import names
+from webhook.evaluation.selecting_objects import KINDS
 from webhook.metric_names import LABELS_LEFT_OUT
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
@@ -192,12 +194,33 @@ def test_two_disruption_budgets_by_a_label_stop_each_eviction(
     eventually("no eviction succeeds", refused)
 
 
-def test_a_pod_that_a_label_gives_to_a_stranger_is_deleted(new_namespace: NewNamespace) -> None:
-    """So the warning of the commands is true: it is adopted, and is one too many."""
+@pytest.mark.parametrize("kind", [each for each, row in KINDS.items() if row.adopts])
+def test_a_pod_that_a_label_gives_to_a_stranger_is_deleted(
+    new_namespace: NewNamespace, running: Running, tmp_path: Path, kind: str
+) -> None:
+    """As the commands say before: it is adopted, and is one too many."""
     space = new_namespace({"test": "left-out"})
-    ml = {"matchLabels": {"team": "ml"}}
-    own = {"metadata": {"labels": {"team": "ml"}}, "spec": pod("p")["spec"]}
-    space.create(an_object("apps/v1", "ReplicaSet", "other", {"selector": ml, "template": own}))
-    space.wait_for_pods(1)
-    space.create(pod("lone"))
-    eventually("it is gone", lambda: space.find("pods", "lone") is None, explain=space.pods)
+    row, spec = KINDS[kind], pod("p")["spec"]
+    ending = {"restartPolicy": "Never"} if kind == "Job" else {}
+    own = {"metadata": {"labels": {"team": "ml"}}, "spec": {**spec, **ending}}
+    ml: Json = {"team": "ml"} if row.plain else {"matchLabels": {"team": "ml"}}
+    more = {"manualSelector": True} if kind == "Job" else {}
+    other = an_object(row.api_version, kind, "other", {"selector": ml, "template": own, **more})
+    space.create(other)
+    eventually("it has pods", space.pods)
+    lone, file = pod("lone"), tmp_path / "both.json"
+    labelled = an_object("v1", "Namespace", space.name)
+    labelled["metadata"]["labels"] = {"test": "left-out"}
+    items = [other, lone, labelled]
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    said = space.ask("mutate", "-f", file, "-n", space.name, "--policies", running.policies)
+    mentions(said.stderr, f"policy stage: labels: {kind} other adopts the pod, and deletes it")
+    space.create(lone)
+
+    def taken() -> bool:
+        left = space.find("pods", "lone")
+        # Simulated pods of a Job end within seconds, and the Job with them.
+        owners = left["metadata"].get("ownerReferences", []) if left and kind == "Job" else []
+        return left is None or [each["name"] for each in owners] == ["other"]
+
+    eventually("it is adopted, and gone", taken, explain=space.pods)

@@ -10,11 +10,16 @@ import pytest
 from click.testing import CliRunner
 
 from tests.cluster.spaces import Json
-from tests.pod_schema.templates import NAMES, NEGATIVE, RIGHT, WRONG, template
+from tests.eventually import eventually
+from tests.objects import an_object
+from tests.pod_schema.templates import NAMES, NEGATIVE, PREFERRED, RIGHT, WRONG, template
 from tests.policy_tests.writing import policy
+from tests.wording import mentions
 from tools.pod_schema import compact
 from webhook.cli.check import command as check
+from webhook.evaluation.plugins import priority_fault
 from webhook.pod_schema.field_checks import faults, schema
+from webhook.policy.findings import path_text
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.workloads.object import Object
@@ -81,7 +86,7 @@ def test_a_template_without_a_fault_is_taken(
     control_plane: ControlPlane, cluster_kubectl: Kubectl, namespace: str
 ) -> None:
     """With every field that is tried above, as it should be."""
-    for each in (NEGATIVE, *RIGHT):
+    for each in (NEGATIVE, PREFERRED, *RIGHT):
         assert refused(control_plane, namespace, each) == ""
     assert created(cluster_kubectl.within(namespace), RIGHT[0]) == (0, "")
 
@@ -129,6 +134,96 @@ def test_a_dot_in_a_name_that_is_a_hostname_is_refused(
         assert status == code, answer
         (found,) = pod_templates(Object("f.yaml", {**made, "spec": spec}), [])
         assert bool([*template_faults(found)]) == (code != 201)
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"])
+@pytest.mark.parametrize(
+    ("selector", "fault"),
+    [
+        ([{"key": "a", "operator": "In", "values": ["b"]}], ""),
+        ([{"key": "a", "operator": "Exists"}, {"key": "c", "operator": "DoesNotExist"}], ""),
+        ([{"key": "c", "operator": "notin", "values": ["d"]}], "[0].operator: 'notin': want"),
+        ([{"key": "c", "operator": "NotIn", "values": []}], "[0].values: NotIn needs one"),
+        ([{"key": "a", "operator": "NotIn", "values": ["b"]}], "wants a NotIn [b] of its pods"),
+        ([{"key": "c", "operator": "Exists"}], "wants c Exists of its pods"),
+    ],
+)
+def test_a_selector_that_is_none_or_misses_the_template_is_refused(
+    control_plane: ControlPlane, namespace: str, kind: str, selector: list[Json], fault: str
+) -> None:
+    """Else its controller would release each pod, and create others without end."""
+    labelled = {**template(), "metadata": {"labels": {"a": "b"}}}
+    spec: Json = {"selector": {"matchExpressions": selector}, "template": labelled}
+    group = "apps"
+    if kind == "Job":
+        ending = {**labelled["spec"], "restartPolicy": "Never"}
+        spec |= {"manualSelector": True, "template": {**labelled, "spec": ending}}
+        group = "batch"
+    made = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "w"}, "spec": spec}
+    path = f"/apis/{group}/v1/namespaces/{namespace}/{kind.lower()}s?dryRun=All"
+    status, answer = control_plane.api.call("POST", path, made)
+    assert status == (422 if fault else 201), answer
+    (found,) = pod_templates(Object("f.yaml", made), [])
+    said = [f"{path_text(each.path)}: {each.message}" for each in template_faults(found)]
+    assert [fault in each for each in said] == ([True] if fault else [])
+
+
+def test_a_key_that_is_merged_twice_is_refused_of_pods_alone(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """The Deployment is taken: only we can say that none of its pods is."""
+    labels = {"matchLabels": {"a": "b"}}
+    spread = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}
+    twice = template(
+        labels={"a": "b"},
+        topologySpreadConstraints=[{**spread, "labelSelector": labels, "matchLabelKeys": ["a"]}],
+    )
+    made = an_object("apps/v1", "Deployment", "w", {"selector": labels, "template": twice})
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments?dryRun=All"
+    status, answer = control_plane.api.call("POST", path, made)
+    assert status == 201, answer
+    mentions(refused(control_plane, namespace, twice), "exists in both matchLabelKeys and")
+    (found,) = pod_templates(Object("f.yaml", made), [])
+    (fault,) = template_faults(found)
+    mentions(fault.message, "'a' is in labelSelector too")
+
+
+def test_a_priority_that_its_class_contradicts_is_refused_of_pods_alone(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """The Deployment is taken; that of a class with its own policy, of the system, and of none."""
+    quiet = an_object("scheduling.k8s.io/v1", "PriorityClass", "quiet", value=5)
+    quiet["preemptionPolicy"] = "Never"
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    assert control_plane.api.call("POST", classes, quiet)[0] == 201
+    known = {"quiet": quiet}
+    deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments?dryRun=All"
+    try:
+        named = template(priorityClassName="quiet")
+        eventually("it is known", lambda: refused(control_plane, namespace, named) == "")
+        for name, priority, preempting in (
+            ("quiet", 5, "Never"),
+            ("quiet", 6, "Never"),
+            ("quiet", 5, "PreemptLowerPriority"),
+            ("system-node-critical", 2_000_001_000, "PreemptLowerPriority"),
+            ("system-node-critical", 2_000_000_000, "PreemptLowerPriority"),
+            ("", 0, "PreemptLowerPriority"),
+            ("", 3, "PreemptLowerPriority"),
+            ("", 0, "Never"),
+        ):
+            asked = template(
+                labels={"a": "b"},
+                priorityClassName=name,
+                priority=priority,
+                preemptionPolicy=preempting,
+            )
+            spec = {"selector": {"matchLabels": {"a": "b"}}, "template": asked}
+            made = an_object("apps/v1", "Deployment", "w", spec)
+            assert control_plane.api.call("POST", deployments, made)[0] == 201
+            said = refused(control_plane, namespace, asked)
+            assert bool(said) == bool(priority_fault(asked["spec"], known, "").reason), said
+    finally:
+        control_plane.api.call("DELETE", f"{classes}/quiet")
 
 
 @pytest.mark.parametrize(

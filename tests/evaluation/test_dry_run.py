@@ -9,7 +9,7 @@ from webhook.sources.kind_model import UNKNOWN
 
 
 def test_marks_owners_and_unknown_labels_are_left_out() -> None:
-    """And everything else stays."""
+    """And everything else stays, but for the priority of a stored pod, which is derived."""
     metadata = {
         "name": "train-0",
         "namespace": "research",
@@ -23,6 +23,9 @@ def test_marks_owners_and_unknown_labels_are_left_out() -> None:
         "annotations": {names.PLACEMENT: "{}", "note": "kept"},
     }
     spec = {"containers": [], "priority": 7, "priorityClassName": "high"}
+    stored = {**metadata, "uid": "u"}
+    own = {"containers": [], "priorityClassName": "high"}
+    assert question({"metadata": stored, "spec": spec}, SHIPPED)["spec"] == own
     assert question({"metadata": metadata, "spec": spec}, SHIPPED) == {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -31,5 +34,5 @@ def test_marks_owners_and_unknown_labels_are_left_out() -> None:
             "labels": {"team": "vision"},
             "annotations": {"note": "kept"},
         },
-        "spec": {"containers": [], "priorityClassName": "high"},
+        "spec": spec,
     }

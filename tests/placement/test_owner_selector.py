@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,7 +56,23 @@ def test_what_is_no_selector_has_no_conditions() -> None:
         {"key": 1, "operator": "NotIn"},
         {"key": "a", "operator": "NotIn", "values": 2},
     ]
-    assert not selector_of(replica_set(odd)).broken_by("a", "2")
+    assert not selector_of(replica_set(odd)).broken_by("b", "2")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        {"key": "a", "operator": "notin", "values": ["x"]},
+        {"key": "a", "operator": "NotIn", "values": []},
+        {"key": "a", "operator": "NotIn", "values": 2},
+        {"key": "a"},
+    ],
+)
+def test_a_condition_that_is_not_valid_is_broken_by_each_label_of_its_key(expression: Json) -> None:
+    """Whom it would select is unknown."""
+    selector = selector_of(replica_set([expression]))
+    assert selector.broken_by("a", "2")
+    assert not selector.broken_by("b", "2")
 
 
 def test_the_owner_is_the_object_that_an_author_writes() -> None:

@@ -65,3 +65,17 @@ NAMES = [(case["metadata"], str(case["fault"])) for case in _read("names")]
 RIGHT = [_of_case(case) for case in _read("right")]
 # Taken, and hardly meant.
 NEGATIVE = template(terminationGracePeriodSeconds=-1)
+PREFERRED = template(
+    affinity={
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 1,
+                    "preference": {
+                        "matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]
+                    },
+                }
+            ]
+        }
+    }
+)

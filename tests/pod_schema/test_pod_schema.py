@@ -10,9 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.pod_schema.templates import NAMES, NEGATIVE, RIGHT, WRONG, mounting, profiled, template
+from tests.pod_schema.templates import (
+    NAMES,
+    NEGATIVE,
+    PREFERRED,
+    RIGHT,
+    WRONG,
+    mounting,
+    profiled,
+    template,
+)
 from tests.wording import mentions
-from webhook.pod_schema import field_checks, template_rules, text_rules
+from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
 from webhook.pod_schema.field_checks import Fault
 from webhook.policy.findings import path_text
 
@@ -22,8 +31,11 @@ Json = dict[str, Any]
 def faults(found: Json, **about: Any) -> list[Fault]:
     """All faults of a template, with their paths from its root."""
     spec, metadata = found.get("spec"), found.get("metadata")
-    of_spec = template_rules.faults(spec, **about)
     given = metadata.get("annotations") if isinstance(metadata, dict) else None
+    of_spec = template_rules.faults(spec, **about)
+    if isinstance(spec, dict) and isinstance(metadata, dict):
+        of_spec += text_rules.profile_faults(given or {}, spec)
+        of_spec += object_rules.merged_key_faults(spec, metadata.get("labels") or {})
     return [
         *field_checks.faults(found),
         *(each._replace(path=("spec", *each.path)) for each in of_spec),
@@ -71,6 +83,13 @@ def test_what_is_taken_and_means_something_else_is_a_warning() -> None:
     (fault,) = faults(NEGATIVE)
     assert fault.severity == "warning"
     mentions(text(fault), "spec.terminationGracePeriodSeconds", "-1", "1")
+
+
+def test_a_label_value_that_is_none_is_a_warning_in_a_preference() -> None:
+    """The API server takes it there; no node has it."""
+    (fault,) = faults(PREFERRED)
+    assert fault.severity == "warning"
+    mentions(text(fault), "preference.matchExpressions[0].values[0]", "'b c'", "no node has it")
 
 
 def test_a_field_that_is_near_to_none_may_be_newer_than_we_are() -> None:

@@ -94,6 +94,8 @@ def test_what_selects_pods_is_read_where_policies_set_labels(
     lists = (
         f"{core}/replicationcontrollers",
         f"{apps}/replicasets",
+        f"{apps}/daemonsets",
+        "/apis/batch/v1/namespaces/ml/jobs",
         "/apis/networking.k8s.io/v1/namespaces/ml/networkpolicies",
     )
     there = {f"{core}/services": [service], **{each: [] for each in lists}}

@@ -12,7 +12,13 @@ import pytest
 
 from tests.wording import Wording, mentions
 from webhook.errors import NotSynced, UnreadableInput
-from webhook.questions.objects import ClusterFile, count_kinds, read_cluster_file, read_objects
+from webhook.questions.objects import (
+    ClusterFile,
+    count_kinds,
+    read_cluster_file,
+    read_files,
+    read_objects,
+)
 from webhook.workloads.object import Object
 
 
@@ -87,6 +93,10 @@ def test_what_objects_are_made_from_is_none(tmp_path: Path, name: str, command: 
         with pytest.raises(UnreadableInput) as caught:
             read_objects([path])
         mentions(str(caught.value), f"{folder / name}: ", f"{command} {folder}")
+        with pytest.raises(UnreadableInput) as again:
+            read_files([path], plain=True)
+        assert str(again.value) == str(caught.value)
+    assert read_files([tmp_path]).keys() >= {str(folder / "pod.yaml")}
 
 
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

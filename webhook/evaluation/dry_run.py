@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook import names
+from webhook.placement.fields import FIELDS
 from webhook.sources.kind_model import UNKNOWN
+from webhook.workloads.stored_pod import is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from webhook.sources.table import SourceTable
 
 _NAME: Final = "fairlead-dry-run"
+_DERIVED: Final = [name for field in FIELDS for name in field.derived]
 
 
 class Answer(NamedTuple):
@@ -32,14 +35,16 @@ def question(pod: JsonObject, sources: SourceTable) -> JsonObject:
     """Return the v1.Pod to ask about: without the marks that send pods to the webhook.
 
     The webhook would otherwise decide on a pod that is decided. Owners are left out, for they may
-    not exist yet, and so are the name, which may be taken, and labels that only a controller knows.
+    not exist yet, and so are the name, which may be taken, and labels that only a controller knows;
+    of a stored pod also what the API server derived from a class that a policy may have set.
     """
     metadata = pod["metadata"]
     kept = {
         "labels": _without(metadata.get("labels"), sources.read_labels),
         "annotations": _without(metadata.get("annotations"), sources.read_annotations),
     }
-    spec = {key: value for key, value in pod["spec"].items() if key != "priority"}
+    derived = _DERIVED if is_stored(pod) else ()
+    spec = {key: value for key, value in pod["spec"].items() if key not in derived}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": _NAME, **kept}, "spec": spec}
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.decision.arrival import owned_by_daemon_set, selecting_owner
 from webhook.evaluation import limit_ranges
-from webhook.evaluation.selecting_objects import KINDS
+from webhook.evaluation.selecting_objects import is_selecting
 from webhook.placement.owner_selector import SELECTING, selector_of
 from webhook.placement.plugin_tolerations import (
     EXTENDED,
@@ -51,6 +51,7 @@ class PluginInputs(NamedTuple):
                      far as they are known
     selecting:       objects that select pods, by namespace, each with its kind, as far as they are
                      known
+    priorities:      PriorityClasses by name; None if they are unknown
     """
 
     runtime_classes: Mapping[str, JsonObject]
@@ -59,6 +60,7 @@ class PluginInputs(NamedTuple):
     running: Mapping[str, bool] = MappingProxyType({})
     owners: Mapping[tuple[str, str, str], JsonObject] = MappingProxyType({})
     selecting: Mapping[str, Sequence[tuple[str, JsonObject]]] = MappingProxyType({})
+    priorities: Mapping[str, JsonObject] | None = None
 
     def selector(self, pod: JsonObject, namespace: str) -> OwnerSelector | None:
         """Return that of the owner of the v1.Pod; None if it has none, or it is not known."""
@@ -75,7 +77,13 @@ class PluginInputs(NamedTuple):
 
 UNREAD: Final = PluginInputs({}, None)
 _OWNERS: Final = tuple(kind for _, kind in SELECTING)
-READ_OBJECTS: Final = ("RuntimeClass", "LimitRange", "ResourceFlavor", *_OWNERS)
+READ_OBJECTS: Final = ("PriorityClass", "RuntimeClass", "LimitRange", "ResourceFlavor", *_OWNERS)
+# The plugin Priority has them without objects (SystemPriorityClasses, pkg/apis/scheduling/v1).
+_SYSTEM_CLASSES: Final[Mapping[str, JsonObject]] = {
+    "system-cluster-critical": {"value": 2_000_000_000},
+    "system-node-critical": {"value": 2_000_001_000},
+}
+_PREEMPTS: Final = "PreemptLowerPriority"
 
 
 def running_plugins(enabled: Iterable[str]) -> Mapping[str, bool]:
@@ -87,7 +95,8 @@ def inputs_of(classes: Mapping[str, Mapping[str, JsonObject]] | None) -> PluginI
     """Return what plugins read among objects by kind and name; LimitRanges are unknown."""
     known = classes or {}
     flavors = [*known.get("ResourceFlavor", {}).values()]
-    return PluginInputs(known.get("RuntimeClass", {}), None, flavors)
+    priorities = known.get("PriorityClass")
+    return PluginInputs(known.get("RuntimeClass", {}), None, flavors, priorities=priorities)
 
 
 def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginInputs:
@@ -98,22 +107,31 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
     owners: dict[tuple[str, str, str], JsonObject] = {}
     selecting: dict[str, list[tuple[str, JsonObject]]] = {}
     classes: dict[str, JsonObject] = {}
+    priorities: dict[str, JsonObject] = {}
     ranges: dict[str, list[JsonObject]] = {}
     flavors: list[JsonObject] = []
     for each in objects:
         metadata, kind = as_object(each.get("metadata")), str(each.get("kind"))
         where = str(metadata.get("namespace") or namespace)
-        if kind in KINDS:
+        if is_selecting(each):
             selecting.setdefault(where, []).append((kind, each))
         if kind in _OWNERS:
             owners[where, kind, str(metadata.get("name"))] = each
-        elif kind == "RuntimeClass":
-            classes[str(metadata.get("name"))] = each
+        elif kind in ("PriorityClass", "RuntimeClass"):
+            found = priorities if kind == "PriorityClass" else classes
+            found[str(metadata.get("name"))] = each
         elif kind == "LimitRange":
             ranges.setdefault(str(metadata.get("namespace") or namespace), []).append(each)
         elif kind == "ResourceFlavor":
             flavors.append(each)
-    return PluginInputs(classes, ranges or None, flavors, owners=owners, selecting=selecting)
+    return PluginInputs(
+        classes,
+        ranges or None,
+        flavors,
+        owners=owners,
+        selecting=selecting,
+        priorities=priorities or None,
+    )
 
 
 def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
@@ -126,14 +144,14 @@ def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
         name: [*given.selecting.get(name, ()), *known.selecting.get(name, ())]
         for name in (*known.selecting, *given.selecting)
     }
-    if given.limit_ranges is None or known.limit_ranges is None:
-        ranges = given.limit_ranges or known.limit_ranges
-        return PluginInputs(classes, ranges, flavors, running, owners, selecting)
-    ranges = {
-        name: [*given.limit_ranges.get(name, ()), *known.limit_ranges.get(name, ())]
-        for name in (*known.limit_ranges, *given.limit_ranges)
-    }
-    return PluginInputs(classes, ranges, flavors, running, owners, selecting)
+    priorities = {**(known.priorities or {}), **(given.priorities or {})} or known.priorities
+    ranges = given.limit_ranges or known.limit_ranges
+    if given.limit_ranges is not None and known.limit_ranges is not None:
+        ranges = {
+            name: [*given.limit_ranges.get(name, ()), *known.limit_ranges.get(name, ())]
+            for name in (*known.limit_ranges, *given.limit_ranges)
+        }
+    return PluginInputs(classes, ranges, flavors, running, owners, selecting, priorities)
 
 
 def admit(
@@ -249,6 +267,40 @@ def conflicts(spec: JsonObject, known: Mapping[str, JsonObject]) -> Iterator[tup
             why = f"is {own[key]}, and the RuntimeClass {name} of the pod selects {key}={value}"
             text = f"nodeSelector.{key}: {why}; the API server refuses the pod"
             yield f"nodeSelector[{key}]", text
+
+
+class PriorityFault(NamedTuple):
+    """Why the plugin Priority refuses a pod, or the PriorityClass on which that depends."""
+
+    reason: str = ""
+    unread: str = ""
+
+
+def priority_fault(
+    spec: JsonObject, known: Mapping[str, JsonObject] | None, default: str
+) -> PriorityFault:
+    """Return what is wrong with priority and preemptionPolicy of a v1.PodSpec that is created.
+
+    `default`: the name of the default PriorityClass, if there is one. The API server takes any
+    value in a workload's template. Source: admitPod of plugin/pkg/admission/priority.
+    """
+    written = [key for key in ("priority", "preemptionPolicy") if spec.get(key) is not None]
+    name = str(spec.get("priorityClassName") or default)
+    found = (known or {}).get(name) or _SYSTEM_CLASSES.get(name)
+    if not name:
+        found = {"value": 0}
+    value = found.get("value") if found else None
+    if found is None or not isinstance(value, int):
+        return PriorityFault(unread=f"PriorityClass {name}" if written else "")
+    given = {"priority": value, "preemptionPolicy": found.get("preemptionPolicy") or _PREEMPTS}
+    for key in written:
+        if spec[key] != given[key]:
+            if not name and known is None:
+                return PriorityFault(unread="the default PriorityClass")
+            by = f"the PriorityClass {name} gives" if name else "a pod without a PriorityClass gets"
+            text = f"{key}: {spec[key]} is not {given[key]}, which {by}; remove it"
+            return PriorityFault(f"{text}: the API server refuses the pod")
+    return PriorityFault()
 
 
 def _class_of(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject | None:

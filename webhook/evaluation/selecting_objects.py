@@ -37,9 +37,12 @@ class Selecting(NamedTuple):
 
 _ADOPTS: Final = "adopts the pod, and deletes it if it has enough others"
 # Sources: PodControllerRefManager of pkg/controller; pkg/registry/core/pod/storage/eviction.go
-# ("more than one PodDisruptionBudget"), k8s.io/kubernetes v1.36.
+# ("more than one PodDisruptionBudget"), k8s.io/kubernetes v1.36. A StatefulSet adopts only pods
+# with names of its own.
 KINDS: Final[Mapping[str, Selecting]] = {
     "ReplicaSet": Selecting("apps/v1", "replicasets", "selector", _ADOPTS, adopts=True),
+    "DaemonSet": Selecting("apps/v1", "daemonsets", "selector", _ADOPTS, adopts=True),
+    "Job": Selecting("batch/v1", "jobs", "selector", _ADOPTS, adopts=True),
     "ReplicationController": Selecting(
         "v1", "replicationcontrollers", "selector", _ADOPTS, plain=True, adopts=True
     ),
@@ -60,6 +63,12 @@ KINDS: Final[Mapping[str, Selecting]] = {
     ),
 }
 _BUDGET: Final = "PodDisruptionBudget"
+
+
+def is_selecting(value: JsonObject) -> bool:
+    """Return whether an object is of these kinds; its apiVersion may be missing."""
+    row = KINDS.get(str(value.get("kind")))
+    return row is not None and value.get("apiVersion", row.api_version) == row.api_version
 
 
 def selector_only(value: JsonObject) -> JsonObject:

@@ -23,9 +23,11 @@ from webhook.evaluation import limit_ranges
 from webhook.evaluation.dry_run import Answer, question
 from webhook.evaluation.plugins import (
     PluginInputs,
+    PriorityFault,
     admit,
     conflicts,
     possible,
+    priority_fault,
     with_more_tolerations,
 )
 from webhook.evaluation.selecting_objects import notes
@@ -42,6 +44,7 @@ from webhook.policy.refused_pods import refusals
 from webhook.policy.subject import resources
 from webhook.run.observation import controller_of, owner
 from webhook.workloads.object import from_answer
+from webhook.workloads.stored_pod import is_stored
 from webhook.workloads.template import PodTemplate
 from webhook.workloads.workload_faults import template_faults
 
@@ -250,7 +253,8 @@ class Evaluation:
             conflicting = [f"{again.reason.removeprefix('fairlead: ')}, {what}"]
         ranges = (self.world.plugins.limit_ranges or {}).get(self.arrival.namespace, ())
         limited = limit_ranges.faults(self.arrival.pod["spec"], ranges)
-        return (*missing, *conflicting, *limited, *self._faults(), *self._refused())
+        known = [*missing, *conflicting, *limited, *filter(None, [self.priority.reason])]
+        return (*known, *self._faults(), *self._refused())
 
     @cached_property
     def answer(self) -> Answer:
@@ -266,6 +270,15 @@ class Evaluation:
         name = pods.parse_pod(self.arrival.pod).runtime_class_name
         known = name in self.world.plugins.runtime_classes or self.decision.identity is None
         return "" if known else name
+
+    @cached_property
+    def priority(self) -> PriorityFault:
+        """What is wrong with the priority of the pod as it came; of a stored one it is given."""
+        pod, world = self.arrival.pod, self.world
+        if is_stored(pod):
+            return PriorityFault()
+        default = world.cluster.default_priority_class
+        return priority_fault(pod["spec"], world.plugins.priorities, default)
 
     @property
     def unread_defaults(self) -> Sequence[str]:

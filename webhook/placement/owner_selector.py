@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.placement.label_values import holds
 from webhook.placement.nodes import format_requirement
 from webhook.placement.shapes import as_object, objects_in
 
@@ -45,7 +44,9 @@ class OwnerSelector(NamedTuple):
     def broken_by(self, key: str, value: str) -> str:
         """Return the first requirement that a pod with this further label does not meet, or ""."""
         for each in self.conditions:
-            if each["key"] == key and not holds(each, value):
+            # Any other operator, or NotIn without values, is not valid: whom it selects is unknown.
+            holds = each["operator"] == "NotIn" and each["values"] and value not in each["values"]
+            if each["key"] == key and not holds:
                 return format_requirement(each)
         return ""
 
@@ -73,14 +74,15 @@ def selector_of(workload: Mapping[str, Any]) -> OwnerSelector:
 def conditions_of(workload: Mapping[str, Any]) -> tuple[Requirement, ...]:
     """Return the requirements of a workload's selector that a further label may break.
 
-    `In`, `Exists` and matchLabels ask for a label, which a pod of the workload has already.
+    `In`, `Exists` and matchLabels ask for a label, which a pod of the workload has already. All
+    others count, also those that are not valid.
     """
     selector = as_object(as_object(workload.get("spec")).get("selector"))
     return tuple(
         {"key": each["key"], "operator": operator, "values": _texts(each.get("values"))}
         for each in objects_in(selector.get("matchExpressions"))
         if isinstance(each.get("key"), str)
-        and (operator := each.get("operator")) in ("NotIn", "DoesNotExist")
+        and (operator := str(each.get("operator"))) not in ("In", "Exists")
     )
 
 

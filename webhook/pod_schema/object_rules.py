@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from webhook.dns_names import LABEL, is_subdomain
 from webhook.placement.fields import BY_NAME
+from webhook.placement.schema.scheduling import selector_keys
 from webhook.placement.schema.syntax import label_value_fault, qualified_name_fault
 from webhook.pod_schema.field_checks import Fault, Path, mappings
 from webhook.strict import quoted
@@ -193,6 +194,24 @@ def _terms(required: _Given) -> Iterator[Fault]:
         yield Fault(("nodeSelectorTerms",), "is empty: want one term or more")
 
 
+def _fields_of_nodes(term: _Given) -> Iterator[Fault]:
+    for at, each in _items(term, "matchFields"):
+        key, operator, values = (each.get(name) for name in ("key", "operator", "values"))
+        if isinstance(key, str) and key and key != _NODE_NAME:
+            text = f"{quoted(key)} is not a field by which nodes are chosen: want {_NODE_NAME}"
+            yield Fault((*at, "key"), text)
+        if operator in ("Exists", "DoesNotExist", "Gt", "Lt"):
+            text = f"{operator} is not allowed in matchFields: want In or NotIn"
+            yield Fault((*at, "operator"), text)
+        elif isinstance(values, list) and len(values) > 1:
+            text = f"{operator} takes exactly one name in matchFields, not {len(values)}"
+            yield Fault((*at, "values"), text)
+
+
+def _label_selector(selector: _Given) -> Iterator[Fault]:
+    yield from label_faults(selector.get("matchLabels"), ("matchLabels",))
+
+
 def _expression(expression: _Given) -> Iterator[Fault]:
     """Yield the faults of an expression of a selector, of labels or of nodes."""
     operator, values = expression.get("operator"), expression.get("values") or []
@@ -215,6 +234,37 @@ def _beside_selector(given: _Given) -> Iterator[Fault]:
     for key in ("matchLabelKeys", "mismatchLabelKeys"):
         if given.get(key) and given.get("labelSelector") is None:
             yield Fault((key,), "requires labelSelector; add it")
+    matched, mismatched = given.get("matchLabelKeys"), given.get("mismatchLabelKeys")
+    for at, key in enumerate(mismatched if isinstance(mismatched, list) else ()):
+        if isinstance(matched, list) and key in matched:
+            yield Fault(("mismatchLabelKeys", at), f"{quoted(str(key))} is also in matchLabelKeys")
+
+
+def merged_key_faults(spec: _Given, labels: _Given) -> Iterator[Fault]:
+    """Yield keys of matchLabelKeys that the selector beside them has too, and the pod as a label.
+
+    The API server merges each into the selector at the pod's creation, not in a workload's template
+    (applyMatchLabelKeysAndMismatchLabelKeys of pkg/registry/core/pod/strategy.go).
+    """
+    terms = [*_items(spec, "topologySpreadConstraints")]
+    affinity = spec.get("affinity")
+    rules = affinity if isinstance(affinity, dict) else {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        of_kind = rules.get(kind)
+        for key, value in of_kind.items() if isinstance(of_kind, dict) else ():
+            for at, each in mappings(value, ("affinity", kind, key)):
+                inner = each.get("podAffinityTerm")
+                if isinstance(inner, dict):
+                    terms.append(((*at, "podAffinityTerm"), inner))
+                else:
+                    terms.append((at, each))
+    for at, term in terms:
+        written, selected = term.get("matchLabelKeys"), selector_keys(term.get("labelSelector"))
+        keys = written if isinstance(written, list) else []
+        for index, key in enumerate(keys):
+            if isinstance(key, str) and key in labels and key in (*selected, *keys[:index]):
+                twice = "is in labelSelector too" if key in selected else "is here twice"
+                yield Fault((*at, "matchLabelKeys", index), f"{quoted(key)} {twice}")
 
 
 def _spread(given: _Given) -> Iterator[Fault]:
@@ -274,9 +324,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "Container": _ports,
     "EnvVar": _variable,
     "HTTPGetAction": _port,
+    "LabelSelector": _label_selector,
     "LabelSelectorRequirement": _expression,
     "NodeSelector": _terms,
     "NodeSelectorRequirement": _expression,
+    "NodeSelectorTerm": _fields_of_nodes,
     "PodAffinityTerm": _beside_selector,
     "PodSpec": _pod,
     "SeccompProfile": partial(_profile, fault=_seccomp_fault),

@@ -6,16 +6,21 @@ Source: pkg/apis/core/validation of Kubernetes 1.36, among it ValidatePodSpecifi
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
+
+import orjson
 
 from webhook import names
 from webhook.dns_names import MAX_SUBDOMAIN, is_subdomain
 from webhook.placement.schema.syntax import annotation_key_fault
-from webhook.pod_schema.field_checks import Fault
+from webhook.pod_schema import field_checks, value_rules
+from webhook.pod_schema.field_checks import Fault, mappings
+from webhook.pod_schema.object_rules import below
 from webhook.strict import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from webhook.pod_schema.field_checks import Path
 
@@ -33,6 +38,15 @@ _LOCALHOST: Final = "localhost/"
 # localhost/NAME.
 _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _APP_ARMOR_WORDS: Final = ("", "runtime/default", "unconfined")
+_SECCOMP: Final = "container.seccomp.security.alpha.kubernetes.io/"
+_SECCOMP_OF_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_WORDS: Final = ("runtime/default", "docker/default", "unconfined")
+# The words for a field's type, in annotations of either kind.
+_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "RuntimeDefault": ("runtime/default", "docker/default"),
+    "Unconfined": ("unconfined",),
+}
+_TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
 
 
 def name_faults(metadata: Any) -> Iterator[Fault]:
@@ -71,6 +85,42 @@ def confined_container(key: str) -> str:
     return key.removeprefix(_APP_ARMOR) if key.startswith(_APP_ARMOR) else ""
 
 
+def profile_faults(annotations: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield fields of a pod's spec that annotations contradict, paths relative to the spec.
+
+    Source: validateSeccompAnnotationsAndFields, validateAppArmorAnnotationsAndFieldsMatchOnCreate.
+    """
+    system = spec.get("os")
+    windows = isinstance(system, dict) and system.get("name") == "windows"
+    of_container = {
+        "seccompProfile": _SECCOMP,
+        **({} if windows else {"appArmorProfile": _APP_ARMOR}),
+    }
+    yield from _contradicted((), spec, "seccompProfile", _SECCOMP_OF_POD, annotations)
+    for key in ("initContainers", "containers"):
+        for path, each in mappings(spec.get(key), (key,)):
+            for field, prefix in of_container.items():
+                annotation = f"{prefix}{each.get('name')}"
+                yield from _contradicted(path, each, field, annotation, annotations)
+
+
+def _contradicted(
+    path: Path, given: Mapping[str, Any], field: str, key: str, annotations: Mapping[str, Any]
+) -> Iterator[Fault]:
+    context, value = given.get("securityContext"), annotations.get(key)
+    profile = context.get(field) if isinstance(context, dict) else None
+    if value is None or not isinstance(profile, dict):
+        return
+    kind = str(profile.get("type"))
+    wanted = _TYPES.get(kind, (value,))
+    if kind == "Localhost":
+        kind = f"{_LOCALHOST}{profile.get('localhostProfile')}"
+        wanted = (kind,)
+    if value not in wanted:
+        text = f"{kind} is not what the annotation {key} has, {quoted(str(value))}; remove that"
+        yield Fault((*path, "securityContext", field, "type"), text)
+
+
 def _why(key: str, value: str, containers: Collection[str] | None, *, bound: bool) -> str:
     """Return why the annotation is invalid; empty if it is valid."""
     if key == names.MIRROR_POD and not bound:
@@ -80,7 +130,29 @@ def _why(key: str, value: str, containers: Collection[str] | None, *, bound: boo
     if container := confined_container(key):
         if containers is not None and container not in containers:
             return f"the pod has no container {quoted(container)}"
-        return _profile_fault(value)
+        return _profile_fault(value, _APP_ARMOR_WORDS)
+    if key == _SECCOMP_OF_POD or key.startswith(_SECCOMP):
+        path = value.removeprefix(_LOCALHOST)
+        if path == value:
+            return _profile_fault(value, _SECCOMP_WORDS)
+        return f"{quoted(value)}: {why}" if (why := below(path)) else ""
+    return _tolerations_fault(value) if key == _TOLERATIONS and value else ""
+
+
+def _tolerations_fault(value: str) -> str:
+    """Return why a text is not tolerations in JSON; fields that are unknown are skipped."""
+    try:
+        given = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return "is not JSON; Kubernetes no longer reads it: remove it"
+    kind = "[]Toleration"
+    found = chain(field_checks.faults(given, kind), value_rules.faults(given, kind))
+    for fault in found:
+        if fault.severity == "error" and not fault.at_key:
+            at = "".join(
+                f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault.path
+            )
+            return f"{at}: {fault.message}" if at else fault.message
     return ""
 
 
@@ -88,8 +160,8 @@ def _is_int32(value: str) -> bool:
     return _INT32.fullmatch(value) is not None and -(2**31) <= int(value) < 2**31
 
 
-def _profile_fault(value: str) -> str:
-    if value in _APP_ARMOR_WORDS or value.startswith(_LOCALHOST):
+def _profile_fault(value: str, words: Collection[str]) -> str:
+    if value in words or value.startswith(_LOCALHOST):
         return ""
-    known = ", ".join(filter(None, _APP_ARMOR_WORDS))
+    known = ", ".join(filter(None, words))
     return f"{quoted(value)} is not one of {known}, or {_LOCALHOST} with a profile's name"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from webhook.dns_names import is_label, is_subdomain
-from webhook.placement.schema.syntax import sysctl_fault
+from webhook.placement.schema.syntax import qualified_name_fault, sysctl_fault
 from webhook.pod_schema.field_checks import Fault, Path, fields_of, schema
 from webhook.pod_schema.object_rules import RULES, below
 from webhook.strict import quoted
@@ -34,8 +34,23 @@ def _one_of(*words: str) -> _Check:
     return lambda text: "" if text in words else f"want one of {', '.join(words)}"
 
 
-# Checks of a string, or of each string in a list, by type and field. Empty strings are skipped.
+# Checks of a string, or of each string in a list, by type and field. Empty strings are skipped. The
+# topologyKey of a spread constraint may be any text.
 _TEXTS: Final[Mapping[tuple[str, str], _Check]] = {
+    **dict.fromkeys(
+        (
+            ("LabelSelectorRequirement", "key"),
+            ("NodeSelectorRequirement", "key"),
+            ("PodAffinityTerm", "matchLabelKeys"),
+            ("PodAffinityTerm", "mismatchLabelKeys"),
+            ("PodAffinityTerm", "topologyKey"),
+            ("PodReadinessGate", "conditionType"),
+            ("PodSchedulingGate", "name"),
+            ("TopologySpreadConstraint", "matchLabelKeys"),
+        ),
+        qualified_name_fault,
+    ),
+    ("LabelSelectorRequirement", "operator"): _one_of("In", "NotIn", "Exists", "DoesNotExist"),
     ("Container", "image"): _trimmed,
     ("Container", "restartPolicy"): _one_of("Always", "Never", "OnFailure"),
     ("PodAffinityTerm", "namespaces"): _label,
@@ -50,8 +65,19 @@ _TEXTS: Final[Mapping[tuple[str, str], _Check]] = {
     ("VolumeMount", "subPath"): below,
     ("VolumeMount", "subPathExpr"): below,
 }
-# Minimum and maximum of numbers; None: no maximum.
+# Minimum and maximum of a number, or of each in a list; None: no maximum.
 _NUMBERS: Final[Mapping[tuple[str, str], tuple[int, int | None]]] = {
+    **dict.fromkeys(
+        (
+            ("PodSecurityContext", "fsGroup"),
+            ("PodSecurityContext", "runAsGroup"),
+            ("PodSecurityContext", "runAsUser"),
+            ("PodSecurityContext", "supplementalGroups"),
+            ("SecurityContext", "runAsGroup"),
+            ("SecurityContext", "runAsUser"),
+        ),
+        (0, 2**31 - 1),
+    ),
     **dict.fromkeys(
         (
             ("Probe", "failureThreshold"),
@@ -73,9 +99,12 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "ConfigMapVolumeSource": ("name",),
     "EnvVar": ("name",),
     "ExecAction": ("command",),
+    "LabelSelectorRequirement": ("key", "operator"),
+    "NodeSelectorRequirement": ("key", "operator"),
     "PersistentVolumeClaimVolumeSource": ("claimName",),
     "PodAffinityTerm": ("topologyKey",),
     "SecretVolumeSource": ("secretName",),
+    "Sysctl": ("name",),
     "VolumeMount": ("mountPath",),
 }
 # Fields of which exactly one must be set.
@@ -89,8 +118,11 @@ _EITHER: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 # Lists of objects that must differ in these fields.
 _DISTINCT: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("PodSecurityContext", "sysctls"): ("name",),
+    ("PodSpec", "schedulingGates"): ("name",),
     ("PodSpec", "topologySpreadConstraints"): ("topologyKey", "whenUnsatisfiable"),
 }
+_PREFERENCE: Final = ("PreferredSchedulingTerm", "preference")
 
 
 def faults(value: Any, kind: str = "PodSpec", path: Path = ()) -> Iterator[Fault]:
@@ -104,7 +136,19 @@ def faults(value: Any, kind: str = "PodSpec", path: Path = ()) -> Iterator[Fault
         for key, each in value.items():
             if key in known and each is not None:
                 yield from _below((*path, key), _field(each, (kind, key)))
-                yield from faults(each, known[key], (*path, key))
+                found = faults(each, known[key], (*path, key))
+                yield from map(_of_preference, found) if (kind, key) == _PREFERENCE else found
+
+
+def _of_preference(fault: Fault) -> Fault:
+    """Return a fault of a preference for nodes: of a label's value the API server only warns.
+
+    Source: ValidatePreferredSchedulingTerms, which allows invalid label values.
+    """
+    if (*fault.path[-4:-3], *fault.path[-2:-1]) != ("matchExpressions", "values"):
+        return fault
+    text = f"{fault.message}; the API server takes it with a warning, and no node has it"
+    return fault._replace(message=text, severity="warning")
 
 
 def _below(path: Path, found: Iterator[Fault]) -> Iterator[Fault]:
@@ -113,16 +157,15 @@ def _below(path: Path, found: Iterator[Fault]) -> Iterator[Fault]:
 
 def _field(value: Any, field: tuple[str, str]) -> Iterator[Fault]:
     """Yield the faults of a field's value, paths relative to it."""
-    if field in _NUMBERS and isinstance(value, int) and not isinstance(value, bool):
-        least, most = _NUMBERS[field]
-        if value < least or (most is not None and value > most):
-            text = f"{value} is not {least} to {most}" if most else f"{value} is below {least}"
-            yield Fault((), text)
-    if check := _TEXTS.get(field):
-        texts = enumerate(value) if isinstance(value, list) else [(None, value)]
-        for at, text in texts:
-            if isinstance(text, str) and text and (why := check(text)):
-                yield Fault(() if at is None else (at,), f"{quoted(text)}: {why}")
+    limits, check = _NUMBERS.get(field), _TEXTS.get(field)
+    if limits or check:
+        listed = isinstance(value, list)
+        for at, each in enumerate(value) if listed else ((0, value),):
+            path = (at,) if listed else ()
+            if limits and (why := _beyond(each, *limits)):
+                yield Fault(path, why)
+            if check and isinstance(each, str) and each and (why := check(each)):
+                yield Fault(path, f"{quoted(each)}: {why}")
     if keys := _DISTINCT.get(field):
         first: dict[tuple[str, ...], int] = {}
         for at, each in enumerate(value if isinstance(value, list) else ()):
@@ -130,6 +173,14 @@ def _field(value: Any, field: tuple[str, str]) -> Iterator[Fault]:
             if key_values and first.setdefault(key_values, at) != at:
                 used = f"{', '.join(key_values)} is already used by [{first[key_values]}]"
                 yield Fault((at, keys[0]), f"{used}; keep one")
+
+
+def _beyond(value: Any, least: int, most: int | None) -> str:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return ""
+    if value < least or (most is not None and value > most):
+        return f"{value} is not {least} to {most}" if most else f"{value} is below {least}"
+    return ""
 
 
 def _object(value: Mapping[str, Any], kind: str) -> Iterator[Fault]:

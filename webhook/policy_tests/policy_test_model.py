@@ -66,10 +66,10 @@ class Cluster(Strict):
         )
     )
     objects: list[dict[str, Any]] | None = optional(
-        "RuntimeClasses, LimitRanges and Kueue's ResourceFlavors as kubectl prints them, by which "
-        "pods are changed before policies apply, and workloads that own the pods, whose selectors "
-        "pods must meet with the labels of policies. What names no namespace is in that of each "
-        "test."
+        "PriorityClasses, RuntimeClasses, LimitRanges and Kueue's ResourceFlavors as kubectl "
+        "prints them, by which pods are changed before policies apply, and workloads that own the "
+        "pods, whose selectors pods must meet with the labels of policies. What names no namespace "
+        "is in that of each test."
     )
 
     @classmethod

@@ -188,6 +188,9 @@ def _unknown(
     if name := evaluation.unread_class:
         cure = "give the class in cluster.objects"
         yield Failure("result", "an answer", f"unknown: RuntimeClass {name} is not read", [cure])
+    if unread := evaluation.priority.unread:
+        cure = "give it in cluster.objects"
+        yield Failure("result", "an answer", f"unknown: {unread} is not read", [cure])
     for name in evaluation.undecided:
         yield Failure("result", "an answer", f"unknown: {name} may run", [_PLUGINS])
     nodes = evaluation.nodes

@@ -12,6 +12,7 @@ from webhook.errors import InvalidPod, UnreadableInput
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import run_faults
 from webhook.placement import pod as pods
+from webhook.placement.shapes import as_object
 from webhook.policy.findings import parse_path, path_text
 from webhook.policy.refused_pods import classes_of
 from webhook.questions.plugins_option import PLUGINS
@@ -144,6 +145,17 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
                 f"{each.subject}: it is unknown whether a label of a policy takes the pod out of "
                 f"the selector of {owner}, which is not read; give it with -f or --namespaces"
             )
+        if unread := found.priority.unread:
+            yield (
+                f"{each.subject}: it is unknown whether the API server takes the pods with their "
+                f"priority or preemptionPolicy: {unread} is not read; give it with -f or "
+                "--namespaces, or remove the field"
+            )
+        if why := _unknown_selector(each):
+            yield (
+                f"{each.subject}: it is unknown whether a label of a policy takes the pods out of "
+                f"the selector by which they are counted: {why}"
+            )
         if tested := found.unread_defaults:
             yield (
                 f"{each.subject}: policies match by {', '.join(tested)}, which a LimitRange of "
@@ -155,6 +167,21 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
             yield f"{each.subject}: policies under Audit are {NOT_JUDGED_TEXT}"
     yield from unlisted_classes(decided)
     yield from not_asked(each.evaluation for each in decided)
+
+
+def _unknown_selector(replicas: Replicas) -> str:
+    """Return why it is unknown by which selector pods are counted that get a further label; empty
+    if it is known, or no label is in doubt."""
+    template, placement = replicas.template, replicas.evaluation.placement
+    own = pods.parse_pod(replicas.arrival.pod).labels
+    labels = placement.labels if placement else own
+    added = [(key, str(value)) for key, value in labels.items() if key not in own]
+    kind, spec = template.source.kind, as_object(template.source.value.get("spec"))
+    if added and template.selector and not spec.get("selector") and kind != "Job":
+        return f"the {kind} has none"
+    inner = template.inner_selector
+    broken = filter(None, (inner.broken_by(*label) for label in added)) if inner else ()
+    return next((f"the one beside the template has {each}" for each in broken), "")
 
 
 def unknown_nodes(found: Evaluation) -> str:

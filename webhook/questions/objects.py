@@ -16,7 +16,7 @@ import orjson
 from webhook import names
 from webhook.errors import NotSynced, UnreadableInput
 from webhook.evaluation.plugins import READ_OBJECTS, PluginInputs, inputs_among
-from webhook.evaluation.selecting_objects import KINDS
+from webhook.evaluation.selecting_objects import is_selecting
 from webhook.placement.plugin_tolerations import AnnotatedLabels
 from webhook.policy import yaml_tree
 from webhook.policy.findings import path_text
@@ -45,16 +45,19 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 # without them it is parsed in a fiftieth of the time.
 _LONG: Final = 2**21
 _YAML_1_1_TRUE: Final = ("y", "yes", "on")
-_CLUSTER_KINDS: Final = ("Namespace", "PriorityClass", *READ_OBJECTS)
+_CLUSTER_KINDS: Final = ("Namespace", *READ_OBJECTS)
 
 
-def read_files(paths: Iterable[Path]) -> dict[str, bytes]:
+def read_files(paths: Iterable[Path], *, plain: bool = False) -> dict[str, bytes]:
     """Return the content of all files at the paths, as folders of policies are read.
 
-    `-` is standard input. Raises UnreadableInput.
+    `-` is standard input. `plain`: no folder may have a kustomization or a chart, from which other
+    documents are made; one of policies may list its files in it. Raises UnreadableInput.
     """
     files: dict[str, bytes] = {}
     for path in paths:
+        if plain and (made := [*_made(path)]):
+            raise UnreadableInput(made)
         stdin = str(path) == _DASH
         files |= {STDIN: sys.stdin.buffer.read()} if stdin else read_folder(path)
     return files
@@ -257,7 +260,7 @@ def plugin_inputs(objects: Sequence[Object]) -> PluginInputs:
     return inputs_among(
         {**each.value, "metadata": {**each.metadata, "namespace": each.namespace}}
         for each in objects
-        if each.kind in READ_OBJECTS or each.kind in KINDS
+        if each.kind in READ_OBJECTS or is_selecting(each.value)
     )
 
 

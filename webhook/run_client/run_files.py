@@ -146,7 +146,7 @@ def _placeholders(document: Document) -> Iterator[Finding]:
 
 
 def _documents(paths: Sequence[Path], *, placeholders: bool = False) -> Sequence[Document]:
-    runs = run_documents.read_runs(read_files(paths), placeholders=placeholders)
+    runs = run_documents.read_runs(read_files(paths, plain=True), placeholders=placeholders)
     documents = runs.sound()
     if not documents:
         where = ", ".join(map(str, paths))

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from webhook.placement.owner_selector import OwnerSelector, conditions_of
 from webhook.policy.findings import path_text
 from webhook.shortening import cut
 from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.stored_pod import as_admitted, as_stored, is_stored
 
 if TYPE_CHECKING:
-    from webhook.placement.owner_selector import OwnerSelector
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
     from webhook.workloads.object import Object
@@ -112,6 +112,17 @@ class PodTemplate:
             return self.built.value
         found: JsonObject = at(self.source.value, self.path)
         return found
+
+    @property
+    def inner_selector(self) -> OwnerSelector | None:
+        """The selector beside the template, if the object itself does not count pods by it.
+
+        An object that its controller makes may do so: the Job of a JobSet, the ReplicaSet of an
+        Argo Rollout. None if no further label may break it.
+        """
+        beside = at(self.source.value, self.path[:-1]) if self.path and not self.selector else None
+        conditions = conditions_of({"spec": beside})
+        return OwnerSelector(self.source.title, conditions) if conditions else None
 
     @property
     def labels_path(self) -> str:

@@ -5,8 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.placement.label_values import expressions, holds
+from webhook.placement.nodes import format_requirement
 from webhook.placement.schema.syntax import MAX_NAME
-from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
+from webhook.placement.shapes import as_object
+from webhook.pod_schema import (
+    field_checks,
+    object_rules,
+    template_rules,
+    text_rules,
+    value_rules,
+)
 from webhook.sources import SHIPPED
 from webhook.strict import quoted
 from webhook.workloads.by_kind import claim_names, group_of
@@ -81,6 +90,7 @@ def template_faults(
         yield from text_rules.name_faults(source.metadata)
     if is_judged(template):
         yield from _of_name(source)
+        yield from _of_selector(template)
 
 
 def _of_name(source: Object) -> Iterator[field_checks.Fault]:
@@ -107,6 +117,35 @@ def _of_name(source: Object) -> Iterator[field_checks.Fault]:
         yield field_checks.Fault(("metadata", "name"), text)
 
 
+def _of_selector(template: PodTemplate) -> Iterator[field_checks.Fault]:
+    """Yield the faults of a workload's selector, if there is one; it must match the template.
+
+    Source: ValidateDeploymentSpec and its neighbours in pkg/apis/apps/validation; of a Job
+    validateJobSpec, which has a generated selector unless manualSelector is set.
+    """
+    kind, spec = template.source.kind, as_object(template.source.value.get("spec"))
+    selector, path = spec.get("selector"), ("spec", "selector")
+    if kind not in (*_SELECTING, "Job"):
+        return
+    faults = [
+        *field_checks.faults(selector, "LabelSelector"),
+        *value_rules.faults(selector, "LabelSelector"),
+    ]
+    yield from (each._replace(path=(*path, *each.path)) for each in faults)
+    if any(each.severity == "error" for each in faults):
+        return
+    labels = as_object(at(template.template, ("metadata", "labels")))
+    if kind == "Job" and spec.get("manualSelector") is not True:
+        return
+    for each in expressions(as_object(selector)):
+        if not holds(each, labels.get(each["key"])):
+            one = each["operator"] == "In" and len(each["values"]) == 1
+            what = f"{each['key']}={each['values'][0]}" if one else format_requirement(each)
+            text = f"the selector of the {kind} wants {what} of its pods"
+            yield field_checks.Fault((*template.path, "metadata", "labels"), text)
+            return
+
+
 def count_faults(template: PodTemplate, sources: SourceTable) -> Iterator[field_checks.Fault]:
     """Yield a fault for each value that is no number of pods: an error in a known kind."""
     source = template.source
@@ -130,6 +169,14 @@ def _of_annotations(
         # Other controllers may add containers.
         containers=template_rules.container_names(spec) if is_judged(template) else None,
     )
+    annotations, labels = metadata.get("annotations"), metadata.get("labels")
+    if isinstance(spec, dict):
+        found = text_rules.profile_faults(
+            annotations if isinstance(annotations, dict) else {}, spec
+        )
+        merged = object_rules.merged_key_faults(spec, labels if isinstance(labels, dict) else {})
+        for each in (*found, *merged):
+            yield each._replace(path=("spec", *each.path))
 
 
 def _of_kind(template: PodTemplate) -> Iterator[field_checks.Fault]:
@@ -144,11 +191,3 @@ def _of_kind(template: PodTemplate) -> Iterator[field_checks.Fault]:
     if kind in _LASTING:
         for each in template_rules.lasting_faults(spec, kind):
             yield each._replace(path=("spec", *each.path))
-    wanted = at(template.source.value, ("spec", "selector", "matchLabels"))
-    labels = at(template.template, ("metadata", "labels"))
-    if kind in _SELECTING and isinstance(wanted, dict):
-        for key, value in wanted.items():
-            if not isinstance(labels, dict) or labels.get(key) != value:
-                text = f"the selector of the {kind} wants {key}={value} of its pods"
-                yield field_checks.Fault(("metadata", "labels"), text)
-                return

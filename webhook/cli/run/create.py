@@ -310,7 +310,7 @@ def _read(file: Path, name: str) -> dict[str, Any]:
     from webhook.questions.objects import objects_in, read_files
 
     problems: list[str] = []
-    ((where, content),) = read_files([file]).items()
+    ((where, content),) = read_files([file], plain=True).items()
     found = [each for each in objects_in(where, content, problems) if each.kind == names.RUN_KIND]
     if problems:
         raise UnreadableInput(problems)

@@ -128,7 +128,7 @@ def _selector_problems(given: Mapping[str, Any], field: str) -> Iterator[Problem
 def _matched_keys_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     """Require each key once: the API server adds it to the selector, for pods with the label."""
     yield from _selector_problems(given, "matchLabelKeys")
-    written, selected = given.get("matchLabelKeys"), _selector_keys(given.get("labelSelector"))
+    written, selected = given.get("matchLabelKeys"), selector_keys(given.get("labelSelector"))
     keys = written if isinstance(written, list) else []
     for index, key in enumerate(keys):
         if not isinstance(key, str):
@@ -189,7 +189,7 @@ class TopologySpreadConstraint(Strict):
         yield from _matched_keys_problems(given)
 
 
-def _selector_keys(selector: object) -> set[str]:
+def selector_keys(selector: object) -> set[str]:
     """Return the keys that a selector reads, raw or parsed; none of one that is wrong."""
     raw = selector.model_dump(by_alias=True) if isinstance(selector, LabelSelector) else selector
     if not isinstance(raw, dict):
