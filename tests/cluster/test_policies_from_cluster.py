@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.admission.reviews import review
 from tests.cli.served import Served, ask, pool_in, pool_policy, served
@@ -16,8 +18,11 @@ from tests.cluster.spaces import metric
 from tests.control_planes import StartControlPlane
 from tests.eventually import BUDGET, eventually
 from tests.manifests.generated import MANIFESTS
+from tests.objects import an_object
 from tests.policy.examples import EVERYTHING
+from tests.wording import mentions
 from webhook import names
+from webhook.cli import fairlead
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.policy.load import load
 from webhook.sandbox.api import install_definitions
@@ -215,3 +220,27 @@ def test_the_manifests_rights_are_enough_and_each_is_needed(
         wait_for_set(server, pool_policy("a"))
         kubectl("delete", "pp", "pool")
         wait_for_set(server)
+
+
+def test_what_selects_a_pod_is_read_in_its_namespace(
+    kubectl: Kubectl, plane: ControlPlane, tmp_path: Path
+) -> None:
+    """A label of a policy that the cluster has makes a Service send the pod requests."""
+    sets = {"defaults": {"labels": {"team": "ml"}}}
+    kubectl.create(an_object(f"{names.GROUP}/v1alpha1", names.POLICY_KIND, "team", sets))
+    plane.create_namespace("beside")
+    web = an_object("v1", "Service", "web", {"selector": {"team": "ml"}, "ports": [{"port": 80}]})
+    for space, name in (("default", "web"), ("beside", "elsewhere")):
+        web["metadata"] = {"name": name, "namespace": space}
+        kubectl("apply", "-f", "-", stdin=json.dumps(web))
+    file = tmp_path / "pod.json"
+    lone = an_object("v1", "Pod", {"name": "p", "labels": {names.RUN: "r"}})
+    lone["spec"] = {"containers": [{"name": "main", "image": "i"}]}
+    # That of the file is the same Service, and counts once.
+    web["metadata"] = {"name": "web", "namespace": "default"}
+    for items in ([lone], [lone, web]):
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        given = ("mutate", "-f", str(file), "--policies", "cluster")
+        done = CliRunner().invoke(fairlead, [*given, "--kubeconfig", str(plane.kubeconfig)])
+        assert done.exit_code == 0, done.output
+        mentions(done.stderr, "policy team: labels: Service web sends the pod requests")

@@ -11,7 +11,7 @@ from tests.laws.strategies import KEYS, VALUES, Json, one, some
 from tests.objects import an_object
 from tests.placement.test_owner_selector import label_expressions
 from tests.wording import Wording
-from webhook.evaluation.selecting_objects import KINDS, notes, selector_only
+from webhook.evaluation.selecting_objects import KINDS, merge_selecting, notes, selector_only
 
 LABELS = st.fixed_dictionaries({}, optional={key: one(*VALUES[key]) for key in KEYS})
 TEAM = {"team": "ml"}
@@ -62,6 +62,15 @@ def test_two_disruption_budgets_are_named(wording: Wording) -> None:
         wording(text)
     assert len(said(one_of_all, of_team)) == 2
     assert said(one_of_all) == []
+
+
+def test_an_object_of_a_file_replaces_that_of_the_cluster() -> None:
+    """Else a budget that is applied again would be two."""
+    budget = ("PodDisruptionBudget", selecting("PodDisruptionBudget", {"matchLabels": TEAM}))
+    known = [("Service", selecting("Service", TEAM)), budget]
+    new = ("PodDisruptionBudget", selecting("PodDisruptionBudget", {"matchLabels": {"a": "b"}}))
+    assert merge_selecting([new], known) == [known[0], new]
+    assert len(merge_selecting([budget], known)) == 2
 
 
 def test_services_and_network_policies_are_named(wording: Wording) -> None:

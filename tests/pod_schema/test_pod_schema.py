@@ -21,7 +21,7 @@ from tests.pod_schema.templates import (
     template,
 )
 from tests.wording import mentions
-from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
+from webhook.pod_schema import field_checks, template_rules, text_rules
 from webhook.pod_schema.field_checks import Fault
 from webhook.policy.findings import path_text
 
@@ -33,9 +33,7 @@ def faults(found: Json, **about: Any) -> list[Fault]:
     spec, metadata = found.get("spec"), found.get("metadata")
     given = metadata.get("annotations") if isinstance(metadata, dict) else None
     of_spec = template_rules.faults(spec, **about)
-    if isinstance(spec, dict) and isinstance(metadata, dict):
-        of_spec += text_rules.profile_faults(given or {}, spec)
-        of_spec += object_rules.merged_key_faults(spec, metadata.get("labels") or {})
+    of_spec += template_rules.metadata_faults(metadata, spec)
     return [
         *field_checks.faults(found),
         *(each._replace(path=("spec", *each.path)) for each in of_spec),

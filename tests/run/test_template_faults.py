@@ -83,6 +83,9 @@ def test_annotations_and_profiles_that_the_api_server_refuses_are_errors() -> No
     assert told(template(), worker={"environment": environment}) == [
         f"spec.replicas.worker.environment.{cost}"
     ]
+    base = annotated("seccomp.security.alpha.kubernetes.io/pod", "unconfined")
+    base["spec"]["securityContext"] = {"seccompProfile": {"type": "RuntimeDefault"}}
+    assert told(base) == ["spec.template.spec.securityContext.seccompProfile.type"]
     assert told(template(**profiled("seccompProfile", "../p"))) == [
         "spec.template.spec.securityContext.seccompProfile.localhostProfile"
     ]

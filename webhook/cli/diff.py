@@ -52,6 +52,7 @@ def command(question: Question, output: str) -> None:
       2  wrong usage, policies or pods that cannot be read, or the cluster did not answer
     """
     from webhook.progress import Lines, Progress
+    from webhook.questions.decisions import NOT_ASKED, PODS
     from webhook.questions.diff import report
     from webhook.questions.diff.question import answer
 
@@ -73,6 +74,8 @@ def command(question: Question, output: str) -> None:
     progress = Lines(sys.stderr) if question.asks_cluster and sys.stderr.isatty() else Progress()
     with errors_exit(UNKNOWN):
         outcome = answer(question, server, progress, print_notes)
+    if server is None:
+        print_notes([f"{NOT_ASKED} {PODS}"])
     print_result(
         output,
         json=lambda: outcome,

@@ -91,27 +91,27 @@ def command(selection: Selection, policy: str, field: str, every: bool, output: 
 
 
 def _live(selection: Selection, focus: Focus, output: str) -> int:
-    from webhook.questions.decisions import asked_alone, not_asked
+    from webhook.questions.decisions import asked_alone, not_asked, unasked
     from webhook.questions.live import report
 
     answers = answers_or_exit(selection, focus)
     if server := asked_server(selection):
         answers = answers.asking(server)
     decided = answers.replicas
-    unasked = not_asked(each.evaluation for each in decided)
-    print_notes([*unasked, *asked_alone(decided)])
+    unknown = not_asked(each.evaluation for each in decided)
+    print_notes([*unknown, *asked_alone(decided), *unasked(decided)])
     print_result(
         output,
         json=lambda: report.document(answers, focus),
         text=lambda: report.lines(answers, focus),
     )
-    if not answers.same or fails(selection.fail_on, decided, [*answers.notes, *unasked]):
+    if not answers.same or fails(selection.fail_on, decided, [*answers.notes, *unknown]):
         return FAILED
     return UNKNOWN if answers.unjudged else DONE
 
 
 def _files(selection: Selection, focus: Focus, output: str) -> int:
-    from webhook.questions.decisions import asked_alone, unknown_facts
+    from webhook.questions.decisions import asked_alone, unasked, unknown_facts
     from webhook.questions.live.focus import NoSuchPolicy, check_policy
     from webhook.questions.live.report import focused_lines
 
@@ -120,7 +120,7 @@ def _files(selection: Selection, focus: Focus, output: str) -> int:
         check_policy(focus, offline.policies, ())
     decided, problems = decide_readable(offline)
     unknown = [*offline.describe_unknown(), *unknown_facts(decided)]
-    print_notes([*unknown, *asked_alone(decided)])
+    print_notes([*unknown, *asked_alone(decided), *unasked(decided)])
     print_result(
         output,
         json=lambda: {

@@ -58,7 +58,7 @@ def command(selection: Selection, output: str) -> None:
     `fairlead explain` with the same options shows the reasons.
     """
     from webhook.cli.mutate_text import show
-    from webhook.questions.decisions import asked_alone, unknown_facts
+    from webhook.questions.decisions import asked_alone, unasked, unknown_facts
 
     if selection.live:
         from webhook.questions.live.live_pods import recreated
@@ -74,7 +74,7 @@ def command(selection: Selection, output: str) -> None:
     unknown = [*offline.describe_unknown()]
     if not selection.live:
         unknown += unknown_facts(decided)
-    print_notes([*unknown, *asked_alone(decided)])
+    print_notes([*unknown, *asked_alone(decided), *unasked(decided)])
     whole = show(offline, decided, output)
     failed = fails(selection.fail_on, decided, [*notes, *unknown])
     if failed or problems or not whole:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.decision.arrival import owned_by_daemon_set, selecting_owner
 from webhook.evaluation import limit_ranges
-from webhook.evaluation.selecting_objects import is_selecting
+from webhook.evaluation.selecting_objects import is_selecting, merge_selecting
 from webhook.placement.owner_selector import SELECTING, selector_of
 from webhook.placement.plugin_tolerations import (
     EXTENDED,
@@ -141,8 +141,8 @@ def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
     running = {**known.running, **given.running}
     owners = {**known.owners, **given.owners}
     selecting = {
-        name: [*given.selecting.get(name, ()), *known.selecting.get(name, ())]
-        for name in (*known.selecting, *given.selecting)
+        space: merge_selecting(given.selecting.get(space, ()), known.selecting.get(space, ()))
+        for space in (*known.selecting, *given.selecting)
     }
     priorities = {**(known.priorities or {}), **(given.priorities or {})} or known.priorities
     ranges = given.limit_ranges or known.limit_ranges

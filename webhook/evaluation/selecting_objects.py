@@ -71,6 +71,18 @@ def is_selecting(value: JsonObject) -> bool:
     return row is not None and value.get("apiVersion", row.api_version) == row.api_version
 
 
+def merge_selecting(
+    given: Sequence[tuple[str, JsonObject]], known: Sequence[tuple[str, JsonObject]]
+) -> Sequence[tuple[str, JsonObject]]:
+    """Return the objects of a namespace; `given` ones replace known ones of their kind and name."""
+    merged = {(kind, _name(each)): (kind, each) for kind, each in (*known, *given)}
+    return [*merged.values()]
+
+
+def _name(value: JsonObject) -> str:
+    return str(as_object(value.get("metadata")).get("name"))
+
+
 def selector_only(value: JsonObject) -> JsonObject:
     """Return the parts of an object of these kinds that are read here."""
     metadata, spec = as_object(value.get("metadata")), as_object(value.get("spec"))
@@ -96,7 +108,7 @@ def notes(
     budgets: list[str] = []
     added = False
     for kind, each in objects:
-        row, name = KINDS[kind], str(as_object(each.get("metadata")).get("name"))
+        row, name = KINDS[kind], _name(each)
         was, will = _selects(row, each, before), _selects(row, each, after)
         if kind == _BUDGET and will:
             budgets.append(name)

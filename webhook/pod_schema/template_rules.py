@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.dns_names import is_label
 from webhook.placement.quantity import NANOS, InvalidQuantity, nanos
 from webhook.placement.schema.syntax import qualified_name_fault
-from webhook.pod_schema import value_rules
+from webhook.pod_schema import object_rules, text_rules, value_rules
 from webhook.pod_schema.field_checks import MOST, Fault, mappings
 from webhook.strict import guess, quoted
 
@@ -57,6 +57,18 @@ def _faults(
     if not more_volumes:
         yield from _images(containers)
     yield from value_rules.faults(spec)
+
+
+def metadata_faults(metadata: Any, spec: Any) -> Iterator[Fault]:
+    """Yield faults of a pod's spec beside its labels and annotations; paths are of the spec."""
+    given = metadata if isinstance(metadata, dict) else {}
+    if isinstance(spec, dict):
+        labels, annotations = (
+            found if isinstance(found := given.get(name), dict) else {}
+            for name in ("labels", "annotations")
+        )
+        yield from text_rules.profile_faults(annotations, spec)
+        yield from object_rules.merged_key_faults(spec, labels)
 
 
 def lasting_faults(spec: Any, kind: str) -> Iterator[Fault]:

@@ -12,7 +12,7 @@ from webhook.cluster_objects.namespaces import read_namespace
 from webhook.cluster_objects.watched_objects import FLAVORS
 from webhook.decision.arrival import Cluster
 from webhook.errors import PassOver
-from webhook.evaluation.plugins import PluginInputs, inputs_of
+from webhook.evaluation.plugins import UNREAD, PluginInputs, inputs_of, merge_inputs
 from webhook.evaluation.selecting_objects import KINDS, selector_only
 from webhook.evaluation.world import World
 from webhook.judgement.set_judgement import load_objects
@@ -127,15 +127,15 @@ async def with_selecting(
 ) -> World:
     """Return the world with what selects pods by labels in these namespaces, if policies set any.
 
-    The namespace "" is all of them. Kinds that may not be listed are added to `notes`. Raises
-    ClusterError.
+    Objects that the world has already stay. Kinds that may not be listed are added to `notes`.
+    Raises ClusterError.
     """
     if not world.policies.sets_labels:
         return world
     selecting: dict[str, list[tuple[str, JsonObject]]] = {}
     for kind, row in KINDS.items():
         for name in dict.fromkeys(namespaces):
-            path = CollectionPath(row.api_version, row.resource, name or None)
+            path = CollectionPath(row.api_version, row.resource, name)
             with PassOver(HTTPStatus.FORBIDDEN) as passed:
                 for each in (await client.list(path, selector_only)).items:
                     selecting.setdefault(each["metadata"]["namespace"], []).append((kind, each))
@@ -143,7 +143,7 @@ async def with_selecting(
                 unknown = "whether labels of policies concern them is unknown"
                 notes.append(f"you may not list {row.resource}: {unknown}")
                 break
-    return replace(world, plugins=world.plugins._replace(selecting=selecting))
+    return replace(world, plugins=merge_inputs(world.plugins, UNREAD._replace(selecting=selecting)))
 
 
 async def _listed(client: Client, path: CollectionPath) -> list[JsonObject] | None:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 # Maximum number of classes that a note names.
 _NAMED: Final = 3
+NOT_ASKED: Final = "the API server was not asked whether it takes"
+PODS: Final = "the pods as they would be (add --dry-run=server)"
+_OBJECTS: Final = "the objects as written (kubectl create --dry-run=server)"
 NODES_DECIDE: Final = (
     "a webhook that watches nodes rejects pods whose node does not meet a requirement"
 )
@@ -195,6 +198,18 @@ def not_asked(found: Iterable[Evaluation]) -> list[str]:
     """Return a line for each reason why the API server did not say whether it takes a pod."""
     unknown = dict.fromkeys(each.answer.unknown for each in found if each.answer.unknown)
     return [f"it is unknown whether the API server takes the pods: {each}" for each in unknown]
+
+
+def unasked(decided: Iterable[Replicas]) -> Iterator[str]:
+    """Yield one line if the API server was not asked about all of the pods, and of the objects in
+    files that make them."""
+    decided = list(decided)
+    written = [each for each in decided if each.template.source.file != ANSWERED]
+    missing = [PODS] if any(not each.evaluation.world.server for each in decided) else []
+    if any(not each.template.is_pod for each in written):
+        missing.append(_OBJECTS)
+    if missing:
+        yield f"{NOT_ASKED} {' or '.join(missing)}"
 
 
 def asked_alone(decided: Iterable[Replicas]) -> Iterator[str]:

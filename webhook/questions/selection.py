@@ -116,6 +116,7 @@ def read_selected_files(selection: Selection, server: Server | None) -> Offline:
     With the cluster's policies, everything else that evaluations depend on is read too. `server` is
     asked about pods as decided. Raises ClusterError, other FairleadErrors and WrongUsage.
     """
+    from webhook.questions.cluster_surroundings import with_selecting
     from webhook.questions.offline import read_nodes, read_offline, with_nodes
 
     known: World | None = None
@@ -141,6 +142,9 @@ def read_selected_files(selection: Selection, server: Server | None) -> Offline:
         server=server,
         history=history_of(selection.history, offline.world.policies),
     )
+    if CLUSTER in selection.policies:
+        used = [each.source.namespace for each in offline.templates]
+        world = selection.kubeconfig.ask(lambda client: with_selecting(client, world, used, notes))
     return replace(offline, world=with_plugins(world, selection.plugins), notes=notes)
 
 
@@ -149,7 +153,7 @@ async def _read(
 ) -> tuple[World | None, Sequence[Node] | None, Mapping[str, bool]]:
     """Return the cluster's world, if its policies are asked for, its nodes, if they are, and the
     plugins that it runs."""
-    from webhook.questions.cluster_surroundings import read_world, with_selecting
+    from webhook.questions.cluster_surroundings import read_world
     from webhook.questions.dry_run import read_running_plugins
     from webhook.questions.live.live_answers import node_list, policy_set
     from webhook.questions.live.served_policies import differing
@@ -160,4 +164,4 @@ async def _read(
     policies = await policy_set(client, ())
     notes += await differing(client, policies)
     world = await read_world(client, policies, [], nodes, notes)
-    return await with_selecting(client, world, [""], notes), nodes, {}
+    return world, nodes, {}

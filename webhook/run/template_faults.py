@@ -35,9 +35,12 @@ def faults(planned: Plan) -> list[Fault]:
     run = planned.run
     found = [*written_faults(run)]
     known = {each.path for each in found}
-    for role, spec in _pods(planned):
+    for role, pod in _pods(planned):
+        spec = pod["spec"]
+        beside = template_rules.metadata_faults(pod["metadata"], spec)
         lasting = template_rules.lasting_faults(spec, "Deployment") if run.spec.serving else ()
-        for each in (*field_checks.faults(spec, _SPEC), *template_rules.faults(spec), *lasting):
+        of_spec = (*field_checks.faults(spec, _SPEC), *template_rules.faults(spec))
+        for each in (*of_spec, *beside, *lasting):
             path = _origin(run, role, spec, each.path)
             if path not in known and each.severity == "error":
                 known.add(path)
@@ -94,12 +97,12 @@ def _templates(run: Run) -> Iterator[tuple[Path, JsonObject]]:
 
 
 def _pods(plan: Plan) -> Iterator[tuple[str, JsonObject]]:
-    """Yield the spec of a pod of each kind, with its role."""
+    """Yield a pod of each kind, or its template, with its role."""
     if plan.run.spec.serving:
-        yield next(iter(plan.templates)), plan.deployment()["spec"]["template"]["spec"]
+        yield next(iter(plan.templates)), plan.deployment()["spec"]["template"]
         return
     for role, replica in plan.run.spec.roles.items():
-        yield role, plan.pod(role, 0, 0)["spec"]
+        yield role, plan.pod(role, 0, 0)
         # The model validates all other overrides of single replicas.
         indexes = {
             entry.resources.model_dump_json(): entry.index
@@ -107,7 +110,7 @@ def _pods(plan: Plan) -> Iterator[tuple[str, JsonObject]]:
             if entry.resources is not None
         }
         for index in islice(indexes.values(), MOST):
-            yield role, plan.pod(role, index, 0)["spec"]
+            yield role, plan.pod(role, index, 0)
 
 
 def _origin(run: Run, role: str, spec: JsonObject, path: Path) -> Path:

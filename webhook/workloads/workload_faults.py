@@ -169,14 +169,8 @@ def _of_annotations(
         # Other controllers may add containers.
         containers=template_rules.container_names(spec) if is_judged(template) else None,
     )
-    annotations, labels = metadata.get("annotations"), metadata.get("labels")
-    if isinstance(spec, dict):
-        found = text_rules.profile_faults(
-            annotations if isinstance(annotations, dict) else {}, spec
-        )
-        merged = object_rules.merged_key_faults(spec, labels if isinstance(labels, dict) else {})
-        for each in (*found, *merged):
-            yield each._replace(path=("spec", *each.path))
+    for each in template_rules.metadata_faults(metadata, spec):
+        yield each._replace(path=("spec", *each.path))
 
 
 def _of_kind(template: PodTemplate) -> Iterator[field_checks.Fault]:

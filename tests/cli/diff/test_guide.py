@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from tests.questions.diff.repository import Repository
 from webhook.cli import fairlead
+from webhook.questions.decisions import NOT_ASKED, PODS
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "diff.md").read_text()
 
@@ -30,5 +31,5 @@ def test_the_example_is_as_the_guide_shows_it(
         r"```console\n\$ (fairlead diff [^\n]*)\n(.*?)```", GUIDE, re.DOTALL
     )
     result = CliRunner().invoke(fairlead, shlex.split(asked)[1:])
-    assert (result.exit_code, result.stderr) == (1, "")
+    assert (result.exit_code, result.stderr) == (1, f"note: {NOT_ASKED} {PODS}\n")
     assert result.stdout == shown

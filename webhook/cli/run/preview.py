@@ -114,7 +114,7 @@ def command(
       1  a pod would be rejected, or a file cannot be read, or a Run is wrong
       2  wrong usage
     """
-    from webhook.questions.decisions import asked_alone, unknown_facts
+    from webhook.questions.decisions import asked_alone, unasked, unknown_facts
     from webhook.questions.offline import read_nodes
     from webhook.run_client.preview_report import explanation, groups, lines, manifests
     from webhook.run_client.run_files import read_plans
@@ -127,9 +127,10 @@ def command(
     world = replace(world, server=server, history=history_of(history, world.policies))
     judged = bool(policies or server)
     shown = [(planned, groups(planned, world, judged=judged)) for planned in plans]
+    replicas = [each.replicas for _, found in shown for each in found]
     if judged:
-        replicas = [each.replicas for _, found in shown for each in found]
         print_notes([*unknown_facts(replicas), *asked_alone(replicas)])
+    print_notes(unasked(replicas))
     print_result(
         output,
         json=lambda: {
