@@ -23,6 +23,7 @@ from tests.policy.examples import EVERYTHING
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
+from webhook.interception import webhooks
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.policy.load import load
 from webhook.sandbox.api import install_definitions
@@ -236,11 +237,18 @@ def test_what_selects_a_pod_is_read_in_its_namespace(
     file = tmp_path / "pod.json"
     lone = an_object("v1", "Pod", {"name": "p", "labels": {names.RUN: "r"}})
     lone["spec"] = {"containers": [{"name": "main", "image": "i"}]}
+    kind = "MutatingWebhookConfiguration"
+    name = names.WEBHOOK_CONFIGURATION
+    sent = an_object("admissionregistration.k8s.io/v1", kind, name, webhooks=webhooks())
+    kubectl.create(sent)
     # That of the file is the same Service, and counts once.
     web["metadata"] = {"name": "web", "namespace": "default"}
-    for items in ([lone], [lone, web]):
-        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-        given = ("mutate", "-f", str(file), "--policies", "cluster")
-        done = CliRunner().invoke(fairlead, [*given, "--kubeconfig", str(plane.kubeconfig)])
-        assert done.exit_code == 0, done.output
-        mentions(done.stderr, "policy team: labels: Service web sends the pod requests")
+    try:
+        for items in ([lone], [lone, web]):
+            file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+            given = ("mutate", "-f", str(file), "--policies", "cluster")
+            done = CliRunner().invoke(fairlead, [*given, "--kubeconfig", str(plane.kubeconfig)])
+            assert done.exit_code == 0, done.output
+            mentions(done.stderr, "policy team: labels: Service web sends the pod requests")
+    finally:
+        kubectl("delete", kind, name)
