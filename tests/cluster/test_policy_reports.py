@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -283,19 +284,22 @@ def test_what_the_api_server_refuses_once_it_is_enforced_counts_as_rejected(site
     for name in ("gone", "memory"):
         path = f"{path_of(names.POLICY_KIND)}/{name}"
         site.plane.api.patch(path, {"spec": {"enforcement": "Enforce"}})
-    for name, own, text in (
-        ("gone", {}, "no PriorityClass with name gone was found"),
-        ("memory", {"hostIPC": True}, "kernel.shm_rmid_forced"),
-    ):
-        again = pod(f"{name}-again", labels={**WORKER, "want": name}, **own)
-        eventually(
-            f"enforcing {name} refuses the pod",
-            lambda again=again, text=text: text in refusal_of(space, again),
-            explain=lambda again=again: refusal_of(space, again),
-        )
+    texts = {
+        "gone": "no PriorityClass with name gone was found",
+        "memory": "kernel.shm_rmid_forced",
+    }
+    for name, text in texts.items():
+        again = pod(f"{name}-again", labels={**WORKER, "want": name}, hostIPC=name == "memory")
+        why = partial(refusal_of, space, again)
+        refused = f"enforcing {name} refuses the pod"
+        eventually(refused, partial(_is_in, text, why), explain=why)
     for name in ("gone", "memory"):
         path = f"{path_of(names.POLICY_KIND)}/{name}"
         site.plane.api.patch(path, {"spec": {"enforcement": "Audit"}})
+
+
+def _is_in(text: str, found: Callable[[], str]) -> bool:
+    return text in found()
 
 
 def refusal_of(space: Space, made: Json) -> str:

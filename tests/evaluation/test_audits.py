@@ -133,7 +133,7 @@ def test_a_class_that_is_not_read_makes_the_effect_unknown(
     assert found.audited is not None
     effect = found.audited.alone["p"]
     assert (effect.outcome, found.audited.differs) == ("not-judged", True)
-    mentions(effect.unknown, "it is unknown whether the cluster has the PriorityClass there")
+    mentions(effect.unknown, "whether the cluster has the PriorityClass there is not read")
     (known,) = effects(world(named), pod()).values()
     assert known.outcome == "changes"
 

@@ -51,7 +51,7 @@ def _judged(found: Evaluation, policy: str, effect: Effect) -> Effect:
         return effect._replace(outcome="rejects", rejections=rejections, nodes=off)
     if classes := [each for each in then.unlisted if each not in found.unlisted]:
         named = ", ".join(f"{kind} {name}" for kind, name in classes)
-        what = f"it is unknown whether the cluster has the {named}, without which pods are refused"
+        what = f"whether the cluster has the {named} is not read, and without it pods are refused"
         return effect._replace(outcome="not-judged", unknown=what)
     return effect
 
