@@ -25,7 +25,7 @@ class Record(NamedTuple):
     """One or more pods that a policy under Audit matched, or several of them: TOGETHER.
 
     `object` is the object that has these pods now; empty for pods that were counted. `reason` is
-    the message that their author would get.
+    the message that their author would get, or why it is not judged.
     """
 
     namespace: str
@@ -53,6 +53,7 @@ class Row:
     policy:   its name, or TOGETHER
     objects:  the first that have pods which it would reject or change
     rejected: those that have pods which it would reject; `reasons`: why
+    unknown:  why it is not judged
     """
 
     namespace: str
@@ -62,6 +63,7 @@ class Row:
     objects: list[str] = field(default_factory=list)
     rejected: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
 
     @property
     def rejects(self) -> int:
@@ -83,13 +85,14 @@ def tally(records: Iterable[Record]) -> Sequence[Row]:
         counts = row.now if each.object else row.counted
         name = each.outcome.replace("-", "_")
         setattr(counts, name, getattr(counts, name) + each.pods)
-        if each.outcome in ("same", "not-judged"):
+        if each.outcome == "same":
             continue
+        judged = each.outcome != "not-judged"
         rejected = each.object if each.outcome == "rejects" else ""
         for text, examples in (
-            (each.object, row.objects),
+            (each.object if judged else "", row.objects),
             (rejected, row.rejected),
-            (each.reason, row.reasons),
+            (each.reason, row.reasons if judged else row.unknown),
         ):
             if text and text not in examples and len(examples) < EXAMPLES:
                 examples.append(text)
@@ -100,13 +103,16 @@ def tally(records: Iterable[Record]) -> Sequence[Row]:
 
 def records_of_pods(replicas: Replicas) -> Iterator[Record]:
     """Yield a record for each policy under Audit that matches these pods, and for all together."""
-    audited = replicas.decision.audited
+    audited = replicas.evaluation.audited
     if audited is None or replicas.decision.result == "not-sent":
         return
     namespace, title = replicas.arrival.namespace, replicas.template.source.title
     for policy, effect in audited.effects.items():
-        reason = "; ".join(effect.rejections) if effect.outcome == "rejects" else ""
-        yield Record(namespace, policy, effect.outcome, replicas.count, title, reason)
+        reason = "; ".join(effect.rejections) if effect.outcome == "rejects" else effect.unknown
+        pods = len(effect.nodes) or replicas.made
+        yield Record(namespace, policy, effect.outcome, pods, title, reason)
+        if pods < replicas.made:
+            yield Record(namespace, policy, "changes", replicas.made - pods, title)
 
 
 class NoMetrics(FairleadError):

@@ -383,6 +383,62 @@ def test_a_policy_under_audit_is_recorded_and_changes_nothing(
     assert all(json.loads(line)["audit"] == report for line in lines)
 
 
+GONE = policy("gone", "enforcement: Audit, overrides: {priorityClassName: gone}")
+SYSCTLS = policy(
+    "sysctls",
+    "enforcement: Audit, defaults: {securityContext: {sysctls: "
+    "[{name: kernel.shm_rmid_forced, value: '1'}]}}",
+)
+
+
+@pytest.mark.parametrize(
+    ("classes", "outcomes"),
+    [
+        ({"PriorityClass": {}, "RuntimeClass": {}}, {"gone": "rejects", "sysctls": "rejects"}),
+        ({}, {"gone": "not-judged", "sysctls": "rejects"}),
+    ],
+)
+def test_what_the_api_server_would_refuse_is_recorded_as_a_rejection(
+    classes: dict[str, Any], outcomes: dict[str, str]
+) -> None:
+    """As far as the replica knows what is in the cluster: else it is not judged."""
+    webhook = Webhook(policy_set(GONE, SYSCTLS), classes=lambda: classes)
+    answer = webhook.post(review(pod(hostIPC=True)))
+    assert answer.response["allowed"]
+    report = json.loads(answer.response["auditAnnotations"]["audit"])
+    assert {name: report["outcomes"][name] for name in outcomes} == outcomes
+    for name, outcome in outcomes.items():
+        labels = {"policy": name, "namespace": "ml-team", "outcome": outcome}
+        assert webhook.counted("audited_decisions", **labels) == 1
+
+
+def test_a_long_pod_is_not_evaluated_with_policies_under_audit_enforced() -> None:
+    """Its author could make every pod of the cluster wait."""
+    webhook = Webhook(policy_set(GONE, AUDIT))
+    sent = pod(nodeSelector={"pool": "other"})
+    sent["metadata"]["annotations"] = {"long": "x" * 40_000}
+    report = json.loads(webhook.post(review(sent)).response["auditAnnotations"]["audit"])
+    assert report["outcomes"] == {"gone": "not-judged", "later": "rejects", "*": "rejects"}
+    assert "more than 32768 bytes" in report["unknown"]["gone"]
+
+
+def test_a_fault_in_the_audit_does_not_stop_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is logged and counted, and the policy counts as not judged."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("webhook.evaluation.audits.judge", broken)
+    webhook = Webhook(policy_set(SPOT, GONE))
+    with logged(logging.ERROR) as lines:
+        answer = webhook.post(review())
+    assert answer.patch
+    assert len(lines) == 1
+    assert webhook.counted("engine_errors") == 1
+    report = json.loads(answer.response["auditAnnotations"]["audit"])
+    assert report["outcomes"] == {"gone": "not-judged"}
+
+
 def one_line(level: int, request: Json) -> dict[str, Any]:
     with logged(level) as lines:
         Webhook(policy_set(SPOT, POOL)).post(request)
@@ -471,7 +527,7 @@ def test_a_too_deep_patch_under_audit_is_reported_without_the_patch() -> None:
 
 
 def test_an_audited_patch_is_recorded_at_no_author_s_length() -> None:
-    term = {"matchExpressions": [{"key": f"k{n}", "operator": "Exists"} for n in range(2000)]}
+    term = {"matchExpressions": [{"key": f"k{n}", "operator": "Exists"} for n in range(600)]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     audited = policy_set(PINNED.replace("spec:", "spec:\n  enforcement: Audit", 1))
     with logged(logging.INFO) as lines:

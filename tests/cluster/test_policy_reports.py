@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,13 @@ from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.go_programs import module_source
 from tests.objects import an_object
-from tests.server.serving import readiness
+from tests.server.serving import get, readiness
 from tests.wording import mentions
 from webhook import names
-from webhook.audited import Record
+from webhook.audited import Record, records_of_metrics
 from webhook.cli.install import reports_notes
 from webhook.controller.policies.report_documents import OWNER, collection
+from webhook.errors import SandboxError
 from webhook.kube.client import connect
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.questions.policies.audit_records import records_of_cluster
@@ -33,7 +35,12 @@ from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.binaries import Module
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.fairlead import SandboxController, start_controller, start_webhook
+from webhook.sandbox.fairlead import (
+    SandboxController,
+    Webhook,
+    start_controller,
+    start_webhook,
+)
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 from webhook.times import to_second
@@ -58,6 +65,18 @@ POLICIES: dict[str, Json] = {
         "match": {"podSelector": {"matchLabels": {"want": "tier"}}},
         "overrides": {"labels": {"tier": "batch"}},
     },
+    "gone": {
+        "enforcement": "Audit",
+        "match": {"podSelector": {"matchLabels": {"want": "gone"}}},
+        "overrides": {"priorityClassName": "gone"},
+    },
+    "memory": {
+        "enforcement": "Audit",
+        "match": {"podSelector": {"matchLabels": {"want": "memory"}}},
+        "defaults": {
+            "securityContext": {"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]}
+        },
+    },
 }
 
 
@@ -66,6 +85,7 @@ class Site:
     """A cluster whose controller writes policy reports; the webhook places pods in it."""
 
     plane: ControlPlane
+    webhook: Webhook
     controller: SandboxController
     kubectl: Kubectl
 
@@ -128,8 +148,7 @@ def site(
             "reason": "Anna looks for a leak.",
         },
     )
-    start_webhook(plane, None)
-    return Site(plane, begin(plane), kubectl_for(plane))
+    return Site(plane, start_webhook(plane, None), begin(plane), kubectl_for(plane))
 
 
 def begin(plane: ControlPlane) -> SandboxController:
@@ -221,6 +240,75 @@ def test_the_audit_command_says_the_same_of_pods_now(site: Site) -> None:
     assert strict[:5] == ("audited", "strict", "rejects", 1, "Pod/refused")
     mentions(strict.reason, POOL, "gpu")
     assert tier[:5] == ("audited", "tier", "changes", 3, "Job/train")
+
+
+def test_what_the_api_server_refuses_once_it_is_enforced_counts_as_rejected(site: Site) -> None:
+    """In the report, the webhook's metric and the command: a class that is not there, and sysctls
+    beside hostIPC. Of a DaemonSet's pods, on the nodes that a requirement excludes."""
+    space = site.space("refusing")
+    space.create(pod("gone", labels={**WORKER, "want": "gone"}))
+    space.create(pod("memory", labels={**WORKER, "want": "memory"}, hostIPC=True))
+    report = site.until("refusing", fail=2)
+    assert rows(report) == {
+        ("gone", "audit", "fail", "gone"),
+        ("memory", "audit", "fail", "memory"),
+    }
+    texts = {each["policy"]: each["message"] for each in report["results"]}
+    mentions(texts["gone"], "would reject", "PriorityClass 'gone'")
+    mentions(texts["memory"], "would reject", "securityContext[sysctls]")
+    port = int(site.webhook.health_url.rpartition(":")[2])
+    metrics = get(port, "/metrics")[1].decode()
+    counted = {
+        each.policy: each.outcome
+        for each in records_of_metrics(metrics)
+        if each.namespace == "refusing"
+    }
+    assert counted == {"gone": "rejects", "memory": "rejects"}
+    labels = {**WORKER, "want": "strict"}
+    selector = {"matchLabels": {"want": "strict"}}
+    made = template(labels=labels, tolerations=[{"operator": "Exists"}])
+    agent = {"selector": selector, "template": made}
+    space.create(an_object("apps/v1", "DaemonSet", "agent", agent))
+
+    async def evaluated() -> list[Record]:
+        async with connect(site.plane.kubeconfig) as client:
+            found = await records_of_cluster(client, [])
+        assert found is not None
+        return [each for each in found if each.namespace == "refusing"]
+
+    found = {(each.policy, each.outcome): each.pods for each in asyncio.run(evaluated())}
+    rejected = found.pop(("strict", "rejects"))
+    assert found.pop(("strict", "changes")) > 0
+    assert rejected > 0
+    assert found == {("gone", "rejects"): 1, ("memory", "rejects"): 1}
+    for name in ("gone", "memory"):
+        path = f"{path_of(names.POLICY_KIND)}/{name}"
+        site.plane.api.patch(path, {"spec": {"enforcement": "Enforce"}})
+    texts = {
+        "gone": "no PriorityClass with name gone was found",
+        "memory": "kernel.shm_rmid_forced",
+    }
+    for name, text in texts.items():
+        again = pod(f"{name}-again", labels={**WORKER, "want": name}, hostIPC=name == "memory")
+        why = partial(refusal_of, space, again)
+        refused = f"enforcing {name} refuses the pod"
+        eventually(refused, partial(_is_in, text, why), explain=why)
+    for name in ("gone", "memory"):
+        path = f"{path_of(names.POLICY_KIND)}/{name}"
+        site.plane.api.patch(path, {"spec": {"enforcement": "Audit"}})
+
+
+def _is_in(text: str, found: Callable[[], str]) -> bool:
+    return text in found()
+
+
+def refusal_of(space: Space, made: Json) -> str:
+    """Why the API server refuses the pod; empty if it takes it."""
+    try:
+        space.create(made, dry_run=True)
+    except SandboxError as error:
+        return str(error)
+    return ""
 
 
 def test_what_others_add_to_a_report_stays_and_what_they_change_is_restored(site: Site) -> None:

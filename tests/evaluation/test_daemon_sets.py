@@ -31,7 +31,7 @@ def taint(key: str, effect: str = "NoSchedule") -> Json:
 
 
 NODES = [
-    Node("plain", {}, []),
+    Node("plain", {"kind": "plain"}, []),
     Node("cordoned", {}, [], unschedulable=True),
     Node("full-disk", {}, [taint("node.kubernetes.io/disk-pressure")]),  # type: ignore[list-item]
     Node("lost", {}, [taint("node.kubernetes.io/unreachable", "NoExecute")]),  # type: ignore[list-item]
@@ -96,6 +96,23 @@ def test_pods_that_lose_their_templates_toleration_stay_pending_and_that_is_said
     mentions(
         " ".join(found.warnings), "takes away spot", "stay Pending on 1 of its 5 nodes", "spot"
     )
+
+
+ON_PLAIN = """
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: plain-ones}
+spec: {requirements: {nodeSelector: {kind: plain}}}
+"""
+
+
+def test_pods_that_are_rejected_because_of_their_node_do_not_stay_pending() -> None:
+    """No pod is made for the node that a requirement excludes, whatever tolerations are left."""
+    everywhere = [{"key": "spot", "operator": "Exists"}]
+    whole, off = evaluated(REMOVING + ON_PLAIN, tolerations=everywhere)
+    assert "spot" in off.nodes
+    assert not any("stay Pending" in each for each in whole.warnings)
 
 
 def test_what_the_controller_tolerates_is_not_taken_away() -> None:

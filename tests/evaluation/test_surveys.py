@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from webhook.evaluation.surveys import not_judged
+from webhook.names import RUN
+from webhook.placement.nodes import Node
 from webhook.placement.pod_requests import lacking, requests
+from webhook.policy.load import load
+from webhook.questions.offline import unread_world, with_nodes
+from webhook.text.explanation import nodes_text
 
 DEVICE = "deviceclass.resource.kubernetes.io/gpu"
 IN_VAIN = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
@@ -38,6 +43,43 @@ WITH_DEVICE = {"containers": [{"resources": {"limits": {DEVICE: "1", "cpu": "1"}
 def test_what_is_not_judged(spec: dict[str, Any], found: list[str]) -> None:
     """Neither what is only preferred, nor what a bound pod asks for."""
     assert list(not_judged(spec)) == found
+
+
+SPREAD = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: spread}
+spec:
+  defaults:
+    topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "own", "text"),
+    [
+        (SPREAD, [], "1 did before"),
+        (SPREAD.replace("DoNotSchedule", "ScheduleAnyway"), [], "the same as before"),
+        (
+            SPREAD.replace("defaults:", "overrides: {labels: {team: a}}").split("    topology")[0],
+            [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+            "the same as before",
+        ),
+    ],
+)
+def test_whether_as_many_nodes_admit_it_as_before_is_known_only_if_as_much_is_judged(
+    policy: str, own: list[dict[str, Any]], text: str
+) -> None:
+    """A constraint of a policy may exclude nodes, and one of the author's excluded them before."""
+    nodes = [Node("n", {"zone": "a"}, [])]
+    world = with_nodes(unread_world(load({"p.yaml": policy.encode()}).policies), nodes)
+    pod = {
+        "metadata": {"name": "p", "labels": {RUN: "r"}},
+        "spec": {"containers": [{"name": "c"}], "topologySpreadConstraints": own},
+    }
+    found = world.evaluate(pod, "research", led=False).nodes
+    assert found is not None
+    assert nodes_text(found).endswith(text)
 
 
 def test_devices_of_a_class_are_no_resource_of_a_node() -> None:

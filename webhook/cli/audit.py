@@ -11,7 +11,6 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
-from webhook.decision.audit import NOT_JUDGED_TEXT
 from webhook.decision.decision import TOGETHER
 from webhook.shortening import count_text, harmless, one_line
 from webhook.text.layout import hanging, table
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
 
 _FILE = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
+_COUNTED_UNKNOWN = (
+    "more policies under Audit match than are evaluated, or a replica does not know the "
+    "PriorityClass or RuntimeClass that the pod would get"
+)
 _TITLES = ("NAMESPACE", "POLICY", "WOULD REJECT", "WOULD CHANGE", "THE SAME", "NOW", "")
 
 
@@ -51,9 +54,9 @@ def command(
 
     Each policy is judged alone: as if it were enforced, and no other policy under Audit. The row of
     policy * counts the pods that several match, as if all of those were enforced. If a pod matches
-    many policies, only the first by priority are judged; the others count it as not judged. What
-    the API server would refuse of the changed pods, and requirements about the node of a
-    DaemonSet's pod, are not judged either: before you enforce a policy, ask `fairlead diff`.
+    many policies, only the first by priority are judged; the others count it as not judged. A pod
+    that the API server would refuse counts as rejected, too, as far as that can be known without
+    asking it; whether a quota or another webhook takes it is not judged.
 
     Metrics count a pod twice if different replicas answered the API server's two calls about it.
 
@@ -146,7 +149,8 @@ def lines(rows: Sequence[Row], *, counted: bool, looked: bool) -> Iterator[str]:
                 f"{_policy(row)} in {one_line(row.namespace)}: {count_text(row.not_judged, 'pod')}"
             )
             yield ""
-            yield from hanging(f"{what} {NOT_JUDGED_TEXT}", 0)
+            why = row.unknown or [_COUNTED_UNKNOWN]
+            yield from hanging(f"{what} not judged: {harmless('; '.join(why))}", 0)
 
 
 def document(rows: Sequence[Row], *, counted: bool, looked: bool) -> dict[str, object]:
@@ -161,6 +165,7 @@ def document(rows: Sequence[Row], *, counted: bool, looked: bool) -> dict[str, o
                 "objects": row.objects,
                 "rejected": row.rejected,
                 "reasons": row.reasons,
+                "unknown": row.unknown,
             }
             for row in rows
         ]

@@ -171,7 +171,8 @@ async def settle_leader(
         doubt = f"leads by its labels alone: {ref.kind} {name} cannot be read: {error}"
         return received, [warning(doubt)]
     if led:
-        received = received._replace(identity=identity._replace(coordinator=False))
+        arrival = received.arrival._replace(led=True)
+        received = received._replace(arrival=arrival, identity=identity._replace(coordinator=False))
     return received, ()
 
 

@@ -22,10 +22,10 @@ _LONGEST_PATCH: Final = 16_384
 # The most policies under Audit of one pod that are evaluated alone, each in about the time of a
 # decision: a pod that matches more is not worth the wait of its author.
 MOST_ALONE: Final = 16
-NOT_JUDGED: Final = Effect("not-judged")
-NOT_JUDGED_TEXT: Final = (
-    f"not judged: more than {MOST_ALONE} policies under Audit match, and the first {MOST_ALONE} by "
-    "priority are evaluated"
+NOT_JUDGED: Final = Effect(
+    "not-judged",
+    unknown=f"more than {MOST_ALONE} policies under Audit match, and the first {MOST_ALONE} by "
+    "priority are evaluated",
 )
 
 
@@ -56,6 +56,8 @@ def report(audited: Audited) -> dict[str, object]:
         "differs": audited.differs,
         "outcomes": {policy: each.outcome for policy, each in audited.effects.items()},
     }
+    if unknown := {policy: e.unknown for policy, e in audited.effects.items() if e.unknown}:
+        result["unknown"] = unknown
     if audited.rejections:
         result["rejections"] = list(audited.rejections)
     elif audited.differs:

@@ -30,7 +30,7 @@ TOGETHER: Final = "*"
 
 
 # What enforcing policies under Audit would do to a pod. same: nothing, the rejected pod of today
-# included. not-judged: more policies match the pod than are evaluated alone.
+# included. not-judged: it is unknown, as with more policies than are evaluated alone.
 Outcome: TypeAlias = Literal["same", "changes", "rejects", "not-judged"]
 
 
@@ -40,12 +40,15 @@ _WORSE: Final[Mapping[Outcome, int]] = {"not-judged": 0, "same": 0, "changes": 1
 class Effect(NamedTuple):
     """What becomes of a pod if policies under Audit are enforced on top of the enforced ones.
 
-    `rejections` and `trace` are complete, not differences from today's.
+    `rejections` and `trace` are complete, not differences from today's. `unknown` is why it is not
+    judged. `nodes`: of a DaemonSet, those for which its pods are rejected.
     """
 
     outcome: Outcome
     rejections: Sequence[str] = ()
     trace: Sequence[Entry] = ()
+    unknown: str = ""
+    nodes: Sequence[str] = ()
 
     def new_entries(self, decision: Decision) -> list[Entry]:
         """Return the entries that the trace of today's decision does not have."""
@@ -88,8 +91,14 @@ class Audited:
 
     @property
     def differs(self) -> bool:
-        """Whether a policy alone, or all of them together, change or reject the pod."""
-        return any(each.outcome in ("changes", "rejects") for each in self.effects.values())
+        """Whether a policy alone, or all of them together, change or reject the pod.
+
+        So does one with a trace that is not judged: which of both is unknown.
+        """
+        return any(
+            each.outcome in ("changes", "rejects") or (each.outcome == "not-judged" and each.trace)
+            for each in self.effects.values()
+        )
 
     @property
     def rejections(self) -> tuple[str, ...]:

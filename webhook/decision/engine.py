@@ -138,11 +138,7 @@ def _matched(
     """Return the positions of the policies that apply: of the enforced ones, and of those under
     Audit; and what exceptions set aside."""
     matched, aside = select_policies(received, policies)
-    namespace = received.arrival.namespace
-    enforced = tuple([at for at in matched if policies.policies[at].enforced_in(namespace)])
-    if len(enforced) == len(matched):
-        return matched, (), aside
-    return enforced, tuple([at for at in matched if at not in enforced]), aside
+    return (*policies.divide(matched, received.arrival.namespace), aside)
 
 
 def _enforce(

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from webhook.evaluation.templates import history_of_replica
-from webhook.placement import pod as pods
-from webhook.placement.daemon import held_off, on_node
 from webhook.shortening import one_line, shortened
 
 if TYPE_CHECKING:
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
     from webhook.decision.arrival import Arrival
     from webhook.decision.decision import Decision
     from webhook.evaluation.world import Evaluation, World
-    from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.workloads.template import PodTemplate
@@ -72,6 +69,14 @@ class Replicas:
     def count(self) -> int:
         """The number of pods."""
         return len(self.indexes) + self.more
+
+    @property
+    def made(self) -> int:
+        """The number of pods, of a DaemonSet by its nodes, if they are known."""
+        nodes = self.evaluation.template_nodes
+        if self.nodes:
+            return len(self.nodes)
+        return self.count if nodes is None else len(nodes) - len(self.evaluation.held_off)
 
     @property
     def all_indexes(self) -> Sequence[int]:
@@ -162,37 +167,23 @@ def evaluate_template(
         )
         for group in groups
     ]
-    if template.count is None and world.nodes is not None:
+    if template.count is None:
         (every,) = alike
-        return _by_node(every, world, world.nodes)
+        return _by_node(every)
     return alike
 
 
-def _by_node(every: Replicas, world: World, nodes: Sequence[Node]) -> list[Replicas]:
+def _by_node(every: Replicas) -> list[Replicas]:
     """Return a DaemonSet's pods; those that would be rejected because of their nodes are
     separate."""
-    held, arrival = every.decision.placement, every.arrival
-    if held is None or not every.decision.allowed:
+    off = every.evaluation.held_off
+    if not off:
         return [every]
-    off = held_off(pods.parse_pod(arrival.pod), held, nodes)
-    if not off.nodes:
-        return [every]
-    first = off.nodes[0][0].name
-    there = world.evaluate(
-        on_node(arrival.pod, first),
-        arrival.namespace,
-        led=arrival.led,
-        selector=arrival.selector,
+    there = every.evaluation.on_node(off[0])
+    rejected = replace(every, evaluation=there, doubts=(), nodes=off)
+    return (
+        [rejected] if len(off) == len(every.evaluation.template_nodes or ()) else [every, rejected]
     )
-    if there.decision.allowed:
-        return [every]
-    rejected = replace(
-        every,
-        evaluation=there,
-        doubts=(),
-        nodes=[node.name for node, _ in off.nodes],
-    )
-    return [rejected] if len(off.nodes) == off.total else [every, rejected]
 
 
 def _same(one: Decision, other: Decision) -> bool:

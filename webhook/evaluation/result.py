@@ -177,10 +177,14 @@ class AuditResult(_Model):
     policies: tuple[str, ...] = Field(description="The policies under Audit that match.")
     differs: bool = Field(description="Whether the pods would be different.")
     outcomes: dict[str, AuditOutcome] = Field(
-        description="What enforcing each policy alone does to the pods: same, changes, rejects, or "
-        "not-judged if more match than are evaluated. *: all together, if several match."
+        description="What enforcing each policy alone does to the pods: same, changes, rejects "
+        "(also if the API server refuses them then), or not-judged. *: all together, if several "
+        "match."
     )
-    rejections: tuple[str, ...] = Field((), description="Why the pods would be rejected.")
+    unknown: dict[str, str] = Field({}, description="Why a policy is not judged, by its name.")
+    rejections: tuple[str, ...] = Field(
+        (), description="Why the pods would be rejected or refused."
+    )
     patch: list[dict[str, Any]] | None = Field(
         None,
         description="The whole patch of all together; null if nothing differs, or if it is very "
@@ -270,7 +274,7 @@ def schema() -> dict[str, Any]:
 def result_of(replicas: Replicas) -> PodsResult:
     """Return the result of pods with equal decisions."""
     template, decision = replicas.template, replicas.decision
-    found, audited = replicas.evaluation.nodes, decision.audited
+    found, audited = replicas.evaluation.nodes, replicas.evaluation.audited
     return PodsResult.model_validate(
         {
             "object": template.source.title,

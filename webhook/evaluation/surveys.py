@@ -31,7 +31,8 @@ class Surveys(NamedTuple):
     `unread`: the RuntimeClass of the pod as it would be; it decides, and is not read;
     `unread_before`: the same of the pod as it came.
     `plugins`, `plugins_before`: plugins that decide by their tolerations, and may run or not;
-    `not_judged`: what of the pod as it would be also decides about nodes, and nobody was asked.
+    `not_judged`: what of the pod as it would be also decides about nodes, and nobody was asked;
+    `differs`: it is not the same as of the pod as it came.
     `evicting`: of the nodes that admit it in the end, those that evict it, after so many seconds.
     """
 
@@ -44,6 +45,7 @@ class Surveys(NamedTuple):
     plugins: tuple[str, ...] = ()
     plugins_before: tuple[str, ...] = ()
     not_judged: Sequence[str] = ()
+    differs: bool = False
 
     @property
     def evictions(self) -> str:
@@ -139,30 +141,30 @@ def survey_pod(
     return found._replace(on_demand=makers)
 
 
-def not_judged(spec: JsonObject) -> Sequence[str]:
+def not_judged(spec: JsonObject) -> Mapping[str, object]:
     """Return the fields of a v1.PodSpec, and requested devices, that also decide where it runs, and
-    are not asked of a node that is judged by itself.
+    are not asked of a node that is judged by itself, with what they ask.
 
     None for a bound pod, which no scheduler judges. Source: k8s.io/kubernetes v1.36, the
     scheduler's plugins podtopologyspread, interpodaffinity, volumebinding, volumezone,
     nodevolumelimits and dynamicresources.
     """
     if spec.get("nodeName"):
-        return ()
+        return {}
     affinity = as_object(spec.get("affinity"))
     spread = objects_in(spec.get("topologySpreadConstraints"))
-    fields = {
-        "topologySpreadConstraints": any(
-            each.get("whenUnsatisfiable") == "DoNotSchedule" for each in spread
-        ),
+    fields: dict[str, object] = {
+        "topologySpreadConstraints": [
+            each for each in spread if each.get("whenUnsatisfiable") == "DoNotSchedule"
+        ],
         **{
             name: as_object(affinity.get(name)).get(_REQUIRED)
             for name in ("podAffinity", "podAntiAffinity")
         },
-        "volumes": any(
-            each.get(kind) for each in objects_in(spec.get("volumes")) for kind in _CLAIMS
-        ),
+        "volumes": [
+            each for each in objects_in(spec.get("volumes")) if any(map(each.get, _CLAIMS))
+        ],
         "resourceClaims": spec.get("resourceClaims"),
     }
-    devices = sorted(name for name in requests(spec) if name.startswith(DEVICES))
-    return (*(name for name, given in fields.items() if given), *devices)
+    devices = {name: count for name, count in requests(spec).items() if name.startswith(DEVICES)}
+    return {name: each for name, each in fields.items() if each} | dict(sorted(devices.items()))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
-
-import jsonpatch
 
 from webhook import names
 from webhook.decision.advice import warnings
@@ -19,7 +16,7 @@ from webhook.decision.arrival import (
 )
 from webhook.decision.decision import Decision
 from webhook.decision.engine import decide, merged_if_held, receive_pod
-from webhook.evaluation import limit_ranges
+from webhook.evaluation import audits, limit_ranges
 from webhook.evaluation.dry_run import Answer, question
 from webhook.evaluation.plugins import (
     PluginInputs,
@@ -30,29 +27,28 @@ from webhook.evaluation.plugins import (
     priority_fault,
     with_more_tolerations,
 )
+from webhook.evaluation.pod_faults import INAPPLICABLE, PodFaults, apply, effective
 from webhook.evaluation.selecting_objects import notes
 from webhook.evaluation.sending import unsent
 from webhook.evaluation.surveys import not_judged, survey_pod
+from webhook.placement import node_affinity
 from webhook.placement import pod as pods
-from webhook.placement.daemon import held_off, stranded
+from webhook.placement.daemon import held_off, on_node, stranded, template_nodes
 from webhook.placement.pod_requests import requests
 from webhook.placement.runtime_class import FIELD
 from webhook.placement.settings import field_of
-from webhook.placement.trace import EFFECTIVE, warning
-from webhook.policy.findings import path_text
-from webhook.policy.refused_pods import refusals
+from webhook.placement.trace import warning
+from webhook.policy.refused_pods import classes_of, refusals
 from webhook.policy.subject import resources
 from webhook.run.observation import controller_of, owner
-from webhook.workloads.object import from_answer
 from webhook.workloads.stored_pod import is_stored
-from webhook.workloads.template import PodTemplate
-from webhook.workloads.workload_faults import template_faults
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from webhook.decision.arrival import Cluster
+    from webhook.decision.decision import Audited
     from webhook.evaluation.dry_run import Server
     from webhook.evaluation.surveys import Surveys
     from webhook.placement.fallback import History
@@ -74,8 +70,6 @@ _OF_NODES: Final = (
     "lists",
     "runtime_class_name",
 )
-# An operation whose place is missing.
-_INAPPLICABLE: Final = (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +102,9 @@ class World:
     surveyed: dict[str, Surveys] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )
-    faults: dict[str, Sequence[str]] = field(
-        init=False, default_factory=dict, repr=False, compare=False
-    )
+    _trials: dict[str, World] = field(init=False, default_factory=dict, repr=False, compare=False)
+    # The same in other worlds, which share it.
+    faults: PodFaults = field(kw_only=True, default_factory=PodFaults, repr=False, compare=False)
 
     def evaluate(
         self,
@@ -157,6 +151,15 @@ class World:
         """The cluster, with the objects that plugins read."""
         known = self.plugins
         return replace(self.cluster, runtime_classes=known.runtime_classes, flavors=known.flavors)
+
+    def enforcing(self, policy: str) -> World:
+        """Return the world with a policy under Audit enforced, or with "" all of them.
+
+        All others that are not enforced have no effect.
+        """
+        if policy not in self._trials:
+            self._trials[policy] = replace(self, policies=self.policies.enforcing(policy))
+        return self._trials[policy]
 
     def decided(self, arrival: Arrival) -> Evaluation:
         """Return what happens to a pod that the webhook gets. Raises as `evaluate` does."""
@@ -205,7 +208,9 @@ class Evaluation:
             # A template has no name, and its pods have an owner.
             named = bool(metadata.get("name") or metadata.get("generateName"))
             alone = named and not arrival.selector and not controller_of(arrival.pod)
-            setters = (each.policy for each in self._effective() if field_of(each.field).selected)
+            setters = (
+                each.policy for each in effective(self.decision) if field_of(each.field).selected
+            )
             by = list(dict.fromkeys(setters))
             yield from notes(own, placement.labels, objects, policies=by, adoptable=alone)
 
@@ -217,6 +222,63 @@ class Evaluation:
         own = pods.parse_pod(self.arrival.pod)
         lost = stranded(own, placement, nodes) if placement.tolerations != own.tolerations else None
         return [warning(f"its pods stay Pending {lost}")] if lost and lost.nodes else ()
+
+    @cached_property
+    def audited(self) -> Audited | None:
+        """What enforcing the policies under Audit does to the pod; None if none matches."""
+        return audits.judge(self)
+
+    def enforcing(self, policy: str) -> Evaluation:
+        """Return what happens to the pod in `World.enforcing`."""
+        return self.world.enforcing(policy).decided(self.arrival)
+
+    @property
+    def template_nodes(self) -> Sequence[Node] | None:
+        """The nodes for which a DaemonSet's controller makes such a pod.
+
+        None if they are unknown, for other pods, and for one that is for a certain node.
+        """
+        if self.world.nodes is None or not owned_by_daemon_set(self.arrival.pod):
+            return None
+        own = pods.parse_pod(self.arrival.pod)
+        certain = own.node_name or node_affinity.only_node(own.required)
+        return None if certain else template_nodes(own, self.world.nodes)
+
+    @cached_property
+    def held_off(self) -> Sequence[str]:
+        """Of a DaemonSet, the names of the nodes for which its pods are rejected."""
+        held, nodes = self.decision.placement, self.template_nodes
+        if held is None or not nodes or not self.decision.allowed:
+            return ()
+        off = held_off(pods.parse_pod(self.arrival.pod), held, nodes)
+        found = [node.name for node, _ in off.nodes]
+        return () if not found or self.on_node(found[0]).decision.allowed else found
+
+    def on_node(self, node: str) -> Evaluation:
+        """Return what happens to a DaemonSet's pod for this node."""
+        return self.world.decided(self.arrival._replace(pod=on_node(self.arrival.pod, node)))
+
+    @property
+    def depends_on_node(self) -> bool:
+        """Whether a DaemonSet's pod is admitted without a look at its node, which decides."""
+        held = self.decision.placement
+        if self.world.cluster.node is not None or not owned_by_daemon_set(self.arrival.pod):
+            return False
+        if held is None or not self.decision.allowed:
+            return False
+        own = pods.parse_pod(self.arrival.pod)
+        return (held.node_selector, held.required) != (own.node_selector, own.required)
+
+    @property
+    def unlisted(self) -> Sequence[tuple[str, str]]:
+        """Kind and name of each class that the pod names, and of which it is unknown whether it is
+        there."""
+        known, read = self.world.classes or {}, self.world.plugins.runtime_classes
+        return [
+            (kind, name)
+            for _, kind, name in (classes_of(self.placement) if self.placement else ())
+            if kind not in known and not (kind == "RuntimeClass" and name in read)
+        ]
 
     @property
     def unmet(self) -> Sequence[str]:
@@ -244,7 +306,7 @@ class Evaluation:
         placement = self.placement
         if placement is None:
             return ()
-        setters = {e.field: e.policy for e in self._effective()}
+        setters = {e.field: e.policy for e in effective(self.decision)}
         missing = refusals(placement, self.world.classes or {}, setters)
         conflicting = [*self._conflicts(setters)]
         again = self.second[1] if self.second and not conflicting else None
@@ -254,7 +316,8 @@ class Evaluation:
         ranges = (self.world.plugins.limit_ranges or {}).get(self.arrival.namespace, ())
         limited = limit_ranges.faults(self.arrival.pod["spec"], ranges)
         known = [*missing, *conflicting, *limited, *filter(None, [self.priority.reason])]
-        return (*known, *self._faults(), *self._refused())
+        faults = self.world.faults.of_decision(self.arrival.pod, self.decision)
+        return (*known, *faults, *self._refused())
 
     @cached_property
     def answer(self) -> Answer:
@@ -296,7 +359,7 @@ class Evaluation:
         arrival, owner = self.arrival, selecting_owner(self.arrival.pod)
         if arrival.selector or not owner:
             return ""
-        labels = (each for each in self._effective() if field_of(each.field).selected)
+        labels = (each for each in effective(self.decision) if field_of(each.field).selected)
         return f"{owner.kind}/{owner.name}" if any(labels) else ""
 
     @property
@@ -324,7 +387,8 @@ class Evaluation:
         if key not in self.world.surveyed:
             known, classes = self.world.plugins.runtime_classes, self.world.policies.classes
             self.world.surveyed[key] = survey_pod(nodes, asked, added, known, classes)
-        return self.world.surveyed[key]._replace(not_judged=not_judged(last["spec"]))
+        beside, before = not_judged(last["spec"]), not_judged(self.arrival.pod["spec"])
+        return self.world.surveyed[key]._replace(not_judged=tuple(beside), differs=beside != before)
 
     @cached_property
     def possible_tolerations(self) -> Mapping[str, Sequence[Toleration]]:
@@ -369,12 +433,12 @@ class Evaluation:
         if self.second is None:
             return self.patched
         arrival, decision = self.second
-        return _apply(arrival.pod, decision.patch)
+        return apply(arrival.pod, decision.patch)
 
     @cached_property
     def patched(self) -> JsonObject:
         """Return the pod with the patch applied."""
-        return _apply(self.arrival.pod, self.decision.patch)
+        return apply(self.arrival.pod, self.decision.patch)
 
     def as_written(self, pod: JsonObject) -> JsonObject:
         """Return a pod with this decision with the patch, and without what plugins add.
@@ -385,10 +449,10 @@ class Evaluation:
         given, own = merged["spec"].get("tolerations"), pod["spec"].get("tolerations")
         base = pod if given == own else {**pod, "spec": {**pod["spec"], "tolerations": given}}
         try:
-            patched = _apply(base, self.decision.patch)
-        except _INAPPLICABLE:
+            patched = apply(base, self.decision.patch)
+        except INAPPLICABLE:
             metadata = {"annotations": {}, **merged["metadata"]}
-            patched = _apply({**merged, "metadata": metadata}, self.decision.patch)
+            patched = apply({**merged, "metadata": metadata}, self.decision.patch)
             if "overhead" not in pod["spec"]:
                 # It would be refused once the class has another one.
                 patched["spec"].pop("overhead", None)
@@ -424,44 +488,6 @@ class Evaluation:
             also = "it also refuses the pod without what policies set"
         yield f"the API server refuses the pod: {refusal}; {also}"
 
-    def _effective(self) -> Iterator[Any]:
-        return (e for e in self.decision.trace if e.policy and e.outcome in EFFECTIVE)
-
-    def _faults(self) -> Sequence[str]:
-        decision, pod, known = self.decision, self.arrival.pod, self.world.faults
-        if not decision.patch:
-            return ()
-        # Equal pods of runs with other names differ in labels, of which the patch has the index.
-        annotations = pod["metadata"].get("annotations")
-        key = repr((pod["spec"], annotations, decision.patch, decision.policies))
-        if key not in known:
-            known[key] = [*self._new_faults()]
-        return known[key]
-
-    def _new_faults(self) -> Iterator[str]:
-        own = set(_faults_of(self.arrival.pod))
-        for path, message in _faults_of(self.patched):
-            if (path, message) not in own:
-                by = self._causes((path, message))
-                yield f"{path}: {message}; the API server refuses the pod{by}"
-
-    def _causes(self, fault: tuple[str, str]) -> str:
-        """Return which policies' fields cause the fault: without them it would not be there."""
-        found: dict[str, None] = {}
-        patch = self.decision.patch
-        for at, operation in enumerate(patch):
-            try:
-                without = _apply(self.arrival.pod, [*patch[:at], *patch[at + 1 :]])
-            except _INAPPLICABLE:
-                continue  # a later operation needs this one, as annotations need their map
-            if fault not in _faults_of(without):
-                steps = jsonpatch.JsonPointer(operation["path"]).parts
-                for entry in self._effective():
-                    root, _, key = entry.field.removesuffix("]").partition("[")
-                    if root in steps and (not key or steps[-1] in (root, key)):
-                        found[f"policy {entry.policy} sets {entry.field}"] = None
-        return f": {', '.join(found)}" if found else ""
-
 
 def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """Return a namespace's labels; for an unknown one, the label that every namespace has."""
@@ -470,19 +496,3 @@ def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping
 
 def _asked(pod: JsonObject) -> tuple[PodPlacement, Mapping[str, int]]:
     return pods.parse_pod(pod), requests(pod["spec"])
-
-
-def _apply(pod: JsonObject, patch: Sequence[Any]) -> JsonObject:
-    # The pod is copied by the library; later operations may change what earlier ones add.
-    result: JsonObject = jsonpatch.apply_patch(pod, copy.deepcopy(list(patch)))
-    return result
-
-
-def _faults_of(pod: JsonObject) -> list[tuple[str, str]]:
-    """Return path and message of each error that the pod schema finds."""
-    template = PodTemplate(from_answer("v1", "Pod", pod), ())
-    return [
-        (path_text(fault.path), fault.message)
-        for fault in template_faults(template)
-        if fault.severity == "error"
-    ]

@@ -40,15 +40,17 @@ def held_off(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> He
 def stranded(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> HeldOff:
     """Return the nodes for which the controller creates pods that stay Pending.
 
-    It goes by its template, and the pods have lost a toleration by a policy.
+    It goes by its template, and the pods have lost a toleration by a policy. Those that
+    requirements exclude get no pod.
     """
-    there = template_nodes(own, nodes)
+    off = held_off(own, held, nodes)
+    rejected = {node.name for node, _ in off.nodes}
     lost = [
         (node, Obstacle(f"untolerated taint {taint_text(taint)}", "the node has it"))
-        for node in there
-        if (taint := excluding(held, node)) is not None
+        for node in template_nodes(own, nodes)
+        if node.name not in rejected and (taint := excluding(held, node)) is not None
     ]
-    return HeldOff(len(there), lost)
+    return HeldOff(off.total, lost)
 
 
 def template_nodes(own: PodPlacement, nodes: Sequence[Node]) -> list[Node]:

@@ -169,6 +169,7 @@ class PolicySet:
         self._matches = [each.spec.match or Match() for each in ordered]
         self._matches_of_exceptions = [each.spec.match for each in exceptions]
         self._bundles: dict[_Key, Bundle] = {}
+        self._trial: str | None = None
 
     @cached_property
     def tested(self) -> Mapping[str, frozenset[object]]:
@@ -217,6 +218,34 @@ class PolicySet:
         made._matches_of_exceptions = []  # noqa: SLF001
         made._bundles = {}  # noqa: SLF001
         return made
+
+    def enforcing(self, policy: str = "") -> PolicySet:
+        """Return this set with the policy enforced everywhere, or without a name every policy.
+
+        All others that are not enforced have no effect, and are not recorded.
+        """
+        made = copy(self)
+        made._trial = policy  # noqa: SLF001  of this class
+        return made
+
+    def divide(
+        self, positions: tuple[int, ...], namespace: str
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the positions of the policies that are enforced in the namespace, and of those
+        under Audit there."""
+        trial, policies = self._trial, self.policies
+        enforced = tuple(
+            [
+                at
+                for at in positions
+                if policies[at].enforced_in(namespace) or trial in ("", policies[at].name)
+            ]
+        )
+        if len(enforced) == len(positions):
+            return positions, ()
+        if trial is not None:
+            return enforced, ()
+        return enforced, tuple([at for at in positions if at not in enforced])
 
     def matching(self, subject: Subject) -> tuple[int, ...]:
         """Return the positions of the policies that match, in their order."""

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
     from webhook.placement.pod import PodPlacement
     from webhook.placement.schema.placement import PlacementModel
-    from webhook.policy.findings import Finding
+    from webhook.policy.findings import Finding, Severity
     from webhook.policy.policy_documents import Document
 
 # Names of other PriorityClasses must not begin so.
 _RESERVED: Final = "system-"
+_ONCE: Final = " once the policy is enforced"
 # By kind of object that a field names, and without which a pod is rejected: the path of all its
 # objects in the API.
 PATHS: Final[Mapping[str, CollectionPath]] = {
@@ -64,8 +65,11 @@ def missing_classes(
     for document, kind, path, name in _named(documents):
         if kind in there and name not in there[kind]:
             about = f"{document.model.name} {path}"
-            what = _refusal(kind, name, there[kind])
-            yield document.finding(path, what, about=about, kind=Kind.REFUSED_PODS)
+            # Under Audit it changes no pod yet.
+            enforced = _is_enforced(document)
+            what = _refusal(kind, name, there[kind], "" if enforced else _ONCE)
+            severity: Severity = "error" if enforced else "warning"
+            yield document.finding(path, what, severity, about=about, kind=Kind.REFUSED_PODS)
 
 
 def refusals(
@@ -92,8 +96,13 @@ def classes_of(placement: PodPlacement | PlacementModel) -> Iterator[tuple[str, 
         yield "runtimeClassName", "RuntimeClass", name
 
 
-def _refusal(kind: str, name: str, there: Collection[str]) -> str:
-    what = f"the cluster has no {kind} {quoted(name)}, and refuses pods that get it"
+def _is_enforced(document: Document) -> bool:
+    model = document.model
+    return isinstance(model, PlacementPolicy) and model.spec.enforcement == "Enforce"
+
+
+def _refusal(kind: str, name: str, there: Collection[str], once: str = "") -> str:
+    what = f"the cluster has no {kind} {quoted(name)}, and refuses pods that get it{once}"
     return what + (guess(name, tuple(sorted(there))) or "; create it, or name another")
 
 

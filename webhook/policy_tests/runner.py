@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from webhook.decision.arrival import Arrival
-    from webhook.decision.decision import Decision
+    from webhook.decision.decision import Audited, Decision
     from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.world import Evaluation
     from webhook.placement.fallback import History
@@ -98,7 +98,7 @@ def _verdict(
         *_unknown(case.expect, evaluation, prospects),
         *_labels(case.expect, unread),
         *_part(case.expect, arrival, decision, policies),
-        *_audited(case.expect, decision),
+        *_audited(case.expect, evaluation.audited),
         *_placement(case.expect, evaluation),
         *(
             Failure("history", f"one of the classes {', '.join(sorted(policies.classes))}", name)
@@ -288,10 +288,9 @@ def _why_not(
     return lines
 
 
-def _audited(expect: Expectation, decision: Decision) -> Iterator[Failure]:
+def _audited(expect: Expectation, actual: Audited | None) -> Iterator[Failure]:
     if expect.audited is None:
         return
-    actual = decision.audited
     wanted = expect.audited
     names = actual.policies if actual else ()
     if wanted.policies is not None and set(wanted.policies) != set(names):

@@ -6,15 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.admission.workload_warnings import mark_on
-from webhook.decision.arrival import OF_DAEMON_SET, keeps_placement
-from webhook.decision.audit import NOT_JUDGED, NOT_JUDGED_TEXT
 from webhook.errors import InvalidPod, UnreadableInput
+from webhook.evaluation.audits import NODES_DECIDE
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import run_faults
 from webhook.placement import pod as pods
 from webhook.placement.shapes import as_object
 from webhook.policy.findings import parse_path, path_text
-from webhook.policy.refused_pods import classes_of
 from webhook.questions.plugins_option import PLUGINS
 from webhook.shortening import first_few
 from webhook.workloads.object import ANSWERED, Object
@@ -34,9 +32,6 @@ _NAMED: Final = 3
 NOT_ASKED: Final = "the API server was not asked whether it takes"
 PODS: Final = "the pods as they would be (add --dry-run=server)"
 _OBJECTS: Final = "the objects as written (kubectl create --dry-run=server)"
-NODES_DECIDE: Final = (
-    "a webhook that watches nodes rejects pods whose node does not meet a requirement"
-)
 
 
 def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replicas]:
@@ -128,7 +123,7 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
     """
     for each in decided:
         found = each.evaluation
-        if found.world.cluster.node is None and depends_on_node(each):
+        if found.depends_on_node:
             yield f"{each.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
         if name := found.unread_class:
             yield (
@@ -165,9 +160,7 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
                 f"namespace {each.arrival.namespace} may add, and LimitRanges are not read; give "
                 "them with -f or --namespaces"
             )
-        audited = each.decision.audited
-        if audited and NOT_JUDGED in audited.alone.values():
-            yield f"{each.subject}: policies under Audit are {NOT_JUDGED_TEXT}"
+        yield from (f"{each.subject}: {line}" for line in unjudged_policies(found))
     yield from unlisted_classes(decided)
     yield from not_asked(each.evaluation for each in decided)
 
@@ -185,6 +178,17 @@ def _unknown_selector(replicas: Replicas) -> str:
     inner = template.inner_selector
     broken = filter(None, (inner.broken_by(*label) for label in added)) if inner else ()
     return next((f"the one beside the template has {each}" for each in broken), "")
+
+
+def unjudged_policies(found: Evaluation) -> Iterator[str]:
+    """Yield a line for each reason why the effect of policies under Audit on a pod is unknown."""
+    by_reason: dict[str, list[str]] = {}
+    for policy, effect in found.audited.notable.items() if found.audited else ():
+        if effect.unknown:
+            by_reason.setdefault(effect.unknown, []).append(policy)
+    for why, policies in by_reason.items():
+        who = first_few(policies, _NAMED)
+        yield f"what enforcing {who} would do is unknown: {why}"
 
 
 def unknown_nodes(found: Evaluation) -> str:
@@ -226,29 +230,11 @@ def unlisted_classes(decided: Iterable[Replicas]) -> Iterator[str]:
     """Classes that pods name, of a kind that may not be listed in the cluster that was asked."""
     unknown: dict[str, set[str]] = {}
     for each in decided:
-        placement, classes = each.evaluation.placement, each.evaluation.world.classes
-        for _, kind, name in classes_of(placement) if placement else ():
-            if classes is not None and kind not in classes:
+        for kind, name in each.evaluation.unlisted:
+            if each.evaluation.world.classes is not None:
                 unknown.setdefault(kind, set()).add(name)
     for kind, names in sorted(unknown.items()):
         yield (
             f"it is unknown whether the cluster has the {kind} {first_few(sorted(names), _NAMED)}; "
             f"without it pods are rejected: ask as a user who may list each {kind}"
         )
-
-
-def depends_on_node(replicas: Replicas) -> bool:
-    """Return whether the pods are admitted without a look at their node, which may exclude them.
-
-    Only pods of a DaemonSet: their controller has chosen the node.
-    """
-    held, arrival = replicas.decision.placement, replicas.arrival
-    if held is None or not replicas.decision.allowed:
-        return False
-    own = pods.parse_pod(arrival.pod)
-    by_daemon_set = replicas.template.count is None or (
-        keeps_placement(arrival, own) == OF_DAEMON_SET
-    )
-    return by_daemon_set and (
-        (held.node_selector, held.required) != (own.node_selector, own.required)
-    )

@@ -52,8 +52,9 @@ _METRICS: Final = {
     ),
     metric_names.AUDITED_DECISIONS: _Description(
         Counter,
-        "Effects of policies under Audit on pods, each alone: same (no change), changes, rejects, "
-        "or not-judged (more match the pod than are evaluated). Policy * is all of them together, "
+        "Effects of policies under Audit on pods, each alone: same (no change), changes, rejects "
+        "(also if the API server would refuse the pod), or not-judged (more match the pod than are "
+        "evaluated, or a class that it would get is not known). Policy * is all of them together, "
         "of pods that several match.",
         ("policy", "namespace", "outcome"),
     ),

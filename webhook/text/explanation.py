@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook import names
-from webhook.decision.audit import NOT_JUDGED_TEXT
 from webhook.decision.decision import TOGETHER
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.evaluation.result import PolicyAnswer, answers, describe_exception
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from webhook.decision.decision import Decision
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.surveys import Surveys
+    from webhook.evaluation.world import Evaluation
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
@@ -178,32 +178,30 @@ def audit_lines(replicas: Replicas, policies: PolicySet) -> Iterator[Row]:
 
     This includes settings of enforced policies with another outcome.
     """
-    audited = replicas.decision.audited
+    audited = replicas.evaluation.audited
     if audited is None:
         return
-    by_outcome: dict[str, list[str]] = {}
+    silent: dict[tuple[str, str], list[str]] = {}
     for policy, effect in audited.notable.items():
-        by_outcome.setdefault(effect.outcome, []).append(policy)
+        if effect.outcome == "same":
+            silent.setdefault(("same", "nothing would change"), []).append(policy)
+        elif effect.unknown:
+            silent.setdefault(("unknown", f"not judged: {effect.unknown}"), []).append(policy)
         if effect.outcome == "rejects":
             who = "" if policy != TOGETHER else ", ".join(audited.policies)
             yield from (("reject", who or policy, each) for each in effect.rejections)
-    for entry in audit_entries(replicas.decision):
+    for entry in audit_entries(replicas.evaluation):
         text = f"{entry.field}: {describe_reason(entry, policies)}"
         yield entry.outcome, credited_to(entry), text
-    for word, outcome, text in (
-        ("same", "same", "nothing would change"),
-        ("unknown", "not-judged", NOT_JUDGED_TEXT),
-    ):
-        if found := by_outcome.get(outcome):
-            yield word, ", ".join(found), text
+    yield from ((word, ", ".join(found), text) for (word, text), found in silent.items())
 
 
-def audit_entries(decision: Decision) -> list[Entry]:
+def audit_entries(found: Evaluation) -> list[Entry]:
     """Return the new entries of the trace if policies under Audit that change pods were enforced,
     each alone."""
-    effects = decision.audited.notable.values() if decision.audited else ()
-    changing = (each for each in effects if each.outcome == "changes")
-    return [*dict.fromkeys(entry for each in changing for entry in each.new_entries(decision))]
+    effects = found.audited.notable.values() if found.audited else ()
+    changing = (each for each in effects if each.outcome in ("changes", "not-judged") or each.nodes)
+    return [*dict.fromkeys(e for each in changing for e in each.new_entries(found.decision))]
 
 
 def credited_to(entry: Entry) -> str:
@@ -287,7 +285,7 @@ def nodes_text(found: Surveys) -> str:
     if found.lacking_before:
         why = _unread(found.lacking_before, found.unread_before)
         return f"{text}; before is unknown, {why}"
-    if found.after.admitted == found.before.admitted:
+    if found.after.admitted == found.before.admitted and not found.differs:
         return f"{text}, the same as before"
     return f"{text}, {len(found.before.admitted)} did before"
 

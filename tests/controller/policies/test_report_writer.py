@@ -46,7 +46,7 @@ class Cluster:
             await answer.json(_list(self._namespace(each) for each in known))
         elif request.path == "/api/v1/pods":
             await answer.json(_list(map(_pod, self.pods)))
-        elif request.path.endswith("/priorityclasses"):
+        elif request.path.endswith(("/priorityclasses", "/runtimeclasses")):
             await answer.json(_list([]))
         elif request.path.startswith("/apis/wgpolicyk8s.io") and self.is_defined:
             await self._write(request, answer)

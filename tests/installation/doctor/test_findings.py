@@ -772,6 +772,10 @@ CASES: dict[str, dict[str, Changes]] = {
             **files(policy("p", overrides={"priorityClassName": "hgih"})),
             "classes": {"PriorityClass": {"high": {}}},
         },
+        "a PriorityClass that does not exist is a warning under Audit": {
+            **files(policy("p", enforcement="Audit", overrides={"priorityClassName": "hgih"})),
+            "classes": {"PriorityClass": {"high": {}}},
+        },
         "an exception that any author can take is a warning": files(
             policy("p", defaults=pool("a")), exception_of()
         ),

@@ -6,7 +6,6 @@ import logging
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names
-from webhook.decision import audit
 from webhook.decision.decision import TOGETHER
 from webhook.errors import InvalidPod
 from webhook.evaluation.one_pod import Unjudged, one_pod
@@ -20,11 +19,9 @@ from webhook.workloads.stored_pod import as_admitted, is_over
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.decision.decision import Decision
     from webhook.decision.prospects import Prospects
-    from webhook.evaluation.world import World
+    from webhook.evaluation.world import Evaluation, World
     from webhook.placement.shapes import JsonObject
-    from webhook.policy.policy_set import PolicySet
 
 _logger = logging.getLogger(__name__)
 
@@ -110,10 +107,10 @@ def judge_pod(
     found: tuple[PodResult, ...]
     try:
         with one_pod():
-            decision = world.evaluate(as_admitted(pod), namespace, led=led).decision
-            if decision.identity is None:
+            evaluation = world.evaluate(as_admitted(pod), namespace, led=led)
+            if evaluation.decision.identity is None:
                 return None
-            found = tuple(_results(pod, decision, world.policies, prospects))
+            found = tuple(_results(pod, evaluation, prospects))
     except (InvalidPod, Unjudged) as error:
         fault = error if isinstance(error, Unjudged) else None
         found = (_result(UNREADABLE, "read", "error", "medium", str(error)),)
@@ -162,26 +159,26 @@ class PodJudge:
 
 
 def _results(
-    pod: JsonObject, decision: Decision, policies: PolicySet, prospects: Prospects | None
+    pod: JsonObject, evaluation: Evaluation, prospects: Prospects | None
 ) -> Iterator[PodResult]:
-    metadata = pod["metadata"]
+    metadata, decision = pod["metadata"], evaluation.decision
     unstamped = read_stamp(metadata) is None
     if unstamped and not exclusion_reason(metadata["namespace"]):
         what = "the pod has no stamp: no policy was applied to it; fairlead pods --unplaced"
         yield _result(UNPLACED, "stamp", "fail", "medium", what)
     if prospects is not None:
-        why = prospects.unplaceable_as_stored(pod, decision, policies)
+        why = prospects.unplaceable_as_stored(pod, decision, evaluation.world.policies)
         if why:
             yield _result(NO_NODE, "nodes", "fail", "high", why)
-    yield from _audited(decision)
+    yield from _audited(evaluation)
     for exception, taken in decision.set_aside.by:
         for policy in taken:
             what = f"set aside by exception {exception.name} until {exception.end}: "
             yield _result(policy, "exception", "skip", "info", what + exception.reason)
 
 
-def _audited(decision: Decision) -> Iterator[PodResult]:
-    audited = decision.audited
+def _audited(evaluation: Evaluation) -> Iterator[PodResult]:
+    audited, decision = evaluation.audited, evaluation.decision
     if audited is None:
         return
     for name, effect in audited.notable.items():
@@ -195,7 +192,7 @@ def _audited(decision: Decision) -> Iterator[PodResult]:
                 text = f"under Audit; {who} would change the placement: {what}"
                 yield _result(policy, "audit", "warn", "low", text)
             case "not-judged":
-                yield _result(policy, "audit", "skip", "info", audit.NOT_JUDGED_TEXT)
+                yield _result(policy, "audit", "skip", "info", f"not judged: {effect.unknown}")
 
 
 def _result(policy: str, rule: str, result: Result, severity: Severity, message: str) -> PodResult:

@@ -26,7 +26,7 @@ from webhook.controller.policies.report_documents import (
 from webhook.decision.arrival import Cluster
 from webhook.decision.prospects import Prospects
 from webhook.errors import ClusterError, NotLeading
-from webhook.evaluation.plugins import UNREAD
+from webhook.evaluation.plugins import inputs_of
 from webhook.evaluation.world import World
 from webhook.placement import nodes as placement_nodes
 from webhook.placement.node_groups import NodeGroups
@@ -96,15 +96,15 @@ class PodReports:
         stored = await self._stored()
         labels, ending = await self._namespaces()
         owner = await self._owner()
-        cluster, clock = await self._cluster(), self.clock()
+        classes, clock = await self._classes(), self.clock()
         world = World(
             policies,
-            cluster,
+            self._cluster(classes),
             labels,
             clock,
             configuration=None,
-            classes={},
-            plugins=UNREAD,
+            classes=classes,
+            plugins=inputs_of(classes),
             nodes=None,
             server=None,
             history=None,
@@ -203,14 +203,19 @@ class PodReports:
             "uid": found["metadata"]["uid"],
         }
 
-    async def _cluster(self) -> Cluster:
+    async def _classes(self) -> dict[str, dict[str, Json]]:
+        """Return by kind and name the objects without which the API server refuses pods."""
+        found: dict[str, dict[str, Json]] = {}
+        for kind, path in PATHS.items():
+            listed = await self.client.list(path, lambda each: (each["metadata"]["name"], each))
+            found[kind] = dict(listed.items)
+        return found
+
+    def _cluster(self, classes: Mapping[str, Mapping[str, Json]]) -> Cluster:
         """Return the default PriorityClass; an enforced policy may depend on it."""
-        listed = await self.client.list(
-            PATHS["PriorityClass"],
-            lambda each: (value_of_default(each), each["metadata"]["name"]),
-        )
+        values = {name: value_of_default(each) for name, each in classes["PriorityClass"].items()}
         # As the Priority plugin does: of several the one with the lowest value.
-        defaults = [(value, name) for value, name in listed.items if value is not None]
+        defaults = [(value, name) for name, value in values.items() if value is not None]
         default = min(defaults)[1] if defaults else ""
         return Cluster(default, node=placement_nodes.by_name(self.nodes.nodes()))
 

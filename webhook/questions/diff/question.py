@@ -11,6 +11,7 @@ from webhook.comparison.compare import Comparison, Same
 from webhook.comparison.difference import Difference
 from webhook.comparison.difference_report import JudgedPod, Maker, report
 from webhook.errors import FairleadError, InvalidPod, UnreadableInput
+from webhook.evaluation.audits import NODES_DECIDE
 from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.sending import nothing_sent
@@ -20,8 +21,6 @@ from webhook.progress import Progress
 from webhook.questions.class_history import history_of
 from webhook.questions.cluster_surroundings import read_policies, read_world
 from webhook.questions.decisions import (
-    NODES_DECIDE,
-    depends_on_node,
     miscounted,
     misshapen,
     not_asked,
@@ -266,7 +265,7 @@ class Judge:
         if template.count is None and self._worlds[1].nodes:
             yield from self._by_node(maker, template, old, new)
             return
-        if self._worlds[1].nodes is None and any(map(depends_on_node, (*old, *new))):
+        if any(each.evaluation.depends_on_node for each in (*old, *new)):
             self._without_nodes[source.title] = None
         for one, other in product(old, new):
             if shared := sorted({*one.indexes} & {*other.indexes}):

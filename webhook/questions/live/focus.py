@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.comparison.difference import fields
 from webhook.decision.arrival import DEFAULT_TOLERATION_SECONDS
-from webhook.decision.audit import NOT_JUDGED_TEXT
 from webhook.errors import FairleadError
 from webhook.evaluation.result import answers, result_of
 from webhook.placement import pod as pods
@@ -26,7 +25,7 @@ from webhook.text.value_text import both_fields, field_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from webhook.decision.decision import Decision
+    from webhook.decision.decision import Audited
     from webhook.evaluation.replicas import Replicas
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.stamp_text import Stamp
@@ -221,11 +220,13 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
     found = [e for e in decision.trace if focus.selects(e.policy, e.field, policies)]
     for entry in found:
         yield entry.outcome, credited_to(entry), f"{entry.field}: {entry.reason}"
-    audited = [e for e in audit_entries(decision) if focus.selects(e.policy, e.field, policies)]
+    audited = [
+        e for e in audit_entries(replicas.evaluation) if focus.selects(e.policy, e.field, policies)
+    ]
     for entry in audited:
         text = f"if enforced, {entry.outcome}: {entry.field}: {describe_reason(entry, policies)}"
         yield "audit", credited_to(entry), text
-    yield from _judged(decision, policies, focus)
+    yield from _judged(replicas.evaluation.audited, policies, focus)
     spoken = {entry.policy for entry in (*found, *audited)}
     silent = 0
     for answer in answers(replicas.evaluation):
@@ -237,14 +238,14 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
         yield "no", "", f"no policy in the set sets {focus.field}"
 
 
-def _judged(decision: Decision, policies: PolicySet, focus: Focus) -> Iterator[Row]:
+def _judged(audited: Audited | None, policies: PolicySet, focus: Focus) -> Iterator[Row]:
     """Yield why policies under Audit would reject the pods, and that some are not judged."""
-    for policy, effect in decision.audited.alone.items() if decision.audited else ():
+    for policy, effect in audited.alone.items() if audited else ():
         if focus.has_say(policy, policies):
             for each in effect.rejections:
                 yield "audit", policy, f"if enforced, rejected: {each}"
-            if effect.outcome == "not-judged":
-                yield "unknown", policy, NOT_JUDGED_TEXT
+            if effect.unknown:
+                yield "unknown", policy, f"not judged: {effect.unknown}"
 
 
 def credited(stamp: Stamp, policy: str) -> list[str]:

@@ -15,11 +15,12 @@ from webhook.errors import (
     PassOver,
     UnreadableInput,
 )
+from webhook.evaluation.audits import needs_nodes
 from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.templates import templates_of
 from webhook.placement import nodes as nodes_of
 from webhook.questions.cluster_surroundings import read_world, with_selecting
-from webhook.questions.decisions import decisions, depends_on_node, misshapen, unknown_facts
+from webhook.questions.decisions import decisions, misshapen, unknown_facts
 from webhook.questions.live.live_objects import Discovery, ObjectReference, find
 from webhook.questions.live.live_pods import Answer, Answers, LivePod, compare_pod
 from webhook.questions.live.pod_owners import maker_of, pods_of
@@ -148,7 +149,8 @@ class Reader:
         if answer is None:
             return None
         today = (*answer.replicas, *(each.today for each in answer.pods))
-        return judge() if any(map(depends_on_node, today)) and await self.read_nodes() else answer
+        unknown = any(needs_nodes(each.evaluation) for each in today)
+        return judge() if unknown and await self.read_nodes() else answer
 
     async def _reading(self, source: Object) -> Callable[[], Answer | None]:
         """Read what belongs to an object; return how to judge it in the present world."""

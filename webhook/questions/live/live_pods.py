@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from webhook.comparison.difference import Gap, gaps
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import WrongUsage
+from webhook.evaluation.audits import NODES_DECIDE
 from webhook.evaluation.plugins import OF_PLUGINS
 from webhook.evaluation.replicas import Replicas
 from webhook.evaluation.result import answers
 from webhook.placement import pod as pods
 from webhook.placement.stamp_text import Stamp, read_stamp
 from webhook.placement.tolerations import within
-from webhook.questions.decisions import NODES_DECIDE, depends_on_node
 from webhook.questions.live.focus import touched
 from webhook.questions.live.pod_stamp import Origin, origin_of
 from webhook.questions.offline import Offline
@@ -138,7 +138,7 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
     today = Replicas(PodTemplate(author, ()), (0,), 0, indexes, evaluation)
     found = _differences(world, admitted, stamp, today, bound=is_bound(pod.value))
     doubt = origin.doubt
-    if world.cluster.node is None and depends_on_node(today):
+    if today.evaluation.depends_on_node:
         doubt = f"{NODES_DECIDE}, and you may not list nodes: kubectl auth can-i list nodes"
     return LivePod(admitted, stamp, origin, today, found, templates is None, doubt)
 

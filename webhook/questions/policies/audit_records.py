@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from webhook.audited import Record, records_of_metrics, records_of_pods
 from webhook.cluster_objects.webhook_replicas import NoReplica, read_by_replica
-from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
+from webhook.errors import ClusterError, InvalidDocuments, InvalidPod, PassOver
 from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.replicas import evaluate_template
 from webhook.questions.cluster_surroundings import read_policies, read_world
 from webhook.questions.diff.comparison_input import read_pods
+from webhook.questions.live.live_answers import node_list
+from webhook.questions.offline import with_nodes
+from webhook.questions.where import CLUSTER
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
@@ -40,6 +44,10 @@ async def records_of_cluster(client: Client, notes: list[str]) -> list[Record] |
         notes.append(f"pods in the cluster are not evaluated: {error}")
         return None
     world = await read_world(client, policies, [], None, notes)
+    with PassOver(HTTPStatus.FORBIDDEN) as passed:
+        world = with_nodes(world, await node_list(client, CLUSTER))
+    if passed.status:
+        notes.append("you may not list nodes: which of them requirements exclude is unknown")
     found = await read_pods(client, "", world.namespaces, policies.sources)
     notes += found.notes
     records: list[Record] = []
