@@ -125,7 +125,8 @@ def placed(concerns: Iterable[Concern], documents: Iterable[Document]) -> Iterat
 class Served(NamedTuple):
     """A set that is to serve, with the warnings of its documents, and the faults it serves with.
 
-    faults: None before they are checked, which takes many times as long as to compile the set
+    documents: of which it is made, until they are checked
+    faults: None until then; a check takes many times as long as to compile the set
     """
 
     policies: PolicySet
@@ -134,10 +135,10 @@ class Served(NamedTuple):
     faults: tuple[Finding, ...] | None = None
 
     def checked(self, memory: Memory) -> Served:
-        """Return the same with its faults."""
+        """Return the set with its faults."""
         ready = memory.prepare(self.documents, self.policies.classes, {})
         found = [*faults(ready), *_faults_of_documents(self.documents)]
-        return self._replace(faults=tuple(sorted(found)))
+        return self._replace(documents=(), faults=tuple(sorted(found)))
 
 
 def load_served(documents: Documents[PolicyDocument]) -> Served:
