@@ -167,7 +167,7 @@ class PolicySet:
         self.sources = sources
         self.exceptions = Exceptions(exceptions)
         self.hash = content_hash
-        self._ordered = ordered
+        self._matches = [each.spec.match for each in ordered]
         self._matches_of_exceptions = [each.spec.match for each in exceptions]
         self._bundles: dict[_Key, Bundle] = {}
 
@@ -186,7 +186,7 @@ class PolicySet:
 
     @cached_property
     def _index(self) -> Index:
-        return Index([each.spec.match or Match() for each in self._ordered])
+        return Index([each or _EVERY_POD for each in self._matches])
 
     def indexed(self) -> Self:
         """Return this set, ready for its first pod; it takes as long as to walk some ten times."""
