@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from webhook.placement.trace import Outcome
 
 REJECTED: Final = "rejected"
-NO_NODE: Final = "no node"
+LACKS_NODE: Final = "no node"
 Line: TypeAlias = "tuple[str, str, str, Outcome]"
 
 
 class PodOutcome(NamedTuple):
     """What happens to a pod: what becomes of each setting, and what is wrong with it: refusals by
-    the API server, `REJECTED`, `NO_NODE`.
+    the API server, `REJECTED`, `LACKS_NODE`.
 
     before_fallbacks: the same of the pod when nothing has happened to it yet.
     """
@@ -31,7 +31,7 @@ class PodOutcome(NamedTuple):
     @property
     def refusals(self) -> frozenset[str]:
         """Why the API server refuses it."""
-        return self.faults - {REJECTED, NO_NODE}
+        return self.faults - {REJECTED, LACKS_NODE}
 
 
 class OutcomesAlone:

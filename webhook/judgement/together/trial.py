@@ -15,7 +15,7 @@ from webhook.decision.arrival import Cluster
 from webhook.evaluation.plugins import PluginInputs
 from webhook.evaluation.world import World
 from webhook.judgement.together.alone import Conflict, finding
-from webhook.judgement.together.outcomes import NO_NODE, REJECTED, PodOutcome
+from webhook.judgement.together.outcomes import LACKS_NODE, REJECTED, PodOutcome
 from webhook.judgement.together.policy_view import fold_steps, unfinished
 from webhook.judgement.together.witness import find
 from webhook.placement.fallback import fallen
@@ -230,7 +230,7 @@ class Trial:
             seen = pod and self._evaluated(larger, pod)
             if not seen or not pod:
                 continue
-            fault = next((each for each in (REJECTED, NO_NODE) if each in seen.faults), None)
+            fault = next((each for each in (REJECTED, LACKS_NODE) if each in seen.faults), None)
             if fault is None:
                 group = larger
                 covered.add(other.name)
@@ -245,7 +245,7 @@ class Trial:
         pod = find(group) or pod
         seen = self._evaluated(group, pod)
         later = seen is not None and fault not in seen.before_fallbacks[1]
-        if fault not in (REJECTED, NO_NODE):
+        if fault not in (REJECTED, LACKS_NODE):
             kind = Kind.REFUSED_PODS
             yield Conflict(last, ("spec",), kind, tuple(others), pod, fault, later=later)
         elif not self._is_so(group, pod):
@@ -280,7 +280,7 @@ class Trial:
     def _is_so(self, group: Sequence[Policy], pod: Witness) -> bool:
         """Return whether the pod is rejected or has no node beside all that is enforced, too."""
         found = self._evaluated(self._served_with(group, pod), pod, of=group)
-        return found is None or bool(found.faults & {REJECTED, NO_NODE})
+        return found is None or bool(found.faults & {REJECTED, LACKS_NODE})
 
     def _is_certain(self, one: Policy, policies: Sequence[Policy]) -> bool:
         """Return whether it holds for each pod of one of the policies, which is enforced itself.
@@ -378,7 +378,7 @@ class Trial:
         classed = decision.placement and decision.placement.runtime_class_name
         checked = found.world.nodes and (limiting or classed)
         lost = checked and found.nodes and found.nodes.none_left
-        return {*found.refusals, *([NO_NODE] if lost else ())}
+        return {*found.refusals, *([LACKS_NODE] if lost else ())}
 
     def _set_of(self, group: Sequence[Policy]) -> PolicySet:
         places = tuple([self._tables.places[each.name] for each in group])
@@ -394,7 +394,7 @@ class Trial:
             return self._limiting(policy)
         if policy.name not in self._sparing:
             alone = self._evaluated((policy,), policy.witness)
-            self._sparing[policy.name] = not (alone and NO_NODE in alone.faults)
+            self._sparing[policy.name] = not (alone and LACKS_NODE in alone.faults)
         return self._sparing[policy.name]
 
     def _limiting(self, policy: Policy) -> bool:
