@@ -7,9 +7,17 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.judgement.together.test_warnings import policy as requiring
+from tests.judgement.together.test_warnings import pool
 from tests.policy.examples import EVERYTHING
 from webhook.cluster_objects.policy_objects import text_of
-from webhook.judgement.set_judgement import MOST_BYTES, count_bytes, judge_set, load_served
+from webhook.judgement.set_judgement import (
+    MOST_BYTES,
+    Objects,
+    count_bytes,
+    judge_set,
+    load_served,
+)
 from webhook.judgement.together.warnings import UNBOUNDED
 from webhook.policy.findings import Kind
 from webhook.policy.policy_documents import parse
@@ -41,10 +49,26 @@ def test_an_object_that_is_too_large_to_write_is_an_error_and_still_serves(beyon
     found = [each for each in judge_set(documents, UNBOUNDED).findings if each.severity == "error"]
     assert [each.kind for each in found] == [Kind.TOO_LARGE] * beyond
     served = load_served(documents)
-    assert list(served.faults) == found
+    assert served.faults == tuple(found)
     assert served.policies.policies
     for each in found:
         assert f"{MOST_BYTES + 1} bytes; at most {MOST_BYTES} are allowed" in each.text
+
+
+def test_a_set_of_a_cluster_serves_before_it_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods wait for no proof; what is found then is what the same documents in files have."""
+    texts = {
+        f"placementpolicies/{name}": orjson.dumps(requiring(name, requirements=pool(name)))
+        for name in "ab"
+    }
+    reader = Objects()
+    with monkeypatch.context() as patch:
+        patch.setattr("webhook.judgement.set_judgement.faults", None)
+        served = reader.served(texts)
+    assert (len(served.policies.policies), served.faults) == (2, None)
+    found = reader.checked(served).faults
+    assert found == load_served(reader.documents(texts)).faults
+    assert {each.kind for each in found or ()} == {Kind.EVERY_POD_REJECTED}
 
 
 def test_a_document_is_counted_as_the_object_that_is_written() -> None:

@@ -123,9 +123,10 @@ def test_a_stored_policy_that_writes_a_mark_of_a_later_version_serves() -> None:
     """An upgrade stops no set: a new one is refused, as with any other mark."""
     serve = {"labels": {"ray.io/serve": "true"}}
     stored, other = policy("a", overrides=serve), policy("b", overrides={"schedulerName": "x"})
-    served = Objects().served(texts(stored, other))
+    objects = Objects()
+    served = objects.served(texts(stored, other))
     assert [each.name for each in served.policies.policies] == ["a", "b"]
-    (fault,) = served.faults
+    (fault,) = objects.checked(served).faults or ()
     assert fault.kind is Kind.WRITES_MARK
     assert not judge([stored], other).refusals
     (line,) = judge([stored], policy("b", defaults=serve)).refusals

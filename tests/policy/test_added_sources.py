@@ -45,7 +45,7 @@ def test_what_ships_already_is_an_error_and_used_instead(
     assert found.kind is Kind.SHIPS_ALREADY
     mentions(str(found), *facts)
     served = load_served(documents)
-    assert list(served.faults) == [found]
+    assert served.faults == (found,)
     sources = served.policies.sources
     for key, shipped in SHIPPED.pod_kinds.items():
         assert sources.pod_kinds[key] == shipped

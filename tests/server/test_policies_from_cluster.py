@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 from tests.eventually import eventually_async
 from tests.kube.fake_api import until
 from tests.wording import Wording
 from webhook.errors import ClusterError, FairleadError
+from webhook.metric_names import ENGINE_ERRORS
 from webhook.server.reload import Reloader, ReloadState
 from webhook.server.serving_policies import (
     BACK,
+    CHECK_LONGEST,
+    CHECK_QUIET,
     LONGEST,
     QUIET,
     RETRY,
+    ChecksWhenQuiet,
     PoliciesFromCluster,
     Snapshot,
 )
@@ -299,3 +305,31 @@ async def test_a_watch_error_is_reported_with_the_set_in_force() -> None:
         condition = played.kept.condition()
         assert condition.ready
         assert condition.reason.endswith("; no connection")
+
+
+async def test_a_set_serves_before_it_is_checked_and_a_burst_of_sets_is_checked_once() -> None:
+    """In a burst without an end now and then. A check that fails is counted, and not the last."""
+    unchecked, counted, checked, times = asyncio.Event(), Counter[str](), [], [0.0]
+
+    async def check() -> None:
+        checked.append(times[-1])
+        if len(checked) < 3:
+            unchecked.set()
+        if len(checked) == 1:
+            raise ValueError("a bug")
+
+    async def sleep(seconds: float) -> None:
+        times.append(times[-1] + seconds)
+        if len(times) < 25:
+            unchecked.set()
+        await asyncio.sleep(0)
+
+    observer = cast(Any, SimpleNamespace(count=lambda name: counted.update([name])))
+    checks = ChecksWhenQuiet(unchecked, check, observer, clock=lambda: times[-1], sleep=sleep)
+    task = asyncio.create_task(checks.run())
+    unchecked.set()
+    await until(lambda: len(checked) == 3)
+    task.cancel()
+    assert checked == [CHECK_LONGEST, 2 * CHECK_LONGEST, times[-1]]
+    assert times[-1] - times[-2] == CHECK_QUIET
+    assert counted == {ENGINE_ERRORS: 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field
@@ -64,15 +65,22 @@ def update_conditions(
     """
     known = {condition.type: condition for condition in before}
     for one in updates:
-        old = known.get(one.type) or Condition(type=one.type, status="", last_transition_time=now)
-        changed = {} if old.status == one.status else {"last_transition_time": now}
-        known[one.type] = old.model_copy(
-            update={
-                "status": one.status,
-                "observed_generation": generation,
-                "reason": one.reason,
-                "message": one.message,
-                **changed,
-            }
-        )
+        old = known.get(one.type) or _unset(one.type, now)
+        update: dict[str, object] = {
+            "status": one.status,
+            "observed_generation": generation,
+            "reason": one.reason,
+            "message": one.message,
+        }
+        # Most of a thousand objects are as they were.
+        if any(getattr(old, name) != value for name, value in update.items()):
+            if old.status != one.status:
+                update["last_transition_time"] = now
+            old = old.model_copy(update=update)
+        known[one.type] = old
     return tuple(known.values())
+
+
+@lru_cache(maxsize=16)
+def _unset(kind: str, now: Time) -> Condition:
+    return Condition(type=kind, status="", last_transition_time=now)

@@ -123,23 +123,34 @@ def placed(concerns: Iterable[Concern], documents: Iterable[Document]) -> Iterat
 
 
 class Served(NamedTuple):
-    """A set that is to serve, with the warnings of its documents, and the faults it serves with."""
+    """A set that is to serve, with the warnings of its documents, and the faults it serves with.
+
+    documents: of which it is made, until they are checked
+    faults: None until then; a check takes many times as long as to compile the set
+    """
 
     policies: PolicySet
     warnings: tuple[Finding, ...]
-    faults: tuple[Finding, ...]
+    documents: Sequence[Document]
+    faults: tuple[Finding, ...] | None = None
+
+    def checked(self, memory: Memory) -> Served:
+        """Return the set with its faults."""
+        ready = memory.prepare(self.documents, self.policies.classes, {})
+        found = [*faults(ready), *_faults_of_documents(self.documents)]
+        return self._replace(documents=(), faults=tuple(sorted(found)))
 
 
-def load_served(
-    documents: Documents[PolicyDocument],
-    compiler: Compiler | None = None,
-    memory: Memory | None = None,
+def load_served(documents: Documents[PolicyDocument]) -> Served:
+    """Return the set of the documents, checked. Raises InvalidDocuments, though not for faults."""
+    return _load_unchecked(documents).checked(Memory())
+
+
+def _load_unchecked(
+    documents: Documents[PolicyDocument], compiler: Compiler | None = None
 ) -> Served:
-    """Return the set of the documents. Raises InvalidDocuments, though not for faults."""
     loaded = compiled(documents, compiler)
-    ready = (memory or Memory()).prepare(documents.documents, loaded.policies.classes, {})
-    found = [*faults(ready), *_faults_of_documents(documents.documents)]
-    return Served(loaded.policies.indexed(), loaded.warnings, tuple(sorted(found)))
+    return Served(loaded.policies.indexed(), loaded.warnings, documents.documents)
 
 
 def load_sound(files: Mapping[str, bytes]) -> PolicySet:
@@ -198,8 +209,12 @@ class Objects:
         )
 
     def served(self, objects: Mapping[str, bytes]) -> Served:
-        """Return the set of the objects, with its faults. Raises as `load` does."""
-        return load_served(self.documents(objects), self._compiler, self._memory)
+        """Return the set of the objects, not checked. Raises as `load` does."""
+        return _load_unchecked(self.documents(objects), self._compiler)
+
+    def checked(self, served: Served) -> Served:
+        """Return the set with its faults. One thread may call this beside one that compiles."""
+        return served.checked(self._memory)
 
     def documents(self, objects: Mapping[str, bytes]) -> Documents[PolicyDocument]:
         """Return the objects' texts as documents; safe in any thread."""

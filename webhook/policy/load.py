@@ -81,14 +81,15 @@ def judge_documents(
 ) -> tuple[dict[str, CapacityClass], list[Finding]]:
     """Return every class that compiles, by name, and all findings, ordered by place."""
     good = documents.documents
+    own = {(d.model.kind, d.model.metadata.name) for d in good}
     # An invalid class is reported at the class, not where it is named.
-    named = documents.broken | {(d.model.kind, d.model.name) for d in good}
+    named = documents.broken | own
     known = {name for kind, name in named if kind == CLASS_KIND}
     classes, wrong_classes = compiled_classes(good, known)
     findings = sorted(
         [
             *documents.findings,
-            *collisions(good),
+            *(collisions(good) if len(own) < len(good) else ()),
             *wrong_classes,
             *unknown_classes(good, known),
             *source_faults(good),
@@ -104,7 +105,7 @@ def collisions(documents: Sequence[Document]) -> Iterator[Finding]:
     """Report documents of one kind with the same name."""
     first: dict[tuple[str, str], Document] = {}
     for document in documents:
-        key = (document.model.kind, document.model.name)
+        key = (document.model.kind, document.model.metadata.name)
         other = first.setdefault(key, document)
         if other is not document:
             line, _ = other.locate(("metadata", "name"))
@@ -182,15 +183,17 @@ def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
     A second call on our own output must match the same policies, so that it changes nothing.
     """
     sources = table_of(documents)
-    read_labels = dict.fromkeys(sources.read_labels - LATER_MARKS, _MARKS)
-    read_labels[names.KUEUE_PODSET] = "the rule for pods that Kueue has admitted"
+    read_labels: dict[str, str | tuple[Document, Path]] = {
+        **dict.fromkeys(sources.read_labels - LATER_MARKS, _MARKS),
+        names.KUEUE_PODSET: "the rule for pods that Kueue has admitted",
+    }
     read_annotations = dict.fromkeys(sources.read_annotations, "the table of marks")
     for document in documents:
-        who = "exception" if isinstance(document.model, PlacementException) else "policy"
         for key, path in document.derive(_selected):
-            read_labels.setdefault(key, f"{who} {document.model.name} ({path_text(path)})")
+            read_labels.setdefault(key, (document, path))
     for document in documents:
-        yield from _written(document, read_labels, read_annotations)
+        if document.derive(_written_keys):
+            yield from _written(document, read_labels, read_annotations)
 
 
 def later_marks_written(document: Document) -> Iterator[Finding]:
@@ -200,18 +203,23 @@ def later_marks_written(document: Document) -> Iterator[Finding]:
 
 def _written(
     document: Document,
-    labels: Mapping[str, str],
+    labels: Mapping[str, str | tuple[Document, Path]],
     annotations: Mapping[str, str],
     kind: Kind = Kind.DOCUMENT,
 ) -> Iterator[Finding]:
     """Report what a policy writes of these keys, given with what reads each."""
     for part, field, key in document.derive(_written_keys):
-        read = labels if field == "labels" else annotations
-        if key in read:
+        who = labels.get(key) if field == "labels" else annotations.get(key)
+        if who is not None:
             rule = "no policy may write what decides which policies match"
-            what = f"{rule}: {read[key]} reads it"
+            what = f"{rule}: {who if isinstance(who, str) else _reader(*who)} reads it"
             about = key if kind is Kind.DOCUMENT else f"{document.model.name} {part} {key}"
             yield document.finding(("spec", part, field, key), what, about=about, kind=kind)
+
+
+def _reader(document: Document, path: Path) -> str:
+    kind = "exception" if isinstance(document.model, PlacementException) else "policy"
+    return f"{kind} {document.model.name} ({path_text(path)})"
 
 
 def _written_keys(document: Document) -> Sequence[tuple[str, str, str]]:

@@ -49,6 +49,7 @@ class Variant(NamedTuple):
 
 
 _ONLY: Final = Variant()
+_EVERY_POD: Final = Match()
 _Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[Variant, ...]]
 
 
@@ -156,7 +157,7 @@ class PolicySet:
         compiler: Compiler | None = None,
         sources: SourceTable = SHIPPED,
     ) -> None:
-        ordered = sorted(policies, key=lambda p: (-p.spec.priority, p.name))
+        ordered = sorted(policies, key=lambda p: (-p.spec.priority, p.metadata.name))
         compiler = compiler or Compiler()
         classes = compiler.classes(classes)
         self.policies: tuple[Policy, ...] = compiler.policies(ordered, classes)
@@ -166,7 +167,7 @@ class PolicySet:
         self.sources = sources
         self.exceptions = Exceptions(exceptions)
         self.hash = content_hash
-        self._matches = [each.spec.match or Match() for each in ordered]
+        self._matches = [each.spec.match for each in ordered]
         self._matches_of_exceptions = [each.spec.match for each in exceptions]
         self._bundles: dict[_Key, Bundle] = {}
         self._trial: str | None = None
@@ -186,7 +187,7 @@ class PolicySet:
 
     @cached_property
     def _index(self) -> Index:
-        return Index(self._matches)
+        return Index([each or _EVERY_POD for each in self._matches])
 
     def indexed(self) -> Self:
         """Return this set, ready for its first pod; it takes as long as to walk some ten times."""
@@ -211,10 +212,10 @@ class PolicySet:
         made.systems = _systems(made.policies)
         made.varied = _varied(made.policies)
         made.exceptions = Exceptions(())
-        made.__dict__.pop("_index", None)
         made.__dict__.pop("tested", None)
         made.__dict__.pop("sets_labels", None)
-        made._matches = [Match()] * len(some)  # noqa: SLF001  of this class
+        # Of a few, all are candidates.
+        made.__dict__["_index"] = Index([_EVERY_POD] * len(some))
         made._matches_of_exceptions = []  # noqa: SLF001
         made._bundles = {}  # noqa: SLF001
         return made
@@ -332,6 +333,8 @@ class Compiler:
     def __init__(self) -> None:
         self._policies: dict[str, tuple[PlacementPolicy, Policy]] = {}
         self._classes: dict[str, CapacityClass] = {}
+        # The classes with which the policies are compiled.
+        self._compiled_with: Mapping[str, CapacityClass] = {}
 
     def classes(self, classes: Mapping[str, CapacityClass]) -> dict[str, CapacityClass]:
         """Return the classes; unchanged ones are the same objects as before.
@@ -348,16 +351,19 @@ class Compiler:
         self, models: Sequence[PlacementPolicy], classes: Mapping[str, CapacityClass]
     ) -> tuple[Policy, ...]:
         """Return the models compiled, in their order."""
+        old = self._compiled_with
+        same = old.keys() == classes.keys() and all(old[each] is classes[each] for each in old)
         result = []
         for model in models:
-            known = self._policies.get(model.name)
-            if known and known[0] is model and _of_classes(known[1], classes):
+            known = self._policies.get(model.metadata.name)
+            if known and known[0] is model and (same or _of_classes(known[1], classes)):
                 result.append(known[1])
             else:
                 result.append(_compiled(model, classes))
         self._policies = {
             policy.name: (model, policy) for model, policy in zip(models, result, strict=True)
         }
+        self._compiled_with = classes
         return tuple(result)
 
 

@@ -14,7 +14,7 @@ from webhook.cluster_objects.watched_objects import WebhookClasses
 from webhook.errors import ClusterError, InvalidDocuments, ServingError, UnreadableInput
 from webhook.judgement.set_judgement import Objects, Served, load_served
 from webhook.judgement.write_judge import Judge
-from webhook.metric_names import POLICY_RELOADS, REFUSED
+from webhook.metric_names import ENGINE_ERRORS, POLICY_RELOADS, REFUSED
 from webhook.policy import policy_documents
 from webhook.server.folder import Folder
 from webhook.server.readiness import Condition
@@ -23,6 +23,7 @@ from webhook.server.reload import Reloader
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from webhook.admission.handler import Observer
     from webhook.kube.watches import Watches
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
@@ -90,9 +91,18 @@ def _from_cluster(
 ) -> Policies:
     watched, snapshot = PolicyObjects(watches, text_of), Snapshot()
     reader, classes = Objects(), WebhookClasses(watches)
-    reloader = _reloader(snapshot.read, reader.served, "the cluster", parts.metrics)
+    unchecked = asyncio.Event()
+    reloader = _reloader(
+        snapshot.read, reader.served, "the cluster", parts.metrics, loaded=unchecked.set
+    )
     kept = PoliciesFromCluster(watched, snapshot, reloader)
-    parts.add("policies", kept.condition, kept.run)
+
+    async def check() -> None:
+        if reloader.current is not None:
+            _report(await asyncio.to_thread(reader.checked, reloader.current), parts.metrics)
+
+    checks = ChecksWhenQuiet(unchecked, check, parts.metrics)
+    parts.add("policies", kept.condition, kept.run, checks.run)
     return Policies(
         lambda: _set_of(reloader),
         {"resources": ", ".join(watched.caches)},
@@ -119,8 +129,9 @@ def _reloader(
     where: str,
     metrics: Metrics,
     signature: Callable[[], Signature | None] = lambda: None,
+    loaded: Callable[[], None] = lambda: None,
 ) -> Reloader[Served]:
-    def loaded(value: Served, state: ReloadState) -> None:
+    def report(value: Served, state: ReloadState) -> None:
         policies = value.policies.policies
         now = state.loaded_at or state.since
         metrics.policies_loaded(
@@ -128,14 +139,13 @@ def _reloader(
             [policy.name for policy in policies],
             now,
             [each.name for each in value.policies.exceptions],
-            faults=len(value.faults),
         )
-        for fault in value.faults:
-            _logger.error("policies serve with an error: %s", fault)
+        _report(value, metrics)
         for warning in value.warnings:
             _logger.warning("policies: %s", warning)
         if not policies:
             _logger.warning("no policies in %s: pods are stamped and left as they are", where)
+        loaded()
 
     reloader = Reloader(
         "policies",
@@ -143,17 +153,28 @@ def _reloader(
         compile_all,
         signature=signature,
         digest_of=lambda value: value.policies.hash,
-        on_loaded=loaded,
+        on_loaded=report,
         on_refused=lambda _state: metrics.count(POLICY_RELOADS, "refused"),
     )
     metrics.read_gauge(REFUSED, reloader.refused, "policies")
     return reloader
 
 
+def _report(served: Served, metrics: Metrics) -> None:
+    """Report the errors with which a set serves, if it is checked."""
+    if served.faults is not None:
+        metrics.policies_checked(len(served.faults))
+        for fault in served.faults:
+            _logger.error("policies serve with an error: %s", fault)
+
+
 # Seconds without a change that end a burst, and the maximum length of one. `kubectl apply` writes
 # an object every 10 to 20 ms.
 QUIET: Final = 0.1
 LONGEST: Final = 0.5
+# The same until a set that serves is checked for errors, which takes as long as many sets.
+CHECK_QUIET: Final = 1.0
+CHECK_LONGEST: Final = 10.0
 # Seconds until the next check whether objects were deleted alone or with their definition.
 RETRY: Final = 2.0
 # Seconds to wait for the objects of a restored definition: usually the definition is created
@@ -173,6 +194,46 @@ class Snapshot:
         if self.refused:
             raise UnreadableInput([self.refused])
         return dict(self.objects)
+
+
+async def _settle(
+    changed: asyncio.Event,
+    quiet: float,
+    longest: float,
+    clock: Callable[[], float],
+    sleep: Callable[[float], Awaitable[None]],
+) -> None:
+    """Wait for a change, and then for the end of the burst."""
+    await changed.wait()
+    until = clock() + longest
+    while changed.is_set() and (left := until - clock()) > 0:
+        changed.clear()
+        await sleep(min(quiet, left))
+    changed.clear()
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ChecksWhenQuiet:
+    """Runs `check` once the sets that `unchecked` reports come no more; in a long burst sometimes.
+
+    No pod waits for what a check finds. Clock and sleep are arguments.
+    """
+
+    unchecked: asyncio.Event
+    check: Callable[[], Awaitable[None]]
+    observer: Observer
+    _: KW_ONLY
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def run(self) -> NoReturn:
+        while True:
+            await _settle(self.unchecked, CHECK_QUIET, CHECK_LONGEST, self.clock, self.sleep)
+            try:
+                await self.check()
+            except Exception:
+                self.observer.count(ENGINE_ERRORS)
+                _logger.exception("the policies that serve are not checked")
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -202,7 +263,7 @@ class PoliciesFromCluster(Generic[T]):
         # An empty cluster is a valid, empty set.
         self._changed.set()
         while True:
-            await self._settle()
+            await _settle(self._changed, QUIET, LONGEST, self.clock, self.sleep)
             await self._take()
 
     def condition(self) -> Condition:
@@ -213,14 +274,6 @@ class PoliciesFromCluster(Generic[T]):
         condition = self.reloader.condition()
         reasons = filter(None, (condition.reason, trouble, self.watched.unchecked))
         return Condition(condition.ready, "; ".join(reasons))
-
-    async def _settle(self) -> None:
-        await self._changed.wait()
-        until = self.clock() + LONGEST
-        while self._changed.is_set() and (left := until - self.clock()) > 0:
-            self._changed.clear()
-            await self.sleep(min(QUIET, left))
-        self._changed.clear()
 
     async def _take(self) -> None:
         objects = self.watched.objects()

@@ -127,7 +127,7 @@ _METRICS: Final = {
     metric_names.POLICY_SET_ERRORS: _Description(
         Gauge,
         "Errors of the policy set in force, such as policies that reject every pod;"
-        " `fairlead check` lists them.",
+        " `fairlead check` lists them. Counted once no newer set is loaded for a second.",
     ),
     metric_names.ADMISSION_IN_FLIGHT: _Description(
         Gauge, "Requests accepted and not answered yet."
@@ -138,11 +138,12 @@ _METRICS: Final = {
     metric_names.CERTIFICATE_EXPIRY: _Description(
         Gauge, "Unix time at which the serving certificate expires."
     ),
-    # Created with its first value: without any handshake, a value of 0 would be a false alarm.
     metric_names.SELF_HANDSHAKE: _Description(
         Gauge, "1 if the last handshake with itself, as the API server makes one, was verified."
     ),
 }
+# Created with their first value: 0 would say that a handshake failed, or that no policy is wrong.
+_CREATED_LATER: Final = (metric_names.SELF_HANDSHAKE, metric_names.POLICY_SET_ERRORS)
 # Which label of a metric is a policy.
 _OF_POLICIES: Final = {
     name: each.labels.index("policy") for name, each in _METRICS.items() if "policy" in each.labels
@@ -162,7 +163,7 @@ class Metrics(Exposition):
         # By name and labels: prometheus-client validates labels at every look-up.
         self._series: dict[tuple[str, ...], Any] = {}
         for name, each in _METRICS.items():
-            if name != metric_names.SELF_HANDSHAKE:
+            if name not in _CREATED_LATER:
                 self._create(name)
             for label in each.always:
                 self.count(name, label, by=0)
@@ -180,6 +181,8 @@ class Metrics(Exposition):
     def _of(self, name: str, *labels: str) -> Any:
         found = self._series.get((name, *labels))
         if found is None:
+            if name not in self._metrics:
+                self._create(name)
             metric = self._metrics[name]
             found = self._series[name, *labels] = metric.labels(*labels) if labels else metric
         return found
@@ -206,11 +209,8 @@ class Metrics(Exposition):
         names: Collection[str],
         now: datetime,
         exceptions: Collection[str] = (),
-        faults: int = 0,
     ) -> None:
         """Record the new policy set in force: its hash, policies and exceptions.
-
-        `faults` is the number of errors in objects that were left out.
 
         Counters of deleted policies and exceptions are removed, so that the number of series does
         not grow with every edit.
@@ -219,7 +219,6 @@ class Metrics(Exposition):
         self._metrics[metric_names.POLICY_SET].clear()
         self._metrics[metric_names.POLICY_SET].labels(digest).set(1)
         self._of(metric_names.POLICY_SET_LOADED).set(now.timestamp())
-        self._of(metric_names.POLICY_SET_ERRORS).set(faults)
         kept = {*names, NO_POLICY, TOGETHER}
         for name, *labels in list(self._series):
             gone = name in _OF_POLICIES and labels[_OF_POLICIES[name]] not in kept
@@ -229,6 +228,10 @@ class Metrics(Exposition):
         for name in names:
             # An alert is on its increase, which a series that begins with the event does not show.
             self.count(metric_names.LABELS_LEFT_OUT, name, by=0)
+
+    def policies_checked(self, errors: int) -> None:
+        """Record the number of errors of the policy set in force."""
+        self._of(metric_names.POLICY_SET_ERRORS).set(errors)
 
     def request_answered(self, result: str, code: int, seconds: float | None) -> None:
         """Count one admission request with its HTTP status code and its duration.
@@ -246,6 +249,4 @@ class Metrics(Exposition):
 
     def handshake_made(self, verified: bool) -> None:
         """Record whether the last self-handshake was verified."""
-        if metric_names.SELF_HANDSHAKE not in self._metrics:
-            self._create(metric_names.SELF_HANDSHAKE)
         self._of(metric_names.SELF_HANDSHAKE).set(verified)

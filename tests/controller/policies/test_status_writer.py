@@ -32,9 +32,11 @@ class Wanted:
         self.cluster = cluster
         self.pods: dict[str, int] = {}
         self.urgency: Urgency = "now"
+        self.looks = 0
 
     def due(self) -> Sequence[Due]:
         found = []
+        self.looks += 1
         for each in self.cluster.objects().values():
             status = PolicyStatus(pods_decided=self.pods.get(each.observed.name, 0), since=EARLIER)
             if status != each.observed.status:
@@ -65,6 +67,23 @@ async def test_what_does_not_differ_is_never_written() -> None:
             await asyncio.sleep(100)
 
     assert cluster.writes == ["a"]
+
+
+async def test_a_burst_of_writes_has_all_objects_looked_at_once_it_is_judged() -> None:
+    """Not at each write: a look goes over all objects."""
+    cluster = Cluster(raw_policy("a"))
+
+    async with writing(cluster) as (writer, wanted):
+        await asyncio.sleep(1)
+        looks = wanted.looks
+        for at in range(20):
+            cluster.put(raw_policy(f"b{at}"))
+            await asyncio.sleep(1)
+        assert wanted.looks == looks
+        writer.wake()
+        await asyncio.sleep(1)
+
+    assert len(cluster.writes) == 21
 
 
 async def test_counts_are_written_once_a_minute() -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from tests.judgement.test_cluster_objects import objects
 from tests.judgement.together.test_everywhere import AB, AC, BC, within
-from tests.judgement.together.test_warnings import policy, prepared, thorough
+from tests.judgement.together.test_warnings import policy, pool, prepared, thorough
 from tests.judgement.together.test_witness import arrival, excluded
 from tests.laws.world import CLUSTER, policy_set
 from tests.wording import mentions
 from webhook.decision.engine import decide
+from webhook.evaluation.world import Evaluation, World
+from webhook.judgement.set_judgement import Objects
 from webhook.judgement.together.alone import Conflict
 from webhook.judgement.together.policy_view import Effort
 from webhook.judgement.together.trial import Trial
-from webhook.judgement.together.warnings import UNBOUNDED, Prepared, of_policy
+from webhook.judgement.together.warnings import UNBOUNDED, Memory, Prepared, of_policy
 from webhook.policy.findings import Kind
 
 WORKERS, ML, VISION = (
@@ -51,6 +56,32 @@ def test_of_many_that_require_the_same_a_few_are_tried() -> None:
         for at in range(60)
     ]
     assert len(conflicts(prepared([A, *alike, C]), 100_000)) == 1
+
+
+def test_a_policy_alone_is_evaluated_once_for_all_sets_and_costs_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A write to a thousand policies meets dozens of them, again and again."""
+    evaluated: list[Sequence[str]] = []
+
+    def evaluate(world: World, *given: Any, **more: Any) -> Evaluation:
+        evaluated.append([each.name for each in world.policies.policies])
+        return untouched(world, *given, **more)
+
+    untouched = World.evaluate
+    monkeypatch.setattr(World, "evaluate", evaluate)
+    memory, reader, left = Memory(), Objects(), []
+    a, b = (policy(n, match=m, overrides=pool(n)) for n, m in (("a", WORKERS), ("b", ML)))
+    for at in range(3):
+        new = policy(f"new-{at}", match=VISION, overrides=pool("new"))
+        ready = memory.prepare(reader.documents(objects(a, b, new)).documents, {}, {})
+        effort = Effort(400_000)
+        kinds = {each.kind for each in Trial(ready, None, effort).findings(ready.policies)}
+        assert kinds == {Kind.EQUAL_PRIORITY}
+        left.append(effort.left)
+    alone = sorted(name for names in evaluated if len(names) == 1 for name in names)
+    assert alone == ["a", "b", "new-0", "new-1", "new-2"]
+    assert len({*left}) == 1
 
 
 def test_the_number_of_steps_is_limited() -> None:

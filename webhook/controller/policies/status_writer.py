@@ -222,11 +222,16 @@ class StatusWriter:
         return due.urgency != "now", self._at.get(due.observed.uid, 0.0), due.observed.place
 
     def _changed(self, change: Change[Stored]) -> None:
-        if change.after is None:
-            if change.before is not None:
-                self._at.pop(change.before.observed.uid, None)
-                self._as.pop(change.before.observed.uid, None)
-        elif self._as.get(change.after.observed.uid) != change.after.observed.status:
+        """Wake for a status that is not as it was written, or read. Others wake for a new spec,
+        once it is judged."""
+        before, after = change.before, change.after
+        if before is None:
+            return
+        uid = before.observed.uid
+        if after is None:
+            self._at.pop(uid, None)
+            self._as.pop(uid, None)
+        elif self._as.get(uid, before.observed.status) != after.observed.status:
             self.wake()
 
 

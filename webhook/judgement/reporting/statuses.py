@@ -87,14 +87,17 @@ class Due(NamedTuple):
 def due(objects: Iterable[ObservedObject], known: Knowledge, now: Time) -> Iterator[Due]:
     """Yield every status that differs. An object whose current version was not judged has to
     wait."""
+    serves = known.serves()
     for each in objects:
-        status = _status(each, known, now)
+        status = _status(each, known, serves, now)
         urgency = None if status is None else _urgency(each.status, status)
         if status is not None and urgency is not None:
             yield Due(each, status, urgency)
 
 
-def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStatus | None:
+def _status(
+    observed: ObservedObject, known: Knowledge, serves: ConditionUpdate | None, now: Time
+) -> ObjectStatus | None:
     accepted = known.acceptance.conditions.get(observed.place)
     if accepted is None or accepted[0] != observed.version:
         return None
@@ -109,7 +112,7 @@ def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStat
             observed.text,
             [],
         )
-    conditions += _served(observed, known)
+    conditions += _served(observed, known, serves)
     before = observed.status
     fields: dict[str, object] = {
         "observed_generation": observed.generation,
@@ -129,7 +132,9 @@ def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStat
     return before.model_copy(update=fields)
 
 
-def _served(observed: ObservedObject, known: Knowledge) -> Iterator[ConditionUpdate]:
+def _served(
+    observed: ObservedObject, known: Knowledge, serves: ConditionUpdate | None
+) -> Iterator[ConditionUpdate]:
     """Yield whether all replicas serve a set with the version.
 
     Sets after it have it too, so that this stays so for as long as a replica answers.
@@ -142,8 +147,8 @@ def _served(observed: ObservedObject, known: Knowledge) -> Iterator[ConditionUpd
         return
     if known.acceptance.in_force.get(observed.place) != observed.version:
         yield ConditionUpdate(SERVED, "False", "NotAccepted")
-    elif found := known.serves():
-        yield found
+    elif serves:
+        yield serves
 
 
 def _in_force(observed: ObservedObject, known: Knowledge, now: Time) -> Iterator[ConditionUpdate]:

@@ -194,17 +194,39 @@ class _Search:
         For example one for workers, with one for jobs and one for all other kinds.
         """
         found: dict[Demand, None] = {}
-        for atom in atoms(one.policy.bound):
-            pods = PodSet("", atom, MatchedPods(atom), one.policy)
+        chosen = self._chosen_beside(one)
+        if not chosen:
+            return ()
+        parts = [
+            PodSet("", atom, MatchedPods(atom), one.policy) for atom in atoms(one.policy.bound)
+        ]
+        if one not in chosen and not any(each.holds_for(p) for each in chosen for p in parts):
+            return ()
+        for pods in parts:
             if pods.is_empty:
                 continue
             near = [each for each in self._near(pods) if each.tokens & one.tokens]
-            rivals = [e for e in near if self._contradict((one, e)) and e.holds_for(pods)]
+            # Few of those that match one of the pods hold for all of them.
+            rivals = [e for e in near if e.holds_for(pods) and self._contradict((one, e))]
             # A policy that rejects all of its pods is already known.
             if not rivals or any(each.holds_for(whole) for each in rivals):
                 return ()
             found[rivals[0]] = None
         return [*found]
+
+    def _chosen_beside(self, one: Demand) -> Sequence[Demand]:
+        """Return the chosen policies that may have part in a group with this one: itself, if it is
+        chosen. If many are chosen, they are not asked for."""
+        if one.policy in self._chosen or len(self._chosen) >= _FEW:
+            return [one]
+        return [
+            each
+            for each in self._chosen.values()
+            if not one.tokens.isdisjoint(each.tokens)
+            and self._effort.spend(max(one.policy.work_to_match, each.policy.work_to_match))
+            and each.policy.match.may_cover_part(one.policy.matched_set.reach)
+            and not one.policy.apart(each.policy)
+        ]
 
     def _contradict(self, some: Sequence[Demand]) -> bool:
         """Return whether the requirements of these contradict each other."""

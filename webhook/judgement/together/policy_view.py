@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import orjson
 
 from webhook.judgement.together import alone, pod_sets
-from webhook.judgement.together.witness import WantedBlock
+from webhook.judgement.together.witness import WantedBlock, Witness, find
 from webhook.placement import node_affinity
 from webhook.placement.fold import fold
 from webhook.placement.settings import (
+    PARTS,
     CapacitySetting,
     MemberSetting,
     PlacementSetting,
@@ -172,6 +173,19 @@ class SettingKey(NamedTuple):
     text: bytes
 
 
+class RankedSetting(NamedTuple):
+    """A setting of a policy. Of all settings, those of lower rank are folded first."""
+
+    rank: tuple[int, tuple[int, str]]
+    policy: Policy
+    key: SettingKey
+
+    @property
+    def located(self) -> LocatedSetting:
+        """The setting with its place."""
+        return self.key.located
+
+
 @dataclass(frozen=True, eq=False)
 class Policy:
     """One policy. `order`: higher priority first, then by name.
@@ -264,6 +278,15 @@ class Policy:
         return found
 
     @cached_property
+    def ranked(self) -> Sequence[RankedSetting]:
+        """Its settings with their ranks, which do not depend on other policies."""
+        return tuple(
+            RankedSetting((order, self.order), self, key)
+            for order, part in enumerate(PARTS)
+            for key in self.setting_keys.get(part, ())
+        )
+
+    @cached_property
     def condition(self) -> ConditionSize:
         """The size of its condition on nodes."""
         size = ConditionSize()
@@ -294,6 +317,11 @@ class Policy:
     def unwanted(self) -> Sequence[WantedBlock]:
         """What excludes a pod."""
         return [WantedBlock(each) for each in self.model.spec.exclude]
+
+    @cached_property
+    def witness(self) -> Witness | None:
+        """A pod that it matches; None if none is found."""
+        return find((self,))
 
     @cached_property
     def named_sets(self) -> Sequence[tuple[pod_sets.Value, pod_sets.PodSet]]:

@@ -8,12 +8,10 @@ has lost to another one in the same place. Exceptions do not count, because they
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from webhook.judgement.together.policy_view import LocatedSetting, Policy, SettingKey, key_of
 from webhook.placement import node_affinity
 from webhook.placement.settings import (
-    PARTS,
     AllowedSetting,
     CapacitySetting,
     ListSetting,
@@ -29,93 +27,91 @@ from webhook.policy.findings import Kind
 from webhook.policy.node_settings import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
+    from webhook.judgement.together.policy_view import LocatedSetting, Policy, RankedSetting
     from webhook.placement.shapes import Term
     from webhook.policy.findings import Finding
 
-_Rank = tuple[int, int]
-
-
-class _Placed(NamedTuple):
-    rank: _Rank
-    policy: Policy
-    located: LocatedSetting
+    _Rank = tuple[int, tuple[int, str]]
 
 
 class Shadows:
-    """The settings of all policies, which are given in their order."""
+    """The settings of all policies."""
 
-    def __init__(self, policies: Sequence[Policy]) -> None:
-        self._by_key: dict[Hashable, list[_Placed]] = {}
-        self._ranks: dict[int, _Rank] = {}
+    def __init__(self, policies: Iterable[Policy]) -> None:
+        self._by_key: dict[Hashable, list[RankedSetting]] = {}
+        self._sorted: set[Hashable] = set()
         # By label: when the first setting that limits it is folded, without selectors and with.
         self._first_terms: dict[str, _Rank] = {}
         self._first: dict[str, _Rank] = {}
         self._required_classes: set[str] = set()
         self._with_maximum: set[str] = set()
         conditions: dict[bytes, Sequence[Term]] = {}
-        for each, key in _in_order(policies):
-            setting = each.located.setting
-            self._ranks[id(each.located)] = each.rank
-            self._by_key.setdefault(key.key, []).append(each)
-            for label in each.located.limits:
-                self._first.setdefault(label, each.rank)
+        for policy in policies:
+            for each in policy.ranked:
+                rank, key, setting = each.rank, each.key, each.key.located.setting
+                self._by_key.setdefault(key.key, []).append(each)
+                for label in key.located.limits:
+                    self._first[label] = min(rank, self._first.get(label, rank))
+                    if key.terms:
+                        self._first_terms[label] = min(rank, self._first_terms.get(label, rank))
                 if key.terms:
-                    self._first_terms.setdefault(label, each.rank)
-            if key.terms:
-                conditions[key.text] = key.terms
-            if isinstance(setting, CapacitySetting) and setting.part == "requirements":
-                self._required_classes.add(setting.capacity.name)
-            if isinstance(setting, ScalarSetting) and setting.is_maximum:
-                self._with_maximum.add(setting.name)
+                    conditions[key.text] = key.terms
+                if isinstance(setting, CapacitySetting) and setting.part == "requirements":
+                    self._required_classes.add(setting.capacity.name)
+                if isinstance(setting, ScalarSetting) and setting.is_maximum:
+                    self._with_maximum.add(setting.name)
         self._few_terms = _few(conditions.values())
 
     def over(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
         """Yield settings of the policy that never take effect, after the policy."""
-        for located in policy.settings:
-            decides = self._winner(policy, located)
+        for each in policy.ranked:
+            decides = self._winner(each)
             if decides is not None:
-                yield policy, _finding(policy, located, decides)
+                yield policy, _finding(each, decides)
 
     def under(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
         """Yield settings of other policies that never take effect because of this one, each after
         its policy."""
-        for located in policy.settings:
-            for other in self._by_key[key_of(located.setting)]:
+        for each in policy.ranked:
+            for other in self._rivals(each):
                 if (
                     other.policy is not policy
-                    and self._decides(located, other.located)
+                    and self._decides(each, other)
                     and policy.outruns(other.policy)
-                    and self._winner(other.policy, other.located) == (policy, located)
+                    and self._winner(other) is each
                 ):
-                    yield other.policy, _finding(other.policy, other.located, (policy, located))
+                    yield other.policy, _finding(other, each)
 
-    def _winner(
-        self, policy: Policy, located: LocatedSetting
-    ) -> tuple[Policy, LocatedSetting] | None:
+    def _rivals(self, one: RankedSetting) -> Sequence[RankedSetting]:
+        """Return the settings of what it sets, the first that is folded first."""
+        found, key = self._by_key[one.key.key], one.key.key
+        if key not in self._sorted:
+            found.sort(key=lambda each: each.rank)
+            self._sorted.add(key)
+        return found
+
+    def _winner(self, one: RankedSetting) -> RankedSetting | None:
         """Return the first setting that decides the field for every pod of the policy."""
-        if located.setting.part == "requirements":
+        if one.located.setting.part == "requirements":
             return None  # it never loses in silence
-        mine = self._ranks[id(located)]
-        for rank_of, other, rival in self._by_key[key_of(located.setting)]:
-            if rank_of > mine or rival is located:
+        for rival in self._rivals(one):
+            if rival.rank > one.rank or rival is one:
                 return None
-            if self._decides(rival, located) and other.outruns(policy):
-                return other, rival
+            if self._decides(rival, one) and rival.policy.outruns(one.policy):
+                return rival
         return None
 
-    def _decides(self, rival: LocatedSetting, located: LocatedSetting) -> bool:
+    def _decides(self, rival: RankedSetting, one: RankedSetting) -> bool:
         """Return whether the setting never takes effect where the earlier rival applies."""
-        if (
-            located.setting.part == "requirements"
-            or self._ranks[id(rival)] > self._ranks[id(located)]
-        ):
+        located = one.located
+        if located.setting.part == "requirements" or rival.rank > one.rank:
             return False
         return (
-            _other(rival.setting, located.setting)
+            _other(rival.located.setting, located.setting)
             and self._never_dropped(rival)
-            and self._loses(rival, located)
+            and self._loses(rival.located, located)
         )
 
     def _loses(self, rival: LocatedSetting, located: LocatedSetting) -> bool:
@@ -141,35 +137,28 @@ class Shadows:
                 return setting.is_default and before.is_default
         return True
 
-    def _never_dropped(self, located: LocatedSetting) -> bool:
+    def _never_dropped(self, one: RankedSetting) -> bool:
         """Return whether the setting is never dropped because it leaves no node.
 
         A requirement is not: the pod is rejected. Others are if an earlier one limits the same
         labels, or if all of them together make too many terms; and a pod that Kueue admitted may
         have limits of its own, which go before overrides.
         """
-        setting = located.setting
-        if setting.part == "requirements" or not located.limits:
+        setting = one.located.setting
+        if setting.part == "requirements" or not one.located.limits:
             return True
-        mine = self._ranks[id(located)]
         if isinstance(setting, MemberSetting):
-            return self._few_terms and not self._limited(self._first_terms, located, mine)
+            return self._few_terms and not _is_limited(self._first_terms, one)
         return (
             setting.is_default
             and self._few_terms
-            and not self._limited(self._first, located, mine)
+            and not _is_limited(self._first, one)
             and node_affinity.satisfiable(limits(setting), {})
         )
 
-    def _limited(self, first: dict[str, _Rank], located: LocatedSetting, mine: _Rank) -> bool:
-        return any(key in first and first[key] <= mine for key in located.limits)
 
-
-def _in_order(policies: Sequence[Policy]) -> Iterator[tuple[_Placed, SettingKey]]:
-    for order, part in enumerate(PARTS):
-        for at, policy in enumerate(policies):
-            for key in policy.setting_keys.get(part, ()):
-                yield _Placed((order, at), policy, key.located), key
+def _is_limited(first: Mapping[str, _Rank], one: RankedSetting) -> bool:
+    return any(key in first and first[key] <= one.rank for key in one.located.limits)
 
 
 def _few(conditions: Iterable[Sequence[Term]]) -> bool:
@@ -202,10 +191,8 @@ def _other(one: PlacementSetting, two: PlacementSetting) -> bool:
     return False
 
 
-def _finding(
-    policy: Policy, located: LocatedSetting, decides: tuple[Policy, LocatedSetting]
-) -> Finding:
-    other, rival = decides
-    who = "the policy's own" if other is policy else f"policy {other.name!r}:"
-    what = f"no pod gets it: {who} {rival.setting.part} always set it first"
-    return policy.document.finding(located.path, what, "warning", kind=Kind.NEVER_APPLIED)
+def _finding(one: RankedSetting, decides: RankedSetting) -> Finding:
+    own = decides.policy is one.policy
+    who = "the policy's own" if own else f"policy {decides.policy.name!r}:"
+    what = f"no pod gets it: {who} {decides.located.setting.part} always set it first"
+    return one.policy.document.finding(one.located.path, what, "warning", kind=Kind.NEVER_APPLIED)

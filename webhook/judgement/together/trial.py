@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.decision.arrival import Cluster
 from webhook.evaluation.plugins import PluginInputs
 from webhook.evaluation.world import World
 from webhook.judgement.together.alone import Conflict, finding
+from webhook.judgement.together.outcomes import LACKS_NODE, REJECTED, PodOutcome
 from webhook.judgement.together.policy_view import fold_steps, unfinished
 from webhook.judgement.together.witness import find
 from webhook.placement.fallback import fallen
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.evaluation.world import Evaluation
+    from webhook.judgement.together.outcomes import Line
     from webhook.judgement.together.policy_view import Effort, LocatedSetting, Policy
     from webhook.judgement.together.warnings import Prepared
     from webhook.judgement.together.witness import Witness
@@ -41,33 +43,11 @@ _EVALUATION, _SEARCH, _LOOK = 80, 12, 1
 _FOLDS: Final = 3
 # When nodes were lost, for pods that have lost as many as a fallback may wait for.
 _ANY_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
-_REJECTED: Final = "rejected"
-_NO_NODE: Final = "no node"
 _KINDS: Final[Mapping[Outcome, Kind]] = {
     "rejected": Kind.SOME_PODS_REJECTED,
     "dropped": Kind.DROPPED_BESIDE,
     "lost": Kind.EQUAL_PRIORITY,
 }
-
-
-_Line: TypeAlias = "tuple[str, str, str, Outcome]"
-
-
-class _Outcome(NamedTuple):
-    """What happens to a pod: what becomes of each setting, and what is wrong with it: refusals by
-    the API server, `_REJECTED`, `_NO_NODE`.
-
-    before_fallbacks: the same of the pod when nothing has happened to it yet.
-    """
-
-    lines: frozenset[_Line]
-    faults: frozenset[str]
-    before_fallbacks: tuple[frozenset[_Line], frozenset[str]]
-
-    @property
-    def refusals(self) -> frozenset[str]:
-        """Why the API server refuses it."""
-        return self.faults - {_REJECTED, _NO_NODE}
 
 
 class _Effect(NamedTuple):
@@ -95,7 +75,10 @@ class Trial:
         # For which the steps did not suffice.
         self._unchecked: dict[str, Policy] = {}
         self._large: dict[tuple[int, ...], PolicySet] = {}
-        self._alone: dict[str, _Outcome] = {}
+        # By name and the pod's operating system; by name, whether a policy alone leaves a node.
+        self._alone: dict[tuple[str, str], PodOutcome | None] = {}
+        self._sparing: dict[str, bool] = {}
+        self._kept = given.tables.outcomes.beside(given.runtime_classes)
         self._pairs: dict[tuple[bytes, bytes], _Effect] = {}
 
     def findings(
@@ -193,14 +176,14 @@ class Trial:
             for setting, located in enumerate(policy.hard)
             if (kind := _kind(located, lines, policy, both[1 - at]))
         ]
-        faults = seen.faults - {_REJECTED}
+        faults = seen.faults - {REJECTED}
         of_both = (each for each in faults if len(self._least(both, pod, each)) == len(both))
         return _Effect(tuple(settings), frozenset(of_both))
 
-    def _as_served(self, policy: Policy, pod: Witness, alone: _Outcome) -> Iterator[Conflict]:
+    def _as_served(self, policy: Policy, pod: Witness, alone: PodOutcome) -> Iterator[Conflict]:
         """Yield why the API server refuses the policy's pod beside all policies that match it."""
         group = self._served_with((policy,), pod)
-        seen = self._evaluated(group, pod)
+        seen = self._evaluated(group, pod) if len(group) > 1 else None
         for fault in sorted(seen.refusals - alone.refusals) if seen else ():
             least = self._least(group, pod, fault)
             if policy in least:
@@ -224,7 +207,7 @@ class Trial:
         rivals = []
         for each in self._near(policy):
             tried = alike.setdefault(each.mind, [])
-            if len(tried) < _MOST_ALIKE and self._leaves_some(each) and self._meet(policy, each):
+            if len(tried) < _MOST_ALIKE and self._meet(policy, each) and self._leaves_some(each):
                 tried.append(each)
                 rivals.append(each)
         covered: set[str] = set()
@@ -247,7 +230,7 @@ class Trial:
             seen = pod and self._evaluated(larger, pod)
             if not seen or not pod:
                 continue
-            fault = next((each for each in (_REJECTED, _NO_NODE) if each in seen.faults), None)
+            fault = next((each for each in (REJECTED, LACKS_NODE) if each in seen.faults), None)
             if fault is None:
                 group = larger
                 covered.add(other.name)
@@ -262,12 +245,12 @@ class Trial:
         pod = find(group) or pod
         seen = self._evaluated(group, pod)
         later = seen is not None and fault not in seen.before_fallbacks[1]
-        if fault not in (_REJECTED, _NO_NODE):
+        if fault not in (REJECTED, LACKS_NODE):
             kind = Kind.REFUSED_PODS
             yield Conflict(last, ("spec",), kind, tuple(others), pod, fault, later=later)
         elif not self._is_so(group, pod):
             return
-        elif fault == _REJECTED:
+        elif fault == REJECTED:
             path = ("spec", "requirements")
             kind = Kind.SOME_PODS_REJECTED
             yield Conflict(last, path, kind, tuple(others), pod, later=later)
@@ -297,7 +280,7 @@ class Trial:
     def _is_so(self, group: Sequence[Policy], pod: Witness) -> bool:
         """Return whether the pod is rejected or has no node beside all that is enforced, too."""
         found = self._evaluated(self._served_with(group, pod), pod, of=group)
-        return found is None or bool(found.faults & {_REJECTED, _NO_NODE})
+        return found is None or bool(found.faults & {REJECTED, LACKS_NODE})
 
     def _is_certain(self, one: Policy, policies: Sequence[Policy]) -> bool:
         """Return whether it holds for each pod of one of the policies, which is enforced itself.
@@ -314,24 +297,51 @@ class Trial:
         work = max(each.work_to_match for each in policies)
         return find(policies) if self._effort.spend(_SEARCH * work) else None
 
-    def _own(self, policy: Policy, pod: Witness) -> _Outcome | None:
-        if policy.name not in self._alone:
-            found = self._evaluated((policy,), pod)
-            if found is None:
+    def _own(self, policy: Policy, pod: Witness) -> PodOutcome | None:
+        """Return what happens to the policy's own pod with it alone, wherever there are nodes.
+
+        To this pod instead, if it is for another operating system.
+        """
+        key = (policy.name, pod.system)
+        if key not in self._alone:
+            own = policy.witness
+            if own is None or own.system != pod.system:
+                self._alone[key] = self._evaluated((policy,), pod, on_nodes=False)
+            elif not self._effort.spend(_SEARCH * policy.work_to_match + _work((policy,))):
                 return None
-            self._alone[policy.name] = found
-        return self._alone[policy.name]
+            else:
+                if policy not in self._kept:
+                    self._kept[policy] = self._outcome((policy,), own, nodes=None)
+                self._alone[key] = self._kept[policy]
+        return self._alone[key]
 
     def _evaluated(
-        self, group: Sequence[Policy], pod: Witness, of: Sequence[Policy] = ()
-    ) -> _Outcome | None:
+        self,
+        group: Sequence[Policy],
+        pod: Witness,
+        of: Sequence[Policy] = (),
+        *,
+        on_nodes: bool = True,
+    ) -> PodOutcome | None:
         """Return what happens to the pod with these policies alone; None if they, or those in `of`,
         do not all take part, or if there is no time."""
+        nodes = self._nodes if on_nodes else None
+        looks = len(nodes or ()) * any(map(self._limiting, group))
+        return (
+            self._outcome(group, pod, of, nodes=nodes)
+            if self._effort.spend(_work(group) + looks)
+            else None
+        )
+
+    def _outcome(
+        self,
+        group: Sequence[Policy],
+        pod: Witness,
+        of: Sequence[Policy] = (),
+        *,
+        nodes: Sequence[Node] | None,
+    ) -> PodOutcome | None:
         limiting = any(map(self._limiting, group))
-        work = max(each.work for each in group) * (_EVALUATION + len(group))
-        work += _FOLDS * fold_steps(group) + len(self._nodes or ()) * limiting
-        if not self._effort.spend(work):
-            return None
         space = pod.subject.namespace
         world = World(
             policies=self._set_of(group),
@@ -341,7 +351,7 @@ class Trial:
             configuration=None,
             classes=None,
             plugins=self._plugins,
-            nodes=self._nodes,
+            nodes=nodes,
             server=None,
             history=None,
         )
@@ -358,17 +368,17 @@ class Trial:
         ]
         faults = [frozenset(self._faults(each, limiting=limiting)) for each in every]
         all_lines, all_faults = lines[0].union(*lines), faults[0].union(*faults)
-        return _Outcome(all_lines, all_faults, (lines[0], faults[0]))
+        return PodOutcome(all_lines, all_faults, (lines[0], faults[0]))
 
     def _faults(self, found: Evaluation, *, limiting: bool) -> set[str]:
         decision = found.decision
         if not decision.allowed:
-            return {_REJECTED}
+            return {REJECTED}
         # What a RuntimeClass selects is no setting of a policy.
         classed = decision.placement and decision.placement.runtime_class_name
-        checked = self._nodes and (limiting or classed)
+        checked = found.world.nodes and (limiting or classed)
         lost = checked and found.nodes and found.nodes.none_left
-        return {*found.refusals, *([_NO_NODE] if lost else ())}
+        return {*found.refusals, *([LACKS_NODE] if lost else ())}
 
     def _set_of(self, group: Sequence[Policy]) -> PolicySet:
         places = tuple([self._tables.places[each.name] for each in group])
@@ -380,17 +390,27 @@ class Trial:
 
     def _leaves_some(self, policy: Policy) -> bool:
         """Return whether the policy limits nodes, and by itself leaves some, as far as known."""
-        alone = self._alone.get(policy.name)
-        return self._limiting(policy) and not (alone and _NO_NODE in alone.faults)
+        if not self._limiting(policy) or self._nodes is None or policy.witness is None:
+            return self._limiting(policy)
+        if policy.name not in self._sparing:
+            alone = self._evaluated((policy,), policy.witness)
+            self._sparing[policy.name] = not (alone and LACKS_NODE in alone.faults)
+        return self._sparing[policy.name]
 
     def _limiting(self, policy: Policy) -> bool:
         settings = policy.settings if self._nodes else policy.requirements
         return any(each.limits for each in settings)
 
 
+def _work(group: Sequence[Policy]) -> int:
+    """Return the steps of an evaluation of a pod with these policies, without nodes."""
+    work = max(each.work for each in group) * (_EVALUATION + len(group))
+    return work + _FOLDS * fold_steps(group)
+
+
 def _kind(
     located: LocatedSetting,
-    lines: Collection[tuple[str, str, str, Outcome]],
+    lines: Collection[Line],
     policy: Policy,
     other: Policy,
 ) -> Kind | None:

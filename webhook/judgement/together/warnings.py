@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.judgement.together.everywhere import demands, rejecting
+from webhook.judgement.together.outcomes import OutcomesAlone
 from webhook.judgement.together.pod_sets import all_sets
 from webhook.judgement.together.policy_view import LIGHT, Effort, Policy, policy, unfinished
 from webhook.judgement.together.shadowed import Shadows
@@ -50,7 +50,7 @@ class Budget(NamedTuple):
 
 # The set is judged without the write and with it, and the API server waits five seconds for all
 # that a write needs, on a processor that others use as well.
-OF_A_WRITE: Final = Budget(50_000, 20_000)
+OF_A_WRITE: Final = Budget(25_000, 10_000)
 # A whole set, while a page, a replica that loads it or the status of a new policy waits.
 AT_ONCE: Final = Budget(250_000, 400_000)
 # When nothing waits: some minutes.
@@ -66,10 +66,17 @@ _OF_NODES: Final = frozenset({Kind.NO_NODE, Kind.NOT_CHECKED})
 class Tables:
     """What checks look up in a set of policies. Each is made once, when it is first used."""
 
-    def __init__(self, policies: Sequence[Policy], whole: PolicySet, nodes: DifferentNodes) -> None:
+    def __init__(
+        self,
+        policies: Sequence[Policy],
+        whole: PolicySet,
+        nodes: DifferentNodes,
+        outcomes: OutcomesAlone,
+    ) -> None:
         self._policies = policies
         self._whole = whole
         self._nodes = nodes
+        self.outcomes = outcomes
         self._asked = 0
 
     @cached_property
@@ -156,19 +163,7 @@ class DifferentNodes:
         return different
 
 
-class Prepared(NamedTuple):
-    """Policies in their order, prepared for checks against each other, and the set of them.
-
-    `runtime_classes` are the cluster's by name, as far as they are known.
-    """
-
-    policies: Sequence[Policy]
-    whole: PolicySet
-    runtime_classes: Mapping[str, JsonObject]
-    tables: Tables
-
-
-class _Known(NamedTuple):
+class KnownPolicies(NamedTuple):
     """The policies of a document: one for each share of its split; `named` are its classes."""
 
     document: Document
@@ -177,13 +172,29 @@ class _Known(NamedTuple):
     policies: Sequence[Policy]
 
 
+class Prepared(NamedTuple):
+    """Policies in their order, prepared for checks against each other, and the set of them.
+
+    `by_document` has them by the name of their document, `runtime_classes` are the cluster's by
+    name, as far as they are known.
+    """
+
+    policies: Sequence[Policy]
+    by_document: Mapping[str, KnownPolicies]
+    whole: PolicySet
+    runtime_classes: Mapping[str, JsonObject]
+    tables: Tables
+
+
 class Memory:
     """A cache of prepared policies: a write changes one of a thousand."""
 
     def __init__(self) -> None:
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, KnownPolicies] = {}
+        self._classes: Mapping[str, CapacityClass] = {}
         self._compiler = Compiler()
         self._nodes = DifferentNodes()
+        self._outcomes = OutcomesAlone()
 
     def prepare(
         self,
@@ -192,26 +203,29 @@ class Memory:
         runtime_classes: Mapping[str, JsonObject],
     ) -> Prepared:
         """Return the policies of the documents, without those of unknown classes."""
-        known, found = self._known, {}
+        known, as_before = self._known, classes == self._classes
+        found: dict[str, KnownPolicies] = {}
         for document in documents:
             model = document.model
             if not isinstance(model, PlacementPolicy):
                 continue
             before = known.get(model.metadata.name)
             same = before is not None and before.document is document
-            wanted = before.names if before and same else classes_of(model)
-            named = [classes[name] for name in wanted if name in classes]
-            if len(named) < len(wanted):
-                continue
-            if not (before and same and before.named == named):
-                made = [policy(document, each, classes) for each in shares_apart(model)]
-                before = _Known(document, wanted, named, made)
+            if before is None or not (same and as_before):
+                wanted = before.names if before and same else classes_of(model)
+                named = [classes[name] for name in wanted if name in classes]
+                if len(named) < len(wanted):
+                    continue
+                if not (before and same and before.named == named):
+                    made = [policy(document, each, classes) for each in shares_apart(model)]
+                    before = KnownPolicies(document, wanted, named, made)
             found[model.metadata.name] = before
-        self._known = found
+        self._known, self._classes = found, dict(classes)
         policies = [each for one in found.values() for each in one.policies]
         policies.sort(key=lambda each: each.order)
         whole = PolicySet([each.model for each in policies], classes, "", compiler=self._compiler)
-        return Prepared(policies, whole, runtime_classes, Tables(policies, whole, self._nodes))
+        tables = Tables(policies, whole, self._nodes, self._outcomes)
+        return Prepared(policies, found, whole, runtime_classes, tables)
 
 
 def classes_of(model: PlacementPolicy) -> list[str]:
@@ -236,7 +250,8 @@ def of_policy(
     given: Prepared, name: str, nodes: Sequence[Node] | None, budget: Budget
 ) -> list[Finding]:
     """Return findings about one of the policies, and about others because of it."""
-    chosen = [each for each in given.policies if each.document.model.name == name]
+    known = given.by_document.get(name)
+    chosen = sorted(known.policies, key=lambda each: each.order) if known else []
     return _findings(given, chosen, nodes, budget, others=True)
 
 
@@ -262,12 +277,12 @@ def _findings(
 ) -> list[Finding]:
     if not chosen:
         return []
-    policies, shadows = given.policies, given.tables.shadows
+    shadows = given.tables.shadows
     pairs = [(each, found) for each in chosen for found in each.own_findings]
     pairs += [pair for each in chosen for pair in shadows.over(each)]
     if others:
         pairs += [pair for each in chosen for pair in shadows.under(each)]
-    found = _of_all_shares(policies, pairs)
+    found = _of_all_shares(given.by_document, pairs)
     # A setting that reaches no pod has no further findings.
     dead = {(each.file, each.path) for each in found if each.kind is not Kind.WEAKENS}
     reported, everywhere = _rejected(given, chosen, budget.for_proofs())
@@ -283,11 +298,10 @@ def _findings(
 
 
 def _of_all_shares(
-    policies: Sequence[Policy], pairs: Iterable[tuple[Policy, Finding]]
+    known: Mapping[str, KnownPolicies], pairs: Iterable[tuple[Policy, Finding]]
 ) -> set[Finding]:
     """Return the findings, each of which comes after its policy, without those that do not hold
     for all shares of a split, and are not about the split."""
-    shares = Counter(id(each.document) for each in policies)
     held: dict[tuple[object, ...], set[Policy]] = {}
     for of, each in pairs:
         held.setdefault((id(of.document), each.path, each.kind), set()).add(of)
@@ -295,7 +309,8 @@ def _of_all_shares(
         each
         for of, each in pairs
         if ".split" in each.path
-        or len(held[id(of.document), each.path, each.kind]) == shares[id(of.document)]
+        or len(held[id(of.document), each.path, each.kind])
+        == len(known[of.document.model.name].policies)
     }
 
 

@@ -1,0 +1,53 @@
+"""What happens to a pod, and what is kept of a policy's own pod from set to set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping
+
+    from webhook.judgement.together.policy_view import Policy
+    from webhook.placement.shapes import JsonObject
+    from webhook.placement.trace import Outcome
+
+REJECTED: Final = "rejected"
+LACKS_NODE: Final = "no node"
+Line: TypeAlias = "tuple[str, str, str, Outcome]"
+
+
+class PodOutcome(NamedTuple):
+    """What happens to a pod: what becomes of each setting, and what is wrong with it: refusals by
+    the API server, `REJECTED`, `LACKS_NODE`.
+
+    before_fallbacks: the same of the pod when nothing has happened to it yet.
+    """
+
+    lines: frozenset[Line]
+    faults: frozenset[str]
+    before_fallbacks: tuple[frozenset[Line], frozenset[str]]
+
+    @property
+    def refusals(self) -> frozenset[str]:
+        """Why the API server refuses it."""
+        return self.faults - {REJECTED, LACKS_NODE}
+
+
+class OutcomesAlone:
+    """What happens to a policy's own pod with it alone, for as long as the policy is there.
+
+    Nodes do not count. None: the policy has no part in what happens to the pod.
+    """
+
+    def __init__(self) -> None:
+        self._runtime_classes: Mapping[str, JsonObject] = {}
+        self._known: MutableMapping[Policy, PodOutcome | None] = WeakKeyDictionary()
+
+    def beside(
+        self, runtime_classes: Mapping[str, JsonObject]
+    ) -> MutableMapping[Policy, PodOutcome | None]:
+        """Return the outcomes that are known, in a cluster with these RuntimeClasses."""
+        if self._runtime_classes != runtime_classes:
+            self._runtime_classes, self._known = runtime_classes, WeakKeyDictionary()
+        return self._known
