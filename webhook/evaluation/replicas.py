@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from webhook.decision.arrival import OF_DAEMON_SET, keeps_placement
 from webhook.evaluation.templates import history_of_replica
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, on_node
@@ -205,4 +206,21 @@ def _same(one: Decision, other: Decision) -> bool:
         and one.policies == other.policies
         and one.trace == other.trace
         and one.audited == other.audited
+    )
+
+
+def depends_on_node(replicas: Replicas) -> bool:
+    """Return whether the pods are admitted without a look at their node, which may exclude them.
+
+    Only pods of a DaemonSet: their controller has chosen the node.
+    """
+    held, arrival = replicas.decision.placement, replicas.arrival
+    if held is None or not replicas.decision.allowed:
+        return False
+    own = pods.parse_pod(arrival.pod)
+    by_daemon_set = replicas.template.count is None or (
+        keeps_placement(arrival, own) == OF_DAEMON_SET
+    )
+    return by_daemon_set and (
+        (held.node_selector, held.required) != (own.node_selector, own.required)
     )

@@ -6,12 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.admission.workload_warnings import mark_on
-from webhook.decision.arrival import OF_DAEMON_SET, keeps_placement
 from webhook.decision.audit import NOT_JUDGED, NOT_JUDGED_TEXT
 from webhook.errors import InvalidPod, UnreadableInput
-from webhook.evaluation.replicas import Replicas, evaluate_template
+from webhook.evaluation.replicas import Replicas, depends_on_node, evaluate_template
 from webhook.evaluation.templates import run_faults
-from webhook.placement import pod as pods
 from webhook.policy.findings import parse_path, path_text
 from webhook.policy.refused_pods import classes_of
 from webhook.questions.plugins_option import PLUGINS
@@ -193,20 +191,3 @@ def unlisted_classes(decided: Iterable[Replicas]) -> Iterator[str]:
             f"it is unknown whether the cluster has the {kind} {first_few(sorted(names), _NAMED)}; "
             f"without it pods are rejected: ask as a user who may list each {kind}"
         )
-
-
-def depends_on_node(replicas: Replicas) -> bool:
-    """Return whether the pods are admitted without a look at their node, which may exclude them.
-
-    Only pods of a DaemonSet: their controller has chosen the node.
-    """
-    held, arrival = replicas.decision.placement, replicas.arrival
-    if held is None or not replicas.decision.allowed:
-        return False
-    own = pods.parse_pod(arrival.pod)
-    by_daemon_set = replicas.template.count is None or (
-        keeps_placement(arrival, own) == OF_DAEMON_SET
-    )
-    return by_daemon_set and (
-        (held.node_selector, held.required) != (own.node_selector, own.required)
-    )

@@ -12,7 +12,7 @@ from webhook.comparison.difference import Difference
 from webhook.comparison.difference_report import JudgedPod, Maker, report
 from webhook.errors import FairleadError, InvalidPod, UnreadableInput
 from webhook.evaluation.one_pod import Unjudged, one_pod
-from webhook.evaluation.replicas import Replicas, evaluate_template
+from webhook.evaluation.replicas import Replicas, depends_on_node, evaluate_template
 from webhook.evaluation.sending import nothing_sent
 from webhook.placement.daemon import on_node, template_nodes
 from webhook.placement.pod import parse_pod
@@ -21,7 +21,6 @@ from webhook.questions.class_history import history_of
 from webhook.questions.cluster_surroundings import read_policies, read_world
 from webhook.questions.decisions import (
     NODES_DECIDE,
-    depends_on_node,
     miscounted,
     misshapen,
     not_asked,

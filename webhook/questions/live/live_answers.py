@@ -16,10 +16,11 @@ from webhook.errors import (
     UnreadableInput,
 )
 from webhook.evaluation.one_pod import Unjudged, one_pod
+from webhook.evaluation.replicas import depends_on_node
 from webhook.evaluation.templates import templates_of
 from webhook.placement import nodes as nodes_of
 from webhook.questions.cluster_surroundings import read_world
-from webhook.questions.decisions import decisions, depends_on_node, misshapen, unknown_facts
+from webhook.questions.decisions import decisions, misshapen, unknown_facts
 from webhook.questions.live.live_objects import Discovery, ObjectReference, find
 from webhook.questions.live.live_pods import Answer, Answers, LivePod, compare_pod
 from webhook.questions.live.pod_owners import maker_of, pods_of
