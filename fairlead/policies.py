@@ -136,12 +136,11 @@ def _cells(line: str, each: PodsEvaluation) -> tuple[str, ...]:
     """Return what a notebook shows of pods, by column."""
     from webhook.text.yaml_out import yaml_text
 
-    subject, _, verdict = line.partition(": ")
-    reason = f"\n{each.result.reason}" if each.result.reason else ""
+    subject = line.removesuffix(f": {each.result.answer}")
     changed = [one for one in each.result.trace if one.outcome in ("set", "removed", "rejected")]
     return (
         subject,
-        verdict + reason,
+        each.result.answer,
         yaml_text(each.placement) if each.placement else "",
         "\n".join(f"{one.field}: {one.policy or 'the annotation'}" for one in changed),
         "not known" if each.nodes is None else "\n".join(each.nodes) or "none",
@@ -187,12 +186,9 @@ def _evaluated(
     namespaces: Where | None,
     namespace: str,
 ) -> Evaluated:
-    import click
-
     from webhook.evaluation.result import result_of
     from webhook.questions.decisions import decisions, unknown_facts
     from webhook.questions.offline import offline_of
-    from webhook.text.explanation import verdict
 
     file = None if namespaces is None else _paths(namespaces)[0]
     offline = offline_of(world, given, problems, namespace, file)
@@ -202,8 +198,8 @@ def _evaluated(
     if not found:
         raise UnreadableInput(["no object makes pods"])
     notes = (*offline.describe_unknown("namespaces="), *unknown_facts(found))
-    text = "\n".join(f"{each.subject}: {click.unstyle(verdict(each))}" for each in found)
-    pods = (
+    pods = [
         PodsEvaluation(result_of(each), each.evaluation.patched.get("spec") or {}) for each in found
-    )
-    return Evaluated(tuple(pods), notes, text)
+    ]
+    lines = [f"{one.subject}: {each.result.answer}" for one, each in zip(found, pods, strict=True)]
+    return Evaluated(tuple(pods), notes, "\n".join(lines))

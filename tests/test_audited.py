@@ -13,6 +13,7 @@ from webhook.audited import (
     Counts,
     NoMetrics,
     Record,
+    answer_of,
     records_of_metrics,
     tally,
 )
@@ -106,3 +107,57 @@ def test_rows_are_summed_by_namespace_and_policy_the_worst_first() -> None:
     assert found[0].objects == [f"Job/j{n}" for n in range(EXAMPLES)]
     assert (found[0].counted, found[0].now) == (Counts(), Counts(rejects=9))
     assert found[1].counted == Counts(rejects=2, same=1)
+
+
+COUNTED = [
+    Record("ml", "p", "rejects", 3, "Job/a"),
+    Record("dev", "p", "same", 37, "Job/b"),
+    Record("dev", "q", "changes", 2, "Job/b"),
+    Record("dev", "p", "rejects", 1),
+]
+PARTLY_NOW = ["late has 2 pods not judged", "p would change none of 1 pod (4 more not judged)"]
+PARTLY = [
+    Record("ml", "p", "same", 1, "Job/a"),
+    Record("ml", "p", "not-judged", 4, "Job/a"),
+    Record("ml", "late", "not-judged", 2, "Job/a"),
+]
+
+
+@pytest.mark.parametrize(
+    ("records", "now", "parts"),
+    [
+        (
+            COUNTED,
+            True,
+            [
+                "if enforced now: p would reject 3 of 40 pods, q would change 2 of 2 pods",
+                "in what was counted: p would reject 1 of 1 pod",
+            ],
+        ),
+        (
+            PARTLY,
+            True,
+            [
+                f"if enforced now: {', '.join(PARTLY_NOW)}",
+                "nothing was counted so far",
+            ],
+        ),
+        (
+            [],
+            False,
+            ["what would become of the cluster's pods is unknown", "nothing was counted so far"],
+        ),
+    ],
+)
+def test_the_answer_sums_up_each_policy(records: list[Record], now: bool, parts: list[str]) -> None:
+    """Over all namespaces, those that reject most pods first; what is unknown is part of it."""
+    answer = answer_of(tally(records), counted=True, now=now, asked=True)
+    assert answer == f"Policies under Audit: {'; '.join(parts)}"
+
+
+def test_what_was_not_read_is_part_of_the_answer() -> None:
+    """Rather than a count of nothing."""
+    answer = answer_of([], counted=False, now=True, asked=True)
+    assert answer == (
+        "Policies under Audit: no policy matches a pod now; what was counted so far is unknown"
+    )

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook.decision.decision import Outcome
+from webhook.decision.decision import TOGETHER, Outcome
 from webhook.errors import FairleadError
 from webhook.metric_names import AUDITED_DECISIONS
+from webhook.shortening import count_text, first_few, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,6 +45,29 @@ class Counts:
     changes: int = 0
     same: int = 0
     not_judged: int = 0
+
+    @property
+    def judged(self) -> int:
+        """How many pods were judged."""
+        return self.rejects + self.changes + self.same
+
+    def __add__(self, other: Counts) -> Counts:
+        """Return the sums."""
+        return Counts(
+            self.rejects + other.rejects,
+            self.changes + other.changes,
+            self.same + other.same,
+            self.not_judged + other.not_judged,
+        )
+
+    def __str__(self) -> str:
+        if not self.judged:
+            return f"has {count_text(self.not_judged, 'pod')} not judged"
+        effects = {"reject": self.rejects, "change": self.changes}
+        parts = [f"{word} {count:,}" for word, count in effects.items() if count]
+        more = f" ({self.not_judged:,} more not judged)" if self.not_judged else ""
+        what = " and ".join(parts) or "change none"
+        return f"would {what} of {count_text(self.judged, 'pod')}{more}"
 
 
 @dataclass(slots=True)
@@ -113,6 +137,41 @@ def records_of_pods(replicas: Replicas) -> Iterator[Record]:
         yield Record(namespace, policy, effect.outcome, pods, title, reason)
         if pods < replicas.made:
             yield Record(namespace, policy, "changes", replicas.made - pods, title)
+
+
+def answer_of(rows: Sequence[Row], *, counted: bool, now: bool, asked: bool) -> str:
+    """Return what enforcing the policies under Audit would do, in one sentence.
+
+    counted: whether it is known what the replicas counted
+    now:     whether it is known what would become of the cluster's pods; `asked`: whether a
+             cluster was asked
+    """
+    parts = []
+    if now:
+        effects = _by_policy((row.policy, row.now) for row in rows)
+        parts.append(f"if enforced now: {effects}" if effects else "no policy matches a pod now")
+    elif asked:
+        parts.append("what would become of the cluster's pods is unknown")
+    if counted:
+        effects = _by_policy((row.policy, row.counted) for row in rows)
+        parts.append(f"in what was counted: {effects}" if effects else "nothing was counted so far")
+    else:
+        parts.append("what was counted so far is unknown")
+    return f"Policies under Audit: {'; '.join(parts)}"
+
+
+def _by_policy(counts: Iterable[tuple[str, Counts]]) -> str:
+    """Return what policies would do in all namespaces, those that reject most pods first."""
+    sums: dict[str, Counts] = {}
+    for policy, each in counts:
+        if each.judged or each.not_judged:
+            sums[policy] = sums.get(policy, Counts()) + each
+    ordered = sorted(sums.items(), key=lambda each: (-each[1].rejects, -each[1].changes, each[0]))
+    return first_few([f"{_name(policy)} {each}" for policy, each in ordered], EXAMPLES)
+
+
+def _name(policy: str) -> str:
+    return "all together" if policy == TOGETHER else one_line(policy)
 
 
 class NoMetrics(FairleadError):

@@ -236,7 +236,7 @@ def test_a_command_learns_by_a_dry_run_which_plugins_run(
     found = space.ask(command, *told, "-n", space.name)
     assert "may run" not in found.output
     if command != "diff":
-        mentions(found.output, f"{int(plugins)} of 1 admit the pod")
+        mentions(found.output, f"{int(plugins)} of 1 nodes")
     assert space.pods() == [], "nothing is created"
 
 
@@ -256,4 +256,4 @@ def test_who_may_not_create_pods_is_told_that_it_is_unknown(
     found = space.ask(*words, *known, kubeconfig=reader)
     line_with(found.stderr, "which nodes admit it is unknown", EXTENDED, "--plugins")
     given = space.ask(*words, *known, "--plugins", EXTENDED, kubeconfig=reader)
-    mentions(given.output, "1 of 1 admit the pod")
+    mentions(given.output, "can run on 1 of 1 nodes")

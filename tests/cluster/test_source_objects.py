@@ -202,7 +202,7 @@ def test_commands_read_it_from_the_cluster(with_source: Site, tmp_path: Path) ->
     listed = json.loads(with_source.run("sources", "--policies", "cluster", "-o", "json").stdout)
     assert "acme" in [row["name"] for row in listed]
     told = with_source.run("mutate", *given, "-o", "name").stdout
-    mentions(told, "boss", "hand × 3", "not-sent")
+    mentions(told, "boss", "hand × 3", "not sent to the webhook")
     with_source.install("--source", "acme")
     told = with_source.run("mutate", *given, "-o", "name").stdout
     mentions(told, "boss", "hand × 3", "placed", "hands")

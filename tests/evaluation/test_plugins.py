@@ -87,7 +87,10 @@ def test_without_a_word_about_plugins_the_nodes_are_unknown(folder: Path) -> Non
     mentions(known["Pod/to-fpga"], "may run the plugin ExtendedResourceToleration")
     line_with(found.stderr, "note: ", "Pod/to-fpga", "which nodes admit it is unknown", "--plugins")
     text = ask(folder, "explain").stdout
-    mentions(text, "unknown, plugin ExtendedResourceToleration may run or not; 0 of 2 admit")
+    mentions(
+        text,
+        "nodes unknown, as plugin ExtendedResourceToleration may run or not; without it 0 of 2",
+    )
     assert RESTRICTION not in text, "no node has memory pressure"
 
 

@@ -125,7 +125,7 @@ def test_the_same_nodes_are_named(scenario: Scenario) -> None:
                             "-o", "json", "--fail-on", "unplaceable")  # fmt: skip
     if scenario.nodes is None:
         before_too = scenario.refused_before
-        wanted = "rejected before and after" if before_too else "nodes were not checked"
+        wanted = "rejected before and after" if before_too else "nodes not checked"
         assert wanted in diff.stdout
         return
     (patch,) = json.loads(decide(scenario, "mutate", "patch").stdout)
@@ -137,7 +137,7 @@ def test_the_same_nodes_are_named(scenario: Scenario) -> None:
     assert (pod["nodes"]["after"] or pod["nodes"]["before"])["admitted"] == scenario.admitted
     assert pod["nodes"]["evicting"] == scenario.evicting
     assert pod["nodes"]["notJudged"] == scenario.not_judged
-    text = decide(scenario, "explain", "text").stdout
+    text = " ".join(decide(scenario, "explain", "text").stdout.split())
     assert ("not judged" in text) == bool(scenario.not_judged and scenario.admitted), text
     assert pod["nodes"]["onDemand"] == scenario.on_demand
     assert any(" it after " in text for text in pod["warnings"]) == bool(scenario.evicting)
@@ -148,6 +148,35 @@ def test_the_same_nodes_are_named(scenario: Scenario) -> None:
         if change["old"]["result"] != "rejected":
             assert change["old"]["nodes"] == len(scenario.before or ())
             assert (change["change"] == "unplaceable") == stranded
+
+
+@each_scenario
+def test_every_face_begins_with_the_same_answer(scenario: Scenario) -> None:
+    """Whether the pod is refused, or no node admits it; else on how many nodes it can run, at most
+    if something is not judged; and that nodes were not checked.
+    """
+    (pod,) = json.loads(decide(scenario, "explain", "json").stdout)["pods"]
+    answer = pod["answer"]
+    title = f"{pod['object']} in {pod['namespace']}"
+    line = f"{title}: {answer}".split()
+    for command, output in (("explain", "text"), ("mutate", "diff")):
+        text = decide(scenario, command, output).stdout
+        assert text.split()[: len(line)] == line, text
+    assert decide(scenario, "mutate", "name").stdout == f"{title}  {answer}\n"
+    (patch,) = json.loads(decide(scenario, "mutate", "patch").stdout)
+    assert patch["answer"] == answer
+    assert answer.startswith(("rejected: ", "the API server refuses it: ")) == bool(
+        scenario.refused
+    )
+    assert all(text in answer for text in scenario.refused)
+    if scenario.refused:
+        return
+    assert answer.startswith("no node admits it: 0 of ") == scenario.is_stranded
+    assert answer.endswith("; nodes not checked") == (scenario.nodes is None)
+    if scenario.admitted:
+        most = "at most " if scenario.not_judged else ""
+        assert f"can run on {most}{len(scenario.admitted)} of {len(scenario.nodes or ())}" in answer
+    assert all(field in answer for field in scenario.not_judged) or not scenario.admitted
 
 
 @each_scenario

@@ -209,7 +209,7 @@ def test_a_wait_that_the_author_causes_is_no_reason_to_give_up_a_class(wording: 
         assert "if that lasts" not in text
     condition = scene.condition("Scheduled")
     assert condition is not None
-    assert condition.message == scene.status.message
+    assert scene.status.message == f"1 of 2 replicas run; {condition.message}"
     wording(scene.status.message)
     assert scene.after is not None
     assert 0 < scene.after <= AGAIN

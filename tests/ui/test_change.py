@@ -117,7 +117,7 @@ def test_the_page_has_the_change_and_its_filters(served: Page) -> None:
     nothing = served.ask("GET", f"{address}&kind=rejected")
     mentions(nothing.text, "No changes with this filter")
     same = shown(served, policies=POLICIES)
-    mentions(same.text, "no change")
+    mentions(same.text, "7 unchanged")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_the_example_has_a_pod_on_spot_with_its_nodes() -> None:
     """Its policy, the change of its template, and each node with the reason if it is shut."""
     (group,) = only(answered(Texts(POLICIES, PODS, NODES)), "mnist-worker-0").groups
     assert group.word == "placed"
-    mentions(group.verdict, "workers-on-spot")
+    mentions(group.result.answer, "workers-on-spot", "can run on ")
     assert any(line.startswith("+") and "gke-spot" in line for line in group.diff)
     squares = {square.name: square.why for pool in group.pools for square in pool.squares}
     assert len(squares) == 9
@@ -67,6 +68,7 @@ def test_it_is_the_answer_of_the_command(served: Page) -> None:
     html = reply.json["html"]
     for group in found.groups:
         assert f"<b>{group.subject}</b>" in html
+        assert f": {group.result.answer}</summary>" in unescape(html)
     assert html.count('class="group"') == len(found.groups)
     assert reply.json["marks"] == []
 
@@ -221,7 +223,7 @@ def test_the_change_against_the_policies_at_the_start_is_that_of_diff() -> None:
     assert changed != POLICIES
     change = answered(texts, changed).change
     assert change is not None
-    mentions(change.headline, "placed differently")
+    mentions(change.answer, "placed differently")
     (part,) = [each for each in change.parts if "mnist-worker-0" in str(each.names)]
     assert part.change.change == "moved"
     assert any("capacity[spot]" in text for _, _, text in part.rows)
@@ -248,7 +250,9 @@ def test_a_text_without_a_node_is_not_a_cluster_without_nodes(nodes: str) -> Non
     found = answered(Texts(POLICIES, PODS, nodes))
     mentions(" ".join(found.notes), "not known")
     assert not any("of the 0 nodes" in mark.text for mark in found.marks)
-    assert not any(group.nodes for group in found.groups)
+    admitted = [e.result.answer for e in found.groups if e.result.result != "rejected"]
+    assert admitted
+    assert all("; nodes not checked" in each for each in admitted)
 
 
 def test_a_pod_that_no_node_admits_is_not_called_placed() -> None:

@@ -13,7 +13,7 @@ from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.decision.decision import TOGETHER
 from webhook.shortening import count_text, harmless, one_line
-from webhook.text.layout import hanging, table
+from webhook.text.layout import hanging, sentence, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,7 +72,7 @@ def command(
       2  not known: wrong usage, a file without the webhook's metrics, no replica runs, or the
          cluster did not answer, or its policies cannot be read, or pods were not judged
     """
-    from webhook.audited import tally
+    from webhook.audited import answer_of, tally
     from webhook.questions.policies.audit_records import gather_records
 
     if twice := next((each for each in metrics if metrics.count(each) > 1), None):
@@ -87,11 +87,12 @@ def command(
             counted, now = kubeconfig.ask(lambda client: gather_records(client, notes))
     rows = tally([*(counted or ()), *(now or ())])
     print_notes(notes)
-    known, looked = counted is not None, not metrics
+    known, looked = counted is not None, not metrics and now is not None
+    answer = answer_of(rows, counted=known, now=looked, asked=not metrics)
     print_result(
         output,
-        json=lambda: document(rows, counted=known, looked=looked),
-        text=lambda: lines(rows, counted=known, looked=looked),
+        json=lambda: {"answer": answer, **document(rows, counted=known, looked=looked)},
+        text=lambda: [*sentence(answer), *lines(rows, counted=known, looked=looked)],
     )
     if any(row.rejects for row in rows):
         sys.exit(FAILED)
@@ -113,10 +114,10 @@ def _from_metrics(paths: Sequence[Path]) -> Iterator[Record]:
 def lines(rows: Sequence[Row], *, counted: bool, looked: bool) -> Iterator[str]:
     """Yield a table, and below it which pods would be rejected now, and why.
 
-    `counted`: False if it is unknown what the replicas counted; `looked`: if no cluster was asked.
+    `counted`: False if it is unknown what the replicas counted; `looked`: if it is unknown what
+    would become of the cluster's pods.
     """
     if not rows:
-        yield "No policy under Audit has matched a pod."
         return
     # The names in metrics were chosen by authors of pods.
     cells = [
@@ -133,6 +134,7 @@ def lines(rows: Sequence[Row], *, counted: bool, looked: bool) -> Iterator[str]:
         )
         for row in rows
     ]
+    yield ""
     yield from table([_TITLES, *cells], 0)
     for row in rows:
         if row.reasons:

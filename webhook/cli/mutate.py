@@ -49,10 +49,10 @@ def command(selection: Selection, output: str) -> None:
     \b
     Exit codes:
       0  every pod would be admitted; with --fail-on, nothing of that kind was found
-      1  a pod would be rejected (the reason is on stderr; also for a class that the cluster does
-         not have, with --policies cluster or live), a template is wrong, a file or an
-         object cannot be read, or an object cannot be printed as its pods would be; all others
-         are printed; with --fail-on, something of that kind was found
+      1  a pod would be rejected (with -o yaml, json and patch the reason is on stderr; also for
+         a class that the cluster does not have, with --policies cluster or live), a template is
+         wrong, a file or an object cannot be read, or an object cannot be printed as its pods
+         would be; all others are printed; with --fail-on, something of that kind was found
       2  wrong usage; the cluster did not answer; live: no such object
 
     `fairlead explain` with the same options shows the reasons.

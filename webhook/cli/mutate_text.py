@@ -11,14 +11,15 @@ import click
 
 from webhook import names
 from webhook.cli.output import print_json, print_result, print_text, say
+from webhook.evaluation.answer import answer_of, outcome_text
 from webhook.evaluation.result import result_of
 from webhook.evaluation.templates import templates_of
 from webhook.placement.pod import PodPlacement, parse_pod
 from webhook.questions.decisions import decisions
 from webhook.text.changes import changes, visible_metadata
 from webhook.text.documents import as_one
-from webhook.text.explanation import exception_lines, nodes_text, result, took_part, verdict
-from webhook.text.layout import table
+from webhook.text.explanation import exception_lines
+from webhook.text.layout import columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +42,7 @@ def show(offline: Offline, decided: Sequence[Replicas], output: str) -> bool:
     for number, each in enumerate(decided):
         if output == "diff" and number:
             click.echo()
-        for word, line, colour in _aside(each):
+        for word, line, colour in _aside(each, answered=output in ("diff", "name")):
             say(word, f"{each.subject}: {line}", colour)
         # A unified diff of each template or pod, below a line with its result.
         print_text(output, changes(each) if output == "diff" else ())
@@ -49,22 +50,22 @@ def show(offline: Offline, decided: Sequence[Replicas], output: str) -> bool:
 
 
 def _names(decided: Sequence[Replicas]) -> Iterator[str]:
-    rows = []
-    for each in decided:
-        row = [each.subject, result(each)]
-        if nodes := each.evaluation.nodes:
-            row.append(f"nodes: {nodes_text(nodes)}")
-        rows.append([*row, ", ".join(took_part(each.decision))])
-    return table(rows, 0)
+    # A line for each pod, of any length: programs read them.
+    return columns([(each.subject, answer_of(each)) for each in decided])
 
 
-def _aside(replicas: Replicas) -> Iterator[tuple[str, str, str]]:
-    """Yield what stderr has beside a result: a word for its kind, a line, and a colour."""
+def _aside(replicas: Replicas, *, answered: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield what stderr has beside a result: a word for its kind, a line, and a colour.
+
+    `answered`: the result itself has the answer.
+    """
     decision = replicas.decision
     for line in exception_lines(decision, replicas.arrival.now):
         yield "note", line, "yellow"
     for line in replicas.warnings:
         yield "warning", line, "yellow"
+    if answered:
+        return
     if decision.result == "not-sent":
         yield "warning", decision.reason, "yellow"
     for line in replicas.refusals:
@@ -137,10 +138,7 @@ def _withhold(source: Object, groups: Sequence[Replicas]) -> None:
         if any(each.template.built for each in groups)
         else "its pods would differ from each other, and one template cannot express that"
     )
-    becomes = "; ".join(
-        f"{each.pods or 'its pod'}: {each.decision.reason or click.unstyle(verdict(each))}"
-        for each in groups
-    )
+    becomes = "; ".join(f"{each.pods or 'its pod'}: {outcome_text(each)}" for each in groups)
     say("error", f"not printed: {source.title}: {cause}: {becomes}. -o patch prints each of them")
 
 

@@ -15,6 +15,7 @@ from webhook.decision.audit import report
 from webhook.decision.decision import Outcome as AuditOutcome  # noqa: TC001  pydantic reads it
 from webhook.decision.decision import Result as WebhookResult  # noqa: TC001  pydantic reads it
 from webhook.decision.engine import subject_of
+from webhook.evaluation.answer import answer_of
 from webhook.placement import pod as pods
 from webhook.placement.trace import Outcome  # noqa: TC001  pydantic reads it
 from webhook.policy.json_schema import DIALECT
@@ -248,6 +249,10 @@ class PodsResult(_Model):
     count: int = Field(description="How many pods they are.")
     indexes: list[int] = Field(description="Those that were evaluated.")
     place: str = Field(description="Where the object was read: file:line:column, or cluster.")
+    answer: str = Field(
+        description="In one sentence: what happens to them, on how many nodes they can run, and "
+        "what of it is not known."
+    )
     identity: IdentityResult | None = Field(description="Null: no pods of a run.")
     result: WebhookResult | None = Field(description="The webhook's. Null: without policies.")
     reason: str = Field(description="Why they are rejected, left alone or not sent.")
@@ -283,6 +288,7 @@ def result_of(replicas: Replicas) -> PodsResult:
             "count": replicas.count,
             "indexes": replicas.indexes,
             "place": template.source.place(template.path),
+            "answer": answer_of(replicas),
             "identity": decision.identity._asdict() if decision.identity else None,
             "result": decision.result,
             "reason": decision.reason,

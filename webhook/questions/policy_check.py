@@ -10,6 +10,7 @@ import click
 from webhook import names
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import UnreadableInput
+from webhook.evaluation.answer import NOT_CHECKED
 from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.judgement.together.warnings import UNBOUNDED
 from webhook.placement.split import needs_replicas
@@ -96,6 +97,12 @@ def check(given: CheckInput, now: datetime, budget: Budget = UNBOUNDED) -> SetJu
 
 def notes(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
     """Yield lines about what is not known, and about what splits and fallbacks do not do."""
+    yield from _unknown(given, checked)
+    yield from _limits(checked)
+
+
+def _unknown(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
+    """Yield lines about what is not known."""
     for kind, named in named_classes(given.documents.documents).items():
         if kind not in given.there:
             yield (
@@ -109,7 +116,6 @@ def notes(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
                 f"policy {each.name}: which nodes admit its pods is unknown: the nodeSelector, "
                 f"tolerations and overhead of RuntimeClass {each.unread} are not read"
             )
-    yield from _limits(checked)
 
 
 def _limits(checked: SetJudgement) -> Iterator[str]:
@@ -131,18 +137,20 @@ def _limits(checked: SetJudgement) -> Iterator[str]:
 
 
 def lines(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
-    """Yield the findings, then how many nodes each class and policy leaves, then a summary."""
-    for finding in checked.findings:
-        yield finding_text(finding)
+    """Yield the answer, the findings, then how many nodes each class and policy leaves."""
+    errors, warnings = _severities(checked)
+    colour = "red" if errors else "yellow" if warnings else "green"
+    yield click.style(answer_of(given, checked), fg=colour)
     if checked.findings:
         yield ""
+    for finding in checked.findings:
+        yield finding_text(finding)
     if checked.feasibility is not None:
         head = ["", f"of {checked.feasibility.total} nodes", "chosen", "tolerated", ""]
         # -o json also has the parts of a policy.
         rows = [_row(reach) for reach in checked.feasibility.reaches if reach.is_whole]
-        yield from table([head, *rows], 0)
         yield ""
-    yield _summary(given, checked)
+        yield from table([head, *rows], 0)
 
 
 def _row(reach: MatchedNodes) -> list[str]:
@@ -157,14 +165,16 @@ def _row(reach: MatchedNodes) -> list[str]:
     return [_WORDS[reach.kind], name, f"{chosen:>6}", tolerated, remark]
 
 
-def _summary(given: CheckInput, checked: SetJudgement) -> str:
+def answer_of(given: CheckInput, checked: SetJudgement) -> str:
+    """Return the numbers of errors and warnings, and what was not checked, in one sentence."""
     errors, warnings = _severities(checked)
-    found = click.style(
-        _counts(error=errors, warning=warnings),
-        fg="red" if errors else "yellow" if warnings else "green",
-    )
+    found = _counts(error=errors, warning=warnings)
     if checked.policies is None:
         return f"{_counts(file=len(given.places))}: {found}"
+    if unknown := len([*_unknown(given, checked)]):
+        found += f"; {count_text(unknown, 'fact')} unknown"
+    if given.nodes is None:
+        found += f"; {NOT_CHECKED}"
     known = checked.policies
     counts = {"policy": len(known.policies), "class": len(known.classes)}
     if exceptions := len(known.exceptions):
@@ -187,6 +197,7 @@ def document(given: CheckInput, checked: SetJudgement) -> dict[str, Any]:
     """Return the result as JSON."""
     policies, (errors, warnings) = checked.policies, _severities(checked)
     result: dict[str, Any] = {
+        "answer": answer_of(given, checked),
         "files": list(given.places),
         "errors": errors,
         "warnings": warnings,

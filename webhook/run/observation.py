@@ -128,6 +128,11 @@ def engine_pod(
     return replace(pod, restarts=restarts, previous=previous) if restarts else pod
 
 
+def any_pod(raw: Mapping[str, Any]) -> OwnedPod:
+    """Return any stored pod, without a run, a role and an index."""
+    return _read_pod(raw, "", "", 0, Containers(raw))
+
+
 def main_container(raw: Mapping[str, Any], containers: Mapping[str, str]) -> str:
     """Return the name of the pod's main container; `containers` as for `engine_pod`."""
     controller = controller_of(raw) or {}

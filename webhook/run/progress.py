@@ -104,7 +104,10 @@ def describe_progress(
     phase = _phase(facts, counted, needed)
     hindrance = lost or refused or unscheduled or waiting or terminating_pods
     if hindrance:
-        message = hindrance.message
+        # What some pods wait for says nothing of those that run.
+        some = running and hindrance in (unscheduled, waiting)
+        message = f"{running} of {desired} replicas run; " if some else ""
+        message += hindrance.message
     elif phase == "Running":
         message = f"{running} of {desired} replicas run"
         message += f", {finished} have finished" if finished else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook import names
+from webhook.evaluation.answer import answer_of_all, nodes_of
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.result import result_of
 from webhook.frameworks.framework import FILES, ReplicaEnv
@@ -17,15 +18,8 @@ from webhook.run.backends.engines import find_engine
 from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
 from webhook.shortening import apart, count_text
 from webhook.sources.kind_model import UNKNOWN
-from webhook.text.explanation import (
-    field_rows,
-    fields_title,
-    nodes_text,
-    reasons,
-    verdict,
-    warning_lines,
-)
-from webhook.text.layout import section, table
+from webhook.text.explanation import field_rows, fields_title, first_line, warning_lines
+from webhook.text.layout import section, table, titled
 from webhook.text.value_text import placement_rows
 from webhook.text.yaml_out import yaml_line
 from webhook.workloads.template import ranges
@@ -126,20 +120,26 @@ def groups(planned: Planned, world: World, *, judged: bool = True) -> list[Group
     ]
 
 
+def answer_of_run(groups: Sequence[Group]) -> str:
+    """Return what happens to the pods of a run, in one sentence."""
+    if all(group.decision for group in groups):
+        return answer_of_all([group.replicas for group in groups])
+    count = sum(len(group.indexes) for group in groups)
+    return f"{count_text(count, 'pod')} as the Run requests; policies unknown"
+
+
 def lines(planned: Planned, groups: Sequence[Group]) -> Iterator[str]:
     """Yield the preview of one run, line by line."""
     run = planned.run
-    count = sum(len(group.indexes) for group in groups)
+    yield from titled(f"Run/{run.name} in {run.namespace}", answer_of_run(groups))
     framework = f" on {run.spec.framework}" if run.spec.framework else ""
-    yield (
-        click.style(f"Run/{run.name} in {run.namespace}: ", bold=True)
-        + f"{run.spec.kind}{framework}, {count_text(count, 'pod')}"
-    )
-    rows = setting_rows(effective_settings(run))
+    count = sum(len(group.indexes) for group in groups)
+    kind = f"{run.spec.kind}{framework}, {count_text(count, 'pod')}"
+    rows = [["kind", kind], *setting_rows(effective_settings(run))]
     yield from table([["from", planned.place], *rows, *_objects(planned)], 2)
     for group in groups:
         yield ""
-        yield from _group_lines(group)
+        yield from _group_lines(group, alone=len(groups) == 1)
 
 
 def subject(group: Group) -> str:
@@ -175,13 +175,17 @@ def _objects(planned: Planned) -> Iterator[list[str]]:
         yield ["Secret", f"{plan.keys_secret}: SSH keys, at {plan.shared.ssh_keys_at}"]
 
 
-def _group_lines(group: Group) -> Iterator[str]:
+def _group_lines(group: Group, *, alone: bool) -> Iterator[str]:
+    """Yield what the pods would be; `alone`: the answer about the run is that about them."""
     decision = group.decision
     head = subject(group)
     if len(group.indexes) > 1:
         head += f" ({len(group.indexes)} pods)"
-    outcome = verdict(group.replicas) if decision else "as the Run requests"
-    yield "  " + click.style(f"{head}: ", bold=True) + outcome
+    if alone:
+        yield "  " + click.style(head, bold=True)
+    else:
+        first = first_line(group.replicas, head) if decision else titled(head, _as_requested(group))
+        yield from (f"  {line}" for line in first)
     yield from table([*_rows(group)], 4)
     if decision:
         yield from section(fields_title(decision), field_rows(decision.trace), 4)
@@ -192,8 +196,6 @@ def _group_lines(group: Group) -> Iterator[str]:
 
 def _rows(group: Group) -> Iterator[list[str]]:
     """Yield the main container and the placement that the pods would have."""
-    if group.decision:
-        yield from (["because", each] for each in reasons(group.replicas))
     pod, main = group.pod, group.main
     yield ["container", f"{main['name']}, {main.get('image')}"]
     if main.get("resources"):
@@ -210,8 +212,10 @@ def _rows(group: Group) -> Iterator[list[str]]:
     if capacity := metadata.get("annotations", {}).get(names.CAPACITY):
         yield ["capacity", capacity]
     yield from placement_rows(pod["spec"])
-    if nodes := group.replicas.evaluation.nodes:
-        yield ["nodes", nodes_text(nodes)]
+
+
+def _as_requested(group: Group) -> str:
+    return f"as the Run requests; {nodes_of(group.replicas.evaluation.nodes)}"
 
 
 def _own(members: Mapping[str, str]) -> dict[str, str]:
@@ -273,6 +277,7 @@ def explanation(planned: Planned, groups: Sequence[Group]) -> dict[str, Any]:
         "run": run.name,
         "namespace": run.namespace,
         "place": planned.place,
+        "answer": answer_of_run(groups),
         "kind": run.spec.kind,
         "framework": run.spec.framework,
         "settings": settings_document(effective_settings(run)),
@@ -290,7 +295,13 @@ def _group_document(group: Group) -> dict[str, Any]:
     found = result_of(group.replicas)
     if group.decision is None:
         found = found.model_copy(
-            update={"result": None, "policies": [], "warnings": [], "refusals": []}
+            update={
+                "answer": _as_requested(group),
+                "result": None,
+                "policies": [],
+                "warnings": [],
+                "refusals": [],
+            }
         )
     return {
         "role": group.role,

@@ -16,13 +16,13 @@ from webhook.run.effective_settings import EffectiveSetting, effective_settings,
 from webhook.run.model import RunStatus
 from webhook.run.model.intervals import parse_intervals
 from webhook.run.model.run_checks import SERVING
+from webhook.run.pod_notes import notes_of, state_of
 from webhook.run.progress import SHOULD_BE_TRUE
 from webhook.run.reading import read_run
 from webhook.run_client.find_runs import fetch_run, list_pods
-from webhook.shortening import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from webhook.crd.conditions import Condition
     from webhook.kube.client import Client
@@ -116,7 +116,7 @@ def replicas(
         for index in range(counts.desired):
             if there := pods.pop((role, index), None):
                 pod = next((pod for pod in reversed(there) if not pod.ended), there[-1])
-                one = _with_pod(pod, nodes, _notes(pod))
+                one = _with_pod(pod, nodes, notes_of(pod))
             elif index in succeeded:
                 one = Replica(role, index, "", "Succeeded")
             else:
@@ -124,19 +124,18 @@ def replicas(
             found.append(_with_history(one, counts))
     for pod in (pod for others in pods.values() for pod in others):
         times = restarts[pod.name]
-        notes = [*_notes(pod), *([f"restarted {times} times"] if times else [])]
+        notes = [*notes_of(pod), *([f"restarted {times} times"] if times else [])]
         found.append(_with_pod(pod, nodes, notes))
     return found
 
 
 def _with_pod(pod: OwnedPod, nodes: Mapping[str, NodeSummary], notes: Iterable[str]) -> Replica:
     summary = nodes.get(pod.node, _UNKNOWN)
-    unready = ", not ready" if pod.phase == "Running" and not pod.ready else ""
     return Replica(
         role=pod.role,
         index=pod.index,
         pod=pod.name,
-        state="Terminating" if pod.deleted_at else f"{pod.phase}{unready}",
+        state=state_of(pod),
         node=pod.node,
         pool=summary.pool,
         capacity=summary.capacity,
@@ -153,29 +152,6 @@ def _with_history(replica: Replica, counts: RoleStatus) -> Replica:
                 replica, state=state, downs=each.failures + each.disruptions, since=each.since
             )
     return replica
-
-
-def _notes(pod: OwnedPod) -> Iterator[str]:
-    """Yield why a pod is as it is, the reasons that people can do something about first."""
-    if pod.unscheduled:
-        # The scheduler's further sentences are about preemption.
-        yield pod.unscheduled.partition(". ")[0]
-    if pod.gates:
-        yield f"held back by {count_text(pod.gates, 'scheduling gate')}"
-    if pod.waiting:
-        reason, message = pod.waiting
-        yield f"{reason}: {message}" if message else reason
-    if pod.disruption:
-        reason, message, _ = pod.disruption
-        yield f"disrupted ({reason})" + (f": {message}" if message else "")
-    if pod.restarts:
-        yield f"restarted {count_text(pod.restarts, 'time')}"
-    if pod.phase == "Failed":
-        if pod.exit:
-            why = f" ({pod.exit.reason})" if pod.exit.reason else ""
-            yield f"{pod.exit.container} exited with {pod.exit.code}{why}"
-        elif pod.reason:
-            yield f"{pod.reason}: {pod.message}" if pod.message else pod.reason
 
 
 class NodeSummary(NamedTuple):

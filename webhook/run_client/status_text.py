@@ -79,6 +79,12 @@ def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterato
     yield from _last_failure(report, now)
 
 
+def answer_of(report: Report) -> str:
+    """Return the run's phase and why it is in it, in one sentence."""
+    phase, message = harmless(report.status.phase), message_of(report)
+    return f"{phase}, {message}" if message else phase
+
+
 def message_of(report: Report) -> str:
     """Return why the run is in its phase, or that nobody reconciles it."""
     if report.deleted and not report.status.message.startswith(BEING_DELETED):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.policy.findings import path_text
-from webhook.text.explanation import cure, nodes_text, verdict
+from webhook.text.explanation import cure, first_line
 from webhook.text.yaml_out import yaml_text
 
 if TYPE_CHECKING:
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
 def changes(replicas: Replicas) -> Iterator[str]:
     """Yield what happens to the pods, and a unified diff of their template."""
-    yield click.style(f"{replicas.subject}: ", bold=True) + verdict(replicas)
+    yield from first_line(replicas)
     if replicas.decision.result == "not-a-run":
         yield f"  {cure(replicas.template)}"
-    if nodes := replicas.evaluation.nodes:
-        yield f"  nodes: {nodes_text(nodes)}"
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in diff_lines(replicas):
         yield click.style(line, fg=colours.get(line[:1])) if line[:1] in colours else line

@@ -10,10 +10,11 @@ import click
 from webhook import names
 from webhook.decision.decision import TOGETHER
 from webhook.decision.stamp import HASH_LENGTH
+from webhook.evaluation.answer import answer_of, word_of
 from webhook.evaluation.result import PolicyAnswer, answers, describe_exception
 from webhook.policy.findings import path_text
 from webhook.shortening import cut, one_line, shortened
-from webhook.text.layout import hanging, section, table
+from webhook.text.layout import hanging, section, table, titled
 from webhook.text.value_text import setting_text
 from webhook.workloads.template import PodTemplate, ranges
 
@@ -35,7 +36,7 @@ _COLOURS: Final = {
     **dict.fromkeys(("placed", "set", "applies", "same"), "green"),
     **dict.fromkeys(("left-alone", "not-sent", "not sent", "set aside", "lost"), "yellow"),
     **dict.fromkeys(("dropped", "removed", "otherwise", "would", "unknown"), "yellow"),
-    **dict.fromkeys(("rejected", "reject", "refused", "no stamp"), "red"),
+    **dict.fromkeys(("rejected", "reject", "refused", "no node", "no stamp"), "red"),
     "audit": "cyan",
 }
 # A word, a policy, and a text.
@@ -53,18 +54,29 @@ def styled(rows: Iterable[Row]) -> list[list[str]]:
     return [[in_colour(word), *others] for word, *others in rows]
 
 
-def in_colour(word: str, text: str = "") -> str:
-    """Return the word, or a text about it, in the colour of the word."""
-    return click.style(text or word, fg=_COLOURS.get(word))
+def in_colour(word: str) -> str:
+    return click.style(word, fg=_COLOURS.get(word))
+
+
+def colour_of(word: str) -> str | None:
+    """Return the colour of a result, an outcome or a state; None if it has none."""
+    return _COLOURS.get(word)
 
 
 def lines(replicas: Replicas, policies: PolicySet, *, every: bool) -> Iterator[str]:
     """Yield the explanation of pods with equal decisions; `every` is that of `sections`."""
-    yield click.style(f"{replicas.subject}: ", bold=True) + verdict(replicas)
+    yield from first_line(replicas)
     yield from table(head(replicas), 2)
     for title, rows in sections(replicas, policies, every=every):
         yield from section(title, rows)
     yield from warning_lines(replicas.warnings)
+
+
+def first_line(replicas: Replicas, subject: str = "") -> Iterator[str]:
+    """Yield the answer about the pods, after their subject."""
+    yield from titled(
+        subject or replicas.subject, answer_of(replicas), colour_of(word_of(replicas))
+    )
 
 
 def sections(
@@ -82,7 +94,7 @@ def sections(
     audited = styled(audit_lines(replicas, policies))
     yield "If the policies under Audit were enforced", audited
     if nodes := replicas.evaluation.nodes:
-        yield f"Nodes: {nodes_text(nodes)}", _nodes(nodes)
+        yield "Nodes", _nodes(nodes)
 
 
 def _policy_rows(found: Sequence[PolicyAnswer], *, every: bool) -> Iterator[Row]:
@@ -103,7 +115,7 @@ def warning_lines(warnings: Sequence[str]) -> Iterator[str]:
 
 
 def head(replicas: Replicas) -> list[list[str]]:
-    """Return where the pods are from, who they are, and why they are rejected."""
+    """Return where the pods are from, and who they are."""
     template, decision = replicas.template, replicas.decision
     place = template.source.place(template.path)
     if not template.is_pod:
@@ -124,13 +136,7 @@ def head(replicas: Replicas) -> list[list[str]]:
         }
         text = " ".join(f"{key}={value}" for key, value in facts.items())
         rows.append(["identity", one_line(text)])
-    return [*rows, *(["because", each] for each in reasons(replicas))]
-
-
-def reasons(replicas: Replicas) -> Sequence[str]:
-    decision = replicas.decision
-    own = [decision.reason] if decision.result in ("rejected", "not-sent") else []
-    return [each.removeprefix("fairlead: ") for each in (*own, *replicas.refusals)]
+    return rows
 
 
 def _why(answer: PolicyAnswer) -> str:
@@ -231,84 +237,6 @@ def exception_lines(decision: Decision, now: datetime | None) -> Iterator[str]:
     for exception, policies in decision.set_aside.by:
         which = "policy" if len(policies) == 1 else "policies"
         yield f"{which} {', '.join(policies)} set aside: {describe_exception(exception, now)}"
-
-
-def verdict(replicas: Replicas) -> str:
-    """Return what happens to the pods, in a few words, in the colour of the result."""
-    if replicas.refusals:
-        return in_colour("refused", "the API server refuses it")
-    return in_colour(replicas.decision.result, _verdict(replicas.decision))
-
-
-def result(replicas: Replicas) -> str:
-    """Return what happens to the pods, in a word, in its colour."""
-    return in_colour("refused" if replicas.refusals else replicas.decision.result)
-
-
-def _verdict(decision: Decision) -> str:
-    match decision.result:
-        case "placed":
-            return f"placed by {', '.join(took_part(decision)) or 'its own request'}"
-        case "unchanged" if decision.policies:
-            return f"unchanged: {_as_requested(decision)}"
-        case "unchanged" if decision.set_aside.by:
-            return "unchanged: exceptions set aside every policy that matches"
-        case "unchanged" if decision.audited:
-            return "unchanged: no enforced policy matches"
-        case "unchanged":
-            return "unchanged: no policy matches"
-        case "left-alone":
-            return f"left alone: {decision.reason}"
-        case "rejected":
-            return "rejected"
-        case "not-sent":
-            return "not sent to the webhook: unchanged"
-    return "not part of a run: unchanged"
-
-
-def nodes_text(found: Surveys) -> str:
-    """Return how many nodes admit the pods, how many did before policies, and what is not known
-    of it."""
-    last = found.last
-    count = str(len(last.admitted))
-    if found.none_left:
-        count = click.style(count, fg="red")
-    text = f"{count} of {last.total} admit the pod"
-    if last.admitted and found.not_judged:
-        text = f"at most {text} (not judged: {', '.join(found.not_judged)})"
-    if found.lacking:
-        return f"unknown, {_unread(found.lacking, found.unread)}; {text} without it"
-    if found.on_demand:
-        return f"{text} now; class {', '.join(found.on_demand)} creates them on demand"
-    if found.after is None:
-        return text
-    if found.lacking_before:
-        why = _unread(found.lacking_before, found.unread_before)
-        return f"{text}; before is unknown, {why}"
-    if found.after.admitted == found.before.admitted and not found.differs:
-        return f"{text}, the same as before"
-    return f"{text}, {len(found.before.admitted)} did before"
-
-
-def _unread(lacking: str, runtime_class: str) -> str:
-    return f"{lacking} {'is not read' if runtime_class else 'may run or not'}"
-
-
-def took_part(decision: Decision) -> list[str]:
-    """Return the policies that were applied; `(not in full)` if a setting has no effect."""
-    unfulfilled = decision.unfulfilled
-    return [f"{name} (not in full)" if name in unfulfilled else name for name in decision.policies]
-
-
-def _as_requested(decision: Decision) -> str:
-    unfulfilled = decision.unfulfilled
-    whole = [name for name in decision.policies if name not in unfulfilled]
-    lines = [f"the pod already has what {', '.join(whole)} sets"] if whole else []
-    lines += [
-        f"{', '.join(fields)} of {name} {'has' if len(fields) == 1 else 'have'} no effect"
-        for name, fields in unfulfilled.items()
-    ]
-    return "; ".join(lines)
 
 
 def cure(template: PodTemplate) -> str:

@@ -73,6 +73,22 @@ def section(title: str, rows: Sequence[Sequence[str]], indent: int = 2) -> Itera
         yield from table(rows, indent + 2)
 
 
+def titled(title: str, text: str, colour: str | None = None) -> Iterator[str]:
+    """Yield a title and a text about it, on one line if they fit; the text in a colour."""
+    head = f"{title}: "
+    first, *more = wrapped(head + text, _GAP)
+    start = click.style(head, bold=True) if first.startswith(head) else ""
+    yield start + click.style(first.removeprefix(head) if start else first, fg=colour)
+    yield from (" " * _GAP + click.style(line, fg=colour) for line in more)
+
+
+def sentence(text: str) -> Iterator[str]:
+    """Yield the sentence with which a result begins, in bold."""
+    first, *more = wrapped(text, _GAP)
+    yield click.style(first, bold=True)
+    yield from (" " * _GAP + click.style(line, bold=True) for line in more)
+
+
 def hanging(text: str, indent: int, first: str = "", within: int | None = None) -> Iterator[str]:
     """Wrap `text` into indented lines; the first one begins with `first` instead, if that is given.
 

@@ -131,7 +131,7 @@ class Filter(NamedTuple):
 class Selected(NamedTuple):
     """A part of the comparison. sums: of the changes that are found, `rows_more` are left out."""
 
-    headline: str
+    answer: str
     remarks: Sequence[str]
     kinds: Mapping[str, tuple[str, int]]
     sums: Sequence[Row]
@@ -167,7 +167,7 @@ def select(outcome: Outcome, wanted: Filter, page: int) -> Selected:
     part, at, pages = paged(found, page, PAGE)
     sums = summed(found)
     return Selected(
-        headline=report.headline(outcome),
+        answer=outcome.answer,
         remarks=list(report.remarks(outcome)),
         kinds={kind: (report.TITLES[kind], kinds[kind]) for kind in KINDS if kinds[kind]},
         sums=sums[:MOST_ROWS],

@@ -8,11 +8,11 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-import click
 import orjson
 
 from webhook.comparison import difference_report
 from webhook.errors import InvalidDocuments, UnreadableInput
+from webhook.evaluation.answer import word_of
 from webhook.evaluation.result import result_of
 from webhook.judgement.set_judgement import judge_set
 from webhook.judgement.together.warnings import AT_ONCE, Memory
@@ -28,7 +28,6 @@ from webhook.questions.objects import objects_in
 from webhook.questions.offline import nodes_among, offline_of, unread_world, with_nodes
 from webhook.sources.kind_model import UNKNOWN
 from webhook.text.changes import diff_lines
-from webhook.text.explanation import nodes_text, verdict
 from webhook.text.yaml_out import yaml_text
 from webhook.ui.pools import pools, title_of
 
@@ -111,8 +110,6 @@ class Group(NamedTuple):
 
     subject: str
     word: str
-    verdict: str
-    nodes: str
     result: PodsResult
     diff: Sequence[str]
     shut: Sequence[tuple[str, int]]
@@ -122,7 +119,7 @@ class Group(NamedTuple):
 class Change(NamedTuple):
     """What the policies change. more: how many parts are not shown."""
 
-    headline: str
+    answer: str
     parts: Sequence[ShownChange]
     more: int
 
@@ -225,7 +222,7 @@ def _change(before: str, offline: Offline) -> Change | None:
     if not outcome.pods.total:
         return None
     parts = [report.shown(each, count) for each in outcome.changes[:MOST_SHOWN]]
-    return Change(report.headline(outcome), parts, max(0, len(outcome.changes) - MOST_SHOWN))
+    return Change(outcome.answer, parts, max(0, len(outcome.changes) - MOST_SHOWN))
 
 
 def _policy_test(cases: Sequence[JsonObject], nodes: Sequence[Object]) -> str:
@@ -288,14 +285,10 @@ def _mark(line: str) -> Mark | None:
 
 def _group(replicas: Replicas, nodes: Sequence[Node], titles: Mapping[str, str]) -> Group:
     result = result_of(replicas)
-    surveys = replicas.evaluation.nodes
     last = result.nodes and (result.nodes.after or result.nodes.before)
-    nowhere = result.nodes and last and not (last.admitted or result.nodes.on_demand)
     return Group(
         subject=replicas.subject,
-        word="refused" if result.refusals else "no node" if nowhere else str(result.result),
-        verdict=click.unstyle(verdict(replicas)),
-        nodes=click.unstyle(nodes_text(surveys)) if surveys else "",
+        word=word_of(replicas),
         result=result,
         diff=list(diff_lines(replicas)),
         shut=[(each.condition, len(each.nodes)) for each in last.shut] if last else (),

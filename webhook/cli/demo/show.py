@@ -34,7 +34,7 @@ from webhook.questions.offline import read_offline
 from webhook.run_client.run_files import read_plans
 from webhook.sandbox.processes import Lifeline
 from webhook.text.changes import changes
-from webhook.text.explanation import field_rows, fields_title, reasons, warning_lines
+from webhook.text.explanation import field_rows, fields_title, first_line, warning_lines
 from webhook.text.layout import columns, section, table, width, wrapped
 
 if TYPE_CHECKING:
@@ -112,7 +112,6 @@ def _example(replicas: Replicas, number: int) -> Iterator[str]:
     yield ""
     yield _heading(number, replicas.template.source.metadata["annotations"][_DESCRIPTION])
     yield from changes(replicas)
-    yield from table([["because", each] for each in reasons(replicas)], 2)
     yield from section(fields_title(replicas.decision), field_rows(replicas.decision.trace))
     yield from warning_lines(replicas.warnings)
 
@@ -121,7 +120,7 @@ def _run(pods: Sequence[Replicas], number: int) -> Iterator[str]:
     yield ""
     yield _heading(number, "One file creates all pods of a run")
     for each in pods:
-        yield next(iter(changes(each)))
+        yield from first_line(each)
         env = each.arrival.pod["spec"]["containers"][0]["env"]
         shown = {one["name"]: one.get("value") for one in env}
         yield f"  first of them: RANK={shown['RANK']} WORLD_SIZE={shown['WORLD_SIZE']}"

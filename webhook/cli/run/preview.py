@@ -142,7 +142,9 @@ def command(
             manifest for planned, found in shown for manifest in manifests(planned, found)
         ),
     )
-    if _rejected(shown):
+    if output != "text":
+        _say_rejections(shown)
+    if any(group.reasons for _, found in shown for group in found):
         sys.exit(FAILED)
 
 
@@ -174,16 +176,13 @@ def world_of(
     return world
 
 
-def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:
-    """Return whether pods would be rejected; prints each with its reason on stderr."""
+def _say_rejections(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> None:
+    """Print which pods would be rejected, with the reasons, on stderr."""
     from webhook.run_client.preview_report import subject
 
-    found = False
     for planned, groups in shown:
         run = planned.run
         for group in groups:
             who = f"Run/{run.name} in {run.namespace}, {subject(group)}"
             for reason in group.reasons:
-                found = True
                 say("rejected", f"{who}: {reason}")
-    return found

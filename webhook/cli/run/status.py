@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -84,13 +84,16 @@ def command(
                 return [timeline.svg(report, now)]
             return list(status_text.lines(report, now, everything=everything))
 
-        print_result(output, json=report.document, text=lines)
+        def document() -> dict[str, Any]:
+            return {"answer": status_text.answer_of(report), **report.document()}
+
+        print_result(output, json=document, text=lines)
         while watch and not report.ended:
             await asyncio.sleep(PERIOD)
             before, report = report, await fetch(client, within, name)
             if report != before:
                 click.echo()
                 click.clear()
-                print_result(output, json=report.document, text=lines)
+                print_result(output, json=document, text=lines)
 
     kubeconfig.ask(show)

@@ -13,9 +13,10 @@ import click
 
 from webhook.comparison.difference import KINDS, FieldChange, Kind, Side
 from webhook.decision.stamp import HASH_LENGTH
+from webhook.evaluation.answer import NOT_CHECKED
 from webhook.shortening import count_text, fit, one_line, shortened
 from webhook.text.html import html_templates
-from webhook.text.layout import hanging, table
+from webhook.text.layout import hanging, sentence, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,10 +66,11 @@ class ComparedSet(NamedTuple):
 class Outcome(NamedTuple):
     """Everything that is printed; its fields are the keys of the JSON document.
 
-    `nodes` is the number of nodes; None if they are unknown. `notes` name what is unknown or left
-    out. The last three are those of a Report.
+    `answer` is all of it in one sentence. `nodes` is the number of nodes; None if they are
+    unknown. `notes` name what is unknown or left out. The last three are those of a Report.
     """
 
+    answer: str
     old: ComparedSet
     new: ComparedSet
     nodes: int | None
@@ -111,18 +113,29 @@ def outcome_of(
     found: Report,
 ) -> Outcome:
     was, now = (ComparedSet(source, each.hash, len(each.policies)) for source, each in (old, new))
-    return Outcome(was, now, nodes, notes, *found)
+    return Outcome(answer_of(found.pods, nodes, notes), was, now, nodes, notes, *found)
 
 
 def _safe_line(text: str, most: int = _LONG) -> str:
     return fit(one_line(text), most)
 
 
-def headline(outcome: Outcome) -> str:
-    """Return the number of pods by kind: `4 pods of runs: 4 placed differently`."""
-    pods = outcome.pods
-    counts = [f"{count:,} {TITLES[kind]}" for kind in KINDS if (count := getattr(pods, kind))]
-    return f"{count_text(pods.total, 'pod')} of runs: {', '.join(counts) or 'no change'}"
+def answer_of(pods: Totals, nodes: int | None, notes: Sequence[str]) -> str:
+    """Return the number of pods by kind, and what is not known of them.
+
+    As in `5 pods of runs: 1 newly rejected, 4 unchanged; nodes not checked`.
+    """
+    counts = {TITLES[kind]: getattr(pods, kind) for kind in KINDS}
+    counts["rejected before and after"] = pods.rejected_before_and_after
+    counts["unchanged"] = pods.total - pods.differing - pods.rejected_before_and_after
+    texts = [f"{count:,} {title}" for title, count in counts.items() if count]
+    if pods.total and pods.total == counts["unchanged"]:
+        texts = ["no change"]
+    of_runs = f"{count_text(pods.total, 'pod')} of runs"
+    parts = [f"{of_runs}: {', '.join(texts)}" if texts else "no pod of a run was compared"]
+    parts += [NOT_CHECKED] if nodes is None and texts else []
+    parts += [f"see {count_text(len(notes), 'note')}"] if notes else []
+    return "; ".join(parts)
 
 
 def remarks(outcome: Outcome) -> Iterator[str]:
@@ -131,15 +144,11 @@ def remarks(outcome: Outcome) -> Iterator[str]:
     if pods.live:
         coming = f"by templates of workloads: {pods.total - pods.live:,}"
         yield f"live pods, evaluated as they are: {pods.live:,}; {coming}"
-    if pods.rejected_before_and_after:
-        yield f"{count_text(pods.rejected_before_and_after, 'pod')} rejected before and after"
     if pods.of_no_run:
         yield (
             f"{count_text(pods.of_no_run, 'pod')} not part of a run, or not sent to the webhook: "
             "no policy applies"
         )
-    if outcome.nodes is None and outcome.changes:
-        yield "nodes were not checked: give --nodes"
 
 
 def _pod_names(group: PodGroup) -> str:
@@ -213,6 +222,8 @@ def _sum_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def lines(outcome: Outcome) -> Iterator[str]:
+    yield from sentence(outcome.answer)
+    yield ""
     yield from table(
         [
             [
@@ -224,8 +235,6 @@ def lines(outcome: Outcome) -> Iterator[str]:
         ],
         0,
     )
-    yield ""
-    yield click.style(headline(outcome), bold=True)
     yield from (f"  {remark}" for remark in remarks(outcome))
     if outcome.changes:
         yield ""
@@ -269,7 +278,7 @@ def markdown(outcome: Outcome) -> str:
     head = [
         f"### Placement policies: {old} → {new}",
         "",
-        f"**{headline(outcome)}.**",
+        f"**{outcome.answer}.**",
         *(f"{remark[0].upper()}{remark[1:]}." for remark in remarks(outcome)),
         *_markdown_notes(outcome.notes),
     ]
@@ -294,7 +303,6 @@ def html(outcome: Outcome) -> str:
         .get_template("page.html")
         .render(
             outcome=outcome,
-            headline=headline(outcome),
             remarks=list(remarks(outcome)),
             head=head,
             rows=rows,

@@ -18,6 +18,7 @@ from webhook.placement.tolerations import within
 from webhook.questions.live.focus import touched
 from webhook.questions.live.pod_stamp import Origin, origin_of
 from webhook.questions.offline import Offline
+from webhook.run.pod_notes import UNKNOWN_STATE, PodState, read_state
 from webhook.text.value_text import both_texts
 from webhook.workloads.object import Object
 from webhook.workloads.stored_pod import as_admitted, is_bound, without_binding
@@ -69,6 +70,7 @@ class LivePod:
     `today` is the decision on the pod as its author wrote it; `stamp` has what policies did at its
     creation. `unread`: the owner may not be read, so `today` may be about another text.
     `doubt`: why `today` may be wrong, because the template or the node of the pod is unknown.
+    `doing`: what it does in the cluster.
     """
 
     pod: Object
@@ -78,6 +80,7 @@ class LivePod:
     differences: Sequence[Difference]
     unread: bool = False
     doubt: str = ""
+    doing: PodState = UNKNOWN_STATE
 
     @property
     def is_run(self) -> bool:
@@ -140,7 +143,8 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
     doubt = origin.doubt
     if today.evaluation.depends_on_node:
         doubt = f"{NODES_DECIDE}, and you may not list nodes: kubectl auth can-i list nodes"
-    return LivePod(admitted, stamp, origin, today, found, templates is None, doubt)
+    doing = read_state(pod.value, world.now)
+    return LivePod(admitted, stamp, origin, today, found, templates is None, doubt, doing)
 
 
 def _differences(

@@ -9,25 +9,45 @@ import click
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.questions.live.pod_search import KINDS, Finding, Found, Kind
 from webhook.shortening import count_text, harmless, one_line, shortened
-from webhook.text.layout import table
+from webhook.text.layout import sentence, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 _HEADS: Final = ("NAMESPACE", "OWNER", "PODS", "FINDING", "NAMES AND REASON")
-_COUNTS: Final = {
+_COUNTS: Final[dict[Kind, str]] = {
     "otherwise": "would be placed otherwise",
     "unplaced": "without a stamp",
     "no-node": "that no node admits",
 }
 
 
+def answer_of(found: Found) -> str:
+    """Return how many pods need attention, and what is not known, in one sentence."""
+    where = f"in {found.search.namespace}" if found.search.namespace else "in all namespaces"
+    kinds = [kind for kind in KINDS if kind in found.search.kinds]
+    unknown = [kind for kind in kinds if _is_unknown(found, kind)]
+    counts = [f"{found.count(kind):,} {_COUNTS[kind]}" for kind in kinds if kind not in unknown]
+    counts += [f"unknown how many {_COUNTS[kind].removeprefix('that ')}" for kind in unknown]
+    read = f"{count_text(found.read, 'live pod')} {where}, {found.of_runs:,} with a run or a stamp"
+    text = f"{read}: {', '.join(counts)}"
+    if found.unjudged:
+        text += f"; {found.unjudged:,} cannot be judged"
+    return one_line(text)
+
+
 def lines(found: Found) -> Iterator[str]:
+    yield from sentence(answer_of(found))
+    bases = [f"Policy set {found.policies.hash[:HASH_LENGTH]}"]
+    if "no-node" in found.search.kinds and found.nodes is not None:
+        bases.append(count_text(len(found.nodes), "node"))
+    yield ", ".join(bases)
     rows: dict[tuple[object, ...], list[Finding]] = {}
     for each in found.findings:
         rows.setdefault((each.namespace, each.owner, each.finding, each.text), []).append(each)
     if rows:
+        yield ""
         yield from table(
             [
                 [click.style(head, bold=True) for head in _HEADS],
@@ -44,22 +64,6 @@ def lines(found: Found) -> Iterator[str]:
             ],
             0,
         )
-        yield ""
-    for kind in KINDS:
-        if kind in found.search.kinds and not _is_unknown(found, kind):
-            count = count_text(found.count(kind), "pod")
-            basis = f" (of {len(found.nodes or ())} nodes)" if kind == "no-node" else ""
-            if kind == "otherwise":
-                basis = f" (policy set {found.policies.hash[:HASH_LENGTH]})"
-                if found.unjudged:
-                    count = f"{found.count(kind):,} of {found.judged:,} judged pods"
-            yield f"{count} {_COUNTS[kind]}{basis}"
-    where = f"in {found.search.namespace}" if found.search.namespace else "in all namespaces"
-    read = count_text(found.read, "live pod")
-    yield f"Read {read} {where}, {found.of_runs:,} of them with a run or a stamp"
-    if found.unjudged:
-        unjudged = count_text(found.unjudged, "pod")
-        yield f"{unjudged} of these cannot be judged; stderr names the reasons"
 
 
 def _is_unknown(found: Found, kind: Kind) -> bool:
@@ -76,6 +80,7 @@ def owner_lines(found: Found) -> Iterator[str]:
 def document(found: Found) -> dict[str, Any]:
     """Return the result as JSON; a count is null if it is unknown."""
     return {
+        "answer": answer_of(found),
         "namespace": found.search.namespace or None,
         "set": found.policies.hash,
         "nodes": None if found.nodes is None else len(found.nodes),

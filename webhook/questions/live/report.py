@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.questions.live import focus as focusing
+from webhook.questions.live.answer_text import answer_of_live_pods, answer_of_pod
 from webhook.questions.live.missing_stamp import Why, why_unstamped
 from webhook.run.observation import controller_of
-from webhook.shortening import shortened
+from webhook.shortening import one_line, shortened
 from webhook.text import explanation
-from webhook.text.layout import section, table
+from webhook.text.layout import section, table, titled
 from webhook.text.value_text import both_fields
 
 if TYPE_CHECKING:
@@ -21,17 +22,8 @@ if TYPE_CHECKING:
     from webhook.evaluation.replicas import Replicas
     from webhook.policy.policy_set import PolicySet
     from webhook.questions.live.focus import Focus
-    from webhook.questions.live.live_pods import Answer, Answers, Difference, LivePod, State
+    from webhook.questions.live.live_pods import Answer, Answers, Difference, LivePod
     from webhook.text.explanation import Row
-
-_VERDICTS: Final[dict[State, str]] = {
-    "unknown": "whether it matches today's policies is unknown",
-    "rejected": "today it would be rejected",
-    "refused": "today the API server would refuse it",
-    "not sent": "today it would not be sent to the webhook",
-    "otherwise": "differs from today's policies: ",
-    "same": "matches today's policies",
-}
 
 
 def lines(answers: Answers, focus: Focus) -> Iterator[str]:
@@ -45,15 +37,16 @@ def lines(answers: Answers, focus: Focus) -> Iterator[str]:
 
 
 def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
-    subject = click.style(f"{live.pod.title} in {live.pod.namespace}", bold=True)
+    subject = one_line(f"{live.pod.title} in {live.pod.namespace}")
     unstamped = why_unstamped(live, answers.world)
     if focus:
-        yield f"{subject}, {focus.title}"
+        yield f"{click.style(subject, bold=True)}, {focus.title}"
         yield from table(
             explanation.styled(focusing.of_pod(live, answers.policies, focus, unstamped)), 2
         )
         return
-    yield f"{subject}: {_verdict(live)}"
+    colour = explanation.colour_of("no stamp" if live.unstamped else live.state)
+    yield from titled(subject, answer_of_pod(live), colour)
     yield from table(_head(live), 2)
     title = "When it was created"
     if live.stamp:
@@ -66,18 +59,6 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
         yield from section(f"Today: {title[0].lower()}{title[1:]}", rows)
     yield from section("Difference", explanation.styled(_differences(live.differences)))
     yield from explanation.warning_lines(live.today.warnings)
-
-
-def _verdict(live: LivePod) -> str:
-    if not live.is_run:
-        return "not part of a run: no policy applies"
-    if live.unstamped:
-        return explanation.in_colour("no stamp", "no policy was applied to it: it has no stamp")
-    text = _VERDICTS[live.state]
-    if live.state == "otherwise":
-        count = len(live.differences)
-        text += "1 field differs" if count == 1 else f"{count} fields differ"
-    return explanation.in_colour(live.state, text)
 
 
 def _head(live: LivePod) -> list[list[str]]:
@@ -120,10 +101,11 @@ def _differences(differences: Sequence[Difference]) -> Iterator[Row]:
 
 
 def _workload_lines(found: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
-    for replicas in found.replicas:
-        yield from _focused(replicas, answers.policies, focus)
-        yield ""
-    yield from _live(found, answers, focus)
+    source = found.source
+    title = one_line(f"Live pods of {source.title} in {source.namespace}")
+    yield from titled(title, answer_of_live_pods(found.pods))
+    yield from focused_lines(found.replicas, answers.policies, focus)
+    yield from section("Live pods", [*_live(found, answers, focus)])
 
 
 def focused_lines(decided: Iterable[Replicas], policies: PolicySet, focus: Focus) -> Iterator[str]:
@@ -143,18 +125,11 @@ def _focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[
     yield from table(explanation.styled(focusing.of_replicas(replicas, policies, focus)), 2)
 
 
-def _live(found: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
-    title = click.style(f"Live pods of {found.source.title}", bold=True)
-    if not found.pods:
-        yield f"{title}: none"
-        return
-    same = sum(each.same for each in found.pods)
-    yield f"{title}: {same} of {len(found.pods)} as new ones would be"
-    rows = explanation.styled(
+def _live(found: Answer, answers: Answers, focus: Focus) -> Iterator[list[str]]:
+    yield from explanation.styled(
         (word, str(len(names)), f"{shortened(names)}{detail}")
         for (word, detail), names in _grouped(found.pods, answers, focus)
     )
-    yield from table(rows, 2)
 
 
 def _grouped(
@@ -195,6 +170,7 @@ def _workload_document(found: Answer, answers: Answers, focus: Focus) -> dict[st
     return {
         "object": found.source.title,
         "namespace": found.source.namespace,
+        "answer": answer_of_live_pods(found.pods),
         "same": found.same,
         "today": [focus.document(each, answers.policies) for each in found.replicas],
         "pods": [_pod_document(each, answers, focus) for each in found.pods],
@@ -207,6 +183,7 @@ def _pod_document(live: LivePod, answers: Answers, focus: Focus) -> dict[str, An
     return {
         "object": live.pod.title,
         "namespace": live.pod.namespace,
+        "answer": answer_of_pod(live),
         "same": live.same,
         "author": live.origin.evidence,
         "unsure": live.origin.unsure,

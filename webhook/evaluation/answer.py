@@ -1,0 +1,195 @@
+"""The first sentence of an answer about pods: what happens to them, where, and what is not known.
+
+Every face prints it first. It is the field `answer` of a PodsResult.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from webhook.policy.refused_pods import classes_of
+from webhook.shortening import count_text, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.decision.decision import Decision
+    from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.surveys import Surveys
+
+# What becomes of pods, in a word, the worst first; of several pods as a text after their number.
+_WORDS: Final = {
+    "refused": "refused by the API server",
+    "rejected": "rejected",
+    "no node": "without a node",
+    "unknown": "unknown",
+    "not-sent": "not sent to the webhook",
+    "not-a-run": "not part of a run",
+    "left-alone": "left alone",
+    "unchanged": "unchanged",
+    "placed": "placed",
+}
+NOT_CHECKED: Final = "nodes not checked"
+
+
+def answer_of(replicas: Replicas) -> str:
+    """Return what happens to pods with equal decisions, and on how many nodes they can run.
+
+    As in `placed by workers-on-spot; can run on 2 of 3 nodes, 1 before`.
+    """
+    result = outcome_text(replicas)
+    if replicas.admitted:
+        nodes = replicas.evaluation.nodes
+        if nodes and nodes.none_left:
+            result = f"{nodes_of(nodes)}; {result}"
+        else:
+            result = "; ".join((result, nodes_of(nodes), *_at_once(replicas, replicas.count)))
+    return one_line(hedged(result, doubts(replicas)))
+
+
+def answer_of_all(groups: Sequence[Replicas]) -> str:
+    """Return the answer about all pods of one object: how many become what, the worst first."""
+    if len(groups) == 1:
+        return answer_of(groups[0])
+    counts = Counter[str]()
+    for each in groups:
+        counts[word_of(each)] += each.count
+    total = sum(counts.values())
+    result = count_text(total, "pod")
+    if len(counts) == 1:
+        result += f" {_WORDS[word_of(groups[0])]}"
+    else:
+        texts = [f"{counts[word]:,} {text}" for word, text in _WORDS.items() if counts[word]]
+        result += f": {', '.join(texts)}"
+    more = [*_at_once(groups[0], total)] if groups[0].evaluation.nodes else [NOT_CHECKED]
+    return "; ".join((result, *more))
+
+
+def word_of(replicas: Replicas) -> str:
+    """Return what happens to the pods in a word: the webhook's result, or a worse one."""
+    if doubts(replicas):
+        return "unknown"
+    if replicas.refusals:
+        return "refused"
+    nodes = replicas.evaluation.nodes
+    if nodes and nodes.none_left and replicas.decision.allowed:
+        return "no node"
+    return replicas.decision.result
+
+
+def hedged(text: str, unknown: Sequence[str]) -> str:
+    """Return the text as what is known, if something that decides is unknown."""
+    return f"unknown, because {' and '.join(unknown)}; as far as known: {text}" if unknown else text
+
+
+def doubts(replicas: Replicas) -> list[str]:
+    """Return why it is unknown what happens to the pods; empty if it is known."""
+    return list(_doubts(replicas))
+
+
+def _doubts(replicas: Replicas) -> Iterator[str]:
+    found = replicas.evaluation
+    world, arrival = found.world, replicas.arrival
+    if name := found.unread_class:
+        yield f"RuntimeClass {name} is not read"
+    elif plugins := found.undecided:
+        yield f"the plugin {', '.join(plugins)} may run or not"
+    if arrival.namespace not in world.namespaces and (
+        "namespace_selector" in world.policies.tested or replicas.decision.identity is None
+    ):
+        yield f"the labels of namespace {arrival.namespace} are not read"
+    if owner := found.unread_selector:
+        yield f"the selector of {owner} is not read"
+    if found.unread_defaults:
+        yield "LimitRanges are not read"
+    if world.cluster.node is None and found.depends_on_node:
+        yield "the webhook may reject it for its node, and nodes are not read"
+    placement = found.placement
+    for _, kind, name in classes_of(placement) if placement else ():
+        if world.classes is not None and kind not in world.classes:
+            yield f"the {kind} {name} may not exist"
+    if found.answer.unknown:
+        yield "the API server did not say whether it takes the pod"
+
+
+def outcome_text(replicas: Replicas) -> str:
+    """Return what happens to the pods, with the reason."""
+    decision = replicas.decision
+    if replicas.refusals:
+        return f"the API server refuses it: {'; '.join(replicas.refusals)}"
+    reason = decision.reason.removeprefix("fairlead: ")
+    match decision.result:
+        case "placed":
+            return f"placed by {', '.join(_took_part(decision)) or 'its own request'}"
+        case "unchanged" if decision.policies:
+            return f"unchanged: {_as_requested(decision)}"
+        case "unchanged" if decision.set_aside.by:
+            return "unchanged: exceptions set aside every policy that matches"
+        case "unchanged" if decision.audited:
+            return "unchanged: no enforced policy matches"
+        case "unchanged":
+            return "unchanged: no policy matches"
+        case "left-alone":
+            return f"left alone: {reason}"
+        case "rejected":
+            return f"rejected: {reason}"
+        case "not-sent":
+            return f"not sent to the webhook, so no policy applies: {reason}"
+    return "not part of a run, so no policy applies"
+
+
+def nodes_of(found: Surveys | None) -> str:
+    """Return on how many nodes pods can run, how many it were without policies, and what is not
+    known of that.
+
+    As in `can run on at most 2 of 3 nodes (not judged: volumes), 1 before`.
+    """
+    if found is None:
+        return NOT_CHECKED
+    last = found.last
+    count = f"{len(last.admitted)} of {last.total} nodes"
+    if found.lacking:
+        return f"nodes unknown, as {_unread(found.lacking, found.unread)}; without it {count}"
+    if found.on_demand:
+        text = f"class {', '.join(found.on_demand)} creates its nodes on demand, {count} now"
+    elif not last.admitted:
+        text = f"no node admits it: {count}"
+    else:
+        text = f"can run on {'at most ' if found.not_judged else ''}{count}"
+        if found.not_judged:
+            text += f" (not judged: {', '.join(found.not_judged)})"
+    if found.lacking_before:
+        text += f", before unknown, as {_unread(found.lacking_before, found.unread_before)}"
+    elif found.after and (found.after.admitted != found.before.admitted or found.differs):
+        text += f", {len(found.before.admitted)} before"
+    if found.evicting:
+        text += f"; {len(found.evicting)} of them evict it"
+    return text
+
+
+def _at_once(replicas: Replicas, count: int) -> Iterator[str]:
+    """Yield that nodes are judged for each pod by itself. A DaemonSet has no number of pods."""
+    if replicas.evaluation.nodes and count > 1 and replicas.template.count is not None:
+        yield f"whether all {count:,} run at one time is not judged"
+
+
+def _unread(lacking: str, runtime_class: str) -> str:
+    return f"{lacking} {'is not read' if runtime_class else 'may run or not'}"
+
+
+def _took_part(decision: Decision) -> list[str]:
+    """Return the policies that were applied; `(not in full)` if a setting has no effect."""
+    unfulfilled = decision.unfulfilled
+    return [f"{name} (not in full)" if name in unfulfilled else name for name in decision.policies]
+
+
+def _as_requested(decision: Decision) -> str:
+    unfulfilled = decision.unfulfilled
+    whole = [name for name in decision.policies if name not in unfulfilled]
+    lines = [f"the pod already has what {', '.join(whole)} sets"] if whole else []
+    lines += [
+        f"{', '.join(fields)} of {name} {'has' if len(fields) == 1 else 'have'} no effect"
+        for name, fields in unfulfilled.items()
+    ]
+    return "; ".join(lines)
