@@ -97,6 +97,7 @@ class ClusterError(FairleadError):
     `retry_after` is the number of seconds to wait, as the server requested, or None.
     `words` is the Status object's own message, without where it came from; or "".
     `answer` is the answer's JSON object, if it is no Status; or None.
+    `warnings` are the headers with the API server's warnings, also those of webhooks.
     `position` is where a list that expired may continue, from the Status object's metadata; or "".
     """
 
@@ -108,11 +109,13 @@ class ClusterError(FairleadError):
         reason: str = "",
         retry_after: float | None = None,
         words: str = "",
+        warnings: Sequence[str] = (),
         position: str = "",
         answer: Mapping[str, Any] | None = None,
     ) -> None:
         self.answer = answer
         self.words = words
+        self.warnings = warnings
         self.position = position
         self.status = status
         self.reason = reason

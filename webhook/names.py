@@ -32,6 +32,10 @@ DAEMON_SETS_KEEP: Final = "keep"
 CAPACITY: Final = f"{GROUP}/capacity"
 PLACEMENT: Final = f"{GROUP}/placement"
 
+# The field manager of a dry run that asks about a pod as decided, which the webhook leaves so; and
+# the value of PLACEMENT in that pod, which no decision leaves.
+AS_DECIDED: Final = "fairlead-as-decided"
+
 # The controller's metadata on objects of a Run: the label that it selects by, the Run's uid, and
 # the attempt of its role to which a pod belongs (an annotation).
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"

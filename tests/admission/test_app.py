@@ -32,6 +32,7 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.app import MAX_BODY_BYTES, Unread, read_body
 from webhook.admission.review import MOST_VALUES, PodRequest
+from webhook.decision.advice import LEFT_AS_DECIDED
 from webhook.errors import NotSynced
 from webhook.policy.policy_set import PolicySet
 from webhook.server.logs import JsonFormatter
@@ -120,6 +121,31 @@ def test_a_dry_run_is_decided_as_any_other() -> None:
     """There are no side effects that could be left out."""
     webhook = Webhook(policy_set(SPOT))
     assert webhook.post(review(dryRun=True)).body == webhook.post(review()).body
+
+
+def test_a_dry_run_about_a_decided_pod_is_answered_without_a_decision() -> None:
+    """Only with both: the API server says that nothing is stored, and the request has the mark."""
+    webhook = Webhook(policy_set(POOL))
+    other, mark = pod(nodeSelector={"pool": "other"}), {"fieldManager": names.AS_DECIDED}
+    asked = webhook.post(review(other, dryRun=True, options=mark))
+    assert asked.response == {
+        "uid": "0df28fbd",
+        "allowed": True,
+        "warnings": [f"fairlead: {LEFT_AS_DECIDED}"],
+    }
+    assert not webhook.counted("fairlead_decisions_total")
+    for request in (
+        {"dryRun": False, "options": mark},
+        {"options": mark},
+        {"dryRun": True},
+        {"dryRun": "true", "options": mark},
+        {"dryRun": True, "options": {"fieldManager": "kubectl"}},
+        {"dryRun": True, "options": names.AS_DECIDED},
+    ):
+        assert not webhook.post(review(other, **request)).response["allowed"]
+    other["metadata"]["managedFields"] = [{"manager": names.AS_DECIDED}]
+    other["metadata"]["annotations"] = {names.PLACEMENT: names.AS_DECIDED}
+    assert not webhook.post(review(other, dryRun=True)).response["allowed"]
 
 
 def test_the_default_priority_class_counts_as_unset() -> None:

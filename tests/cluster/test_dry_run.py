@@ -17,11 +17,19 @@ from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.placement.fields import BY_NAME
+from webhook.questions import dry_run
 
 pytest_plugins = ["tests.cluster.webhook_fixtures", "tests.cluster.run_fixtures"]
 
 Json = dict[str, Any]
-POLICIES = policy_text("as-root", "overrides: {securityContext: {runAsUser: 0}}")
+POLICIES = policy_text("as-root", "overrides: {securityContext: {runAsUser: 0}}") + policy_text(
+    "pinned",
+    "match: {podSelector: {matchLabels: {zone: pinned}}}",
+    "requirements: {nodeSelector: {zone: a}}",
+)
+HARMLESS = POLICIES.replace("runAsUser: 0", "runAsUser: 1000").replace("zone: a", "zone: b")
+STRICT = {"pod-security.kubernetes.io/enforce": "restricted"}
+WHOLE = {names.PLACE: names.PLACE_ALL}
 SECURITY = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -36,6 +44,10 @@ TEMPLATE: Json = {
     },
 }
 JOB: Json = an_object("batch/v1", "Job", "train", {"template": TEMPLATE})
+LABELS = {names.RUN: "r", "zone": "pinned"}
+PINNED: Json = an_object(
+    "batch/v1", "Job", "train", {"template": {**TEMPLATE, "metadata": {"labels": LABELS}}}
+)
 RUN: Json = an_object(
     "fairlead.dev/v1alpha1",
     "Run",
@@ -52,7 +64,13 @@ RUN: Json = an_object(
 @pytest.fixture
 def strict(new_namespace: NewNamespace) -> Space:
     """A namespace whose Pod Security standard admits the pods below, but not as root."""
-    return new_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
+    return new_namespace(STRICT)
+
+
+@pytest.fixture
+def whole(new_namespace: NewNamespace) -> Space:
+    """One of that kind, all pods of which are sent to the webhook."""
+    return new_namespace({**STRICT, **WHOLE})
 
 
 def files(folder: Path, words: Iterable[str], policies: str = POLICIES) -> list[str]:
@@ -90,10 +108,82 @@ def test_a_refusal_is_part_of_the_answer(
     found = call(strict, tmp_path, *words)
     assert found.exit_code == 1, found.output
     mentions(found.output, "PodSecurity", "runAsUser=0", "without what policies set")
-    harmless = POLICIES.replace("runAsUser: 0", "runAsUser: 1000")
-    taken = call(strict, tmp_path, *words, policies=harmless)
+    taken = call(strict, tmp_path, *words, policies=HARMLESS)
     assert taken.exit_code == 0, taken.output
     assert "PodSecurity" not in taken.output
+
+
+@pytest.mark.usefixtures("running")
+@pytest.mark.parametrize("words", ASKING, ids=[" ".join(each) for each in ASKING])
+def test_where_a_namespace_is_placed_as_a_whole_the_pods_of_given_policies_are_asked_about(
+    whole: Space, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """The webhook there does not decide on them again by the policies that it serves."""
+    taken = call(whole, tmp_path, *words, policies=HARMLESS)
+    assert taken.exit_code == 0, taken.output
+    found = call(whole, tmp_path, *words)
+    assert found.exit_code == 1, found.output
+    mentions(found.output, "PodSecurity", "runAsUser=0", "it takes the pod without what policies")
+
+
+@pytest.mark.usefixtures("running")
+def test_a_changed_requirement_is_no_rejection_by_the_one_that_the_webhook_serves(
+    new_namespace: NewNamespace, tmp_path: Path
+) -> None:
+    """The old one rejects what the new one sets."""
+    space = new_namespace(WHOLE)
+    served = ["diff", "DIR/served.yaml", "DIR/policies.yaml", "--pods", "DIR/job.yaml"]
+    (tmp_path / "served.yaml").write_text(POLICIES)
+    words = files(tmp_path, served, HARMLESS)
+    (tmp_path / "job.yaml").write_text(json.dumps(PINNED))
+    found = space.ask(*words, "--fail-on", "rejected", "--dry-run=server")
+    assert found.exit_code == 0, found.output
+    mentions(found.output, "zone")
+    assert "admission webhook" not in found.output
+
+
+@pytest.mark.usefixtures("running")
+@pytest.mark.parametrize(
+    ("labels", "job"),
+    [({}, JOB), (STRICT, JOB), ({}, PINNED)],
+    ids=["taken", "refused by another after it", "rejected by it"],
+)
+def test_an_older_webhook_decides_again_and_that_is_said(
+    new_namespace: NewNamespace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    labels: dict[str, str],
+    job: Json,
+) -> None:
+    """It does not know the mark, as the webhook here does not know another one."""
+    monkeypatch.setattr(names, "AS_DECIDED", "another")
+    monkeypatch.setattr(dry_run, "_AS_DECIDED", {"dryRun": "All", "fieldManager": "another"})
+    space = new_namespace({**WHOLE, **labels})
+    words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
+    for more, code in ((), 0), (("--fail-on", "unknown"), 1):
+        asked = files(tmp_path, (*words, *more), HARMLESS)
+        (tmp_path / "job.yaml").write_text(json.dumps(job))
+        found = space.ask(*asked, "--dry-run=server")
+        assert found.exit_code == code, found.output
+        mentions(found.output, "unknown whether the API server", "older than this command")
+
+
+@pytest.mark.usefixtures("running")
+def test_the_mark_counts_in_a_dry_run_only_and_skips_nothing_else(whole: Space) -> None:
+    """A pod that is created is decided on, whatever manager its request names."""
+    made = an_object("v1", "Pod", "p", TEMPLATE["spec"])
+    made["metadata"]["annotations"] = {names.PLACEMENT: names.AS_DECIDED}
+
+    def create(*query: str) -> tuple[int, Any]:
+        path = f"{whole.path('pods')}?{'&'.join(query)}"
+        return whole.plane.api.call("POST", path, made)
+
+    mark, asks = f"fieldManager={names.AS_DECIDED}", "dryRun=All"
+    assert create(mark, asks)[0] == 201
+    for query in (mark,), (asks,), ():
+        status, answer = create(*query)
+        assert status == 403, answer
+        mentions(answer["message"], "PodSecurity", "runAsUser=0")
 
 
 @pytest.mark.usefixtures("running")
@@ -111,11 +201,10 @@ def test_a_quota_refuses_the_pod_without_policies_too(strict: Space, tmp_path: P
     """So the policies are not to blame, and it is said."""
     quota = {"hard": {"pods": "0"}}
     strict.create(an_object("v1", "ResourceQuota", "none", quota))
-    harmless = POLICIES.replace("runAsUser: 0", "runAsUser: 1000")
     words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
 
     def refused() -> Result:
-        return call(strict, tmp_path, *words, policies=harmless)
+        return call(strict, tmp_path, *words, policies=HARMLESS)
 
     found = refused()
     assert found.exit_code == 1, found.output
@@ -186,7 +275,7 @@ def test_what_check_calls_weaker_is_what_pod_security_forbids(strict: Space) -> 
 def test_of_equal_pods_one_is_asked_and_that_is_said(strict: Space, tmp_path: Path) -> None:
     """A quota that takes one pod and not both is not seen."""
     strict.create(an_object("v1", "ResourceQuota", "one", {"hard": {"pods": "1"}}))
-    files(tmp_path, (), POLICIES.replace("runAsUser: 0", "runAsUser: 1000"))
+    files(tmp_path, (), HARMLESS)
     (tmp_path / "job.yaml").write_text(json.dumps({**JOB, "spec": {**JOB["spec"], **TWO}}))
     words = ("-f", f"{tmp_path}/job.yaml", "--policies", f"{tmp_path}/policies.yaml")
     for command in ("mutate", "explain"):

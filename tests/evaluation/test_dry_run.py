@@ -32,7 +32,7 @@ def test_marks_owners_and_unknown_labels_are_left_out() -> None:
         "metadata": {
             "name": "fairlead-dry-run",
             "labels": {"team": "vision"},
-            "annotations": {"note": "kept"},
+            "annotations": {"note": "kept", names.PLACEMENT: names.AS_DECIDED},
         },
         "spec": spec,
     }

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from multidict import CIMultiDict
 
 from webhook.errors import ClusterError
 from webhook.kube.answers import decode, refusal, without_depths
@@ -39,6 +40,13 @@ def test_the_time_to_leave_the_server_alone_is_in_the_header_or_the_status(
     """Whole seconds count, the header's first; anything else is no setting."""
     body = {"kind": "Status", "code": 429, "reason": "TooManyRequests", "details": details}
     assert refusal(429, header, json.dumps(body).encode(), "GET /x").retry_after == expected
+
+
+def test_a_refusal_has_the_warnings_beside_it() -> None:
+    """Webhooks that admit a pod may warn before another one refuses it."""
+    headers = CIMultiDict([("Warning", '299 - "a"'), ("Age", "1"), ("warning", '299 - "b"')])
+    body = json.dumps({"kind": "Status", "message": "no"}).encode()
+    assert refusal(403, headers, body, "POST /x").warnings == ['299 - "a"', '299 - "b"']
 
 
 @pytest.mark.parametrize("body", [b"<html>gateway</html>", b"", b"[]", b'{"kind": "Pod"}'])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import orjson
 
+from webhook import names
 from webhook.decision.advice import signed
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.errors import InvalidReview
@@ -53,7 +54,10 @@ class Unreadable(InvalidReview):
 
 
 class PodRequest(NamedTuple):
-    """The creation of a pod. `user` and `groups` are those that the API server authenticated."""
+    """The creation of a pod. `user` and `groups` are those that the API server authenticated.
+
+    as_decided: whether a command asks by dry run about a pod that it has decided on itself
+    """
 
     uid: str
     namespace: str
@@ -61,6 +65,7 @@ class PodRequest(NamedTuple):
     user: str
     groups: Sequence[str]
     dry_run: bool
+    as_decided: bool
     pod: JsonObject
 
     @property
@@ -109,6 +114,9 @@ def parse(body: bytes) -> PodRequest:
     groups = [] if groups is None else groups
     if not isinstance(groups, list) or not {*map(type, groups)} <= {str}:
         raise InvalidReview("request.userInfo.groups: want an array of strings")
+    dry_run = request.get("dryRun") is True
+    options = request.get("options")
+    manager = options.get("fieldManager") if isinstance(options, dict) else None
     return PodRequest(
         uid=request["uid"],
         # The pod's own namespace may be empty here; the request's never is.
@@ -116,7 +124,9 @@ def parse(body: bytes) -> PodRequest:
         name=optional(request, "name", "request.name", longest=MAX_SUBDOMAIN),
         user=user["username"],
         groups=groups,
-        dry_run=request.get("dryRun") is True,
+        dry_run=dry_run,
+        # Both are of the request and not of the pod: no template can have them.
+        as_decided=dry_run and manager == names.AS_DECIDED,
         pod=pod,
     )
 

@@ -32,16 +32,18 @@ Server: TypeAlias = Callable[["JsonObject", str], Answer]
 
 
 def question(pod: JsonObject, sources: SourceTable) -> JsonObject:
-    """Return the v1.Pod to ask about: without the marks that send pods to the webhook.
+    """Return the v1.Pod to ask about, without the marks of a run.
 
-    The webhook would otherwise decide on a pod that is decided. Owners are left out, for they may
-    not exist yet, and so are the name, which may be taken, and labels that only a controller knows;
-    of a stored pod also what the API server derived from a class that a policy may have set.
+    A guard of pods without a stamp takes its stamp. Who decides on it writes another one, as a
+    webhook does that does not know the question. Owners are left out, for they may not exist yet,
+    and so are the name, which may be taken, and labels that only a controller knows; of a stored
+    pod also what the API server derived from a class that a policy may have set.
     """
     metadata = pod["metadata"]
+    annotations = _without(metadata.get("annotations"), sources.read_annotations)
     kept = {
         "labels": _without(metadata.get("labels"), sources.read_labels),
-        "annotations": _without(metadata.get("annotations"), sources.read_annotations),
+        "annotations": {**annotations, names.PLACEMENT: names.AS_DECIDED},
     }
     derived = _DERIVED if is_stored(pod) else ()
     spec = {key: value for key, value in pod["spec"].items() if key not in derived}

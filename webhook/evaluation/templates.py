@@ -112,10 +112,15 @@ def _pod(plan: Plan, role: str, index: int) -> JsonObject:
 
 def history_of_replica(template: PodTemplate, index: int, now: datetime | None) -> History | None:
     """Return the history with which the controller would create a replica of a live Run now."""
-    if now is None or not template.source.is_own_run:
-        return None
     [number] = template.numbers_of([index])
-    entries = at(template.source.value, ("status", "replicas", template.part, "history")) or ()
+    return history_in(template.source, template.part, number, now)
+
+
+def history_in(source: Object, role: str, number: int, now: datetime | None) -> History | None:
+    """Return the history of a replica that a live Run has, as of now."""
+    if now is None or not source.is_own_run:
+        return None
+    entries = at(source.value, ("status", "replicas", role, "history")) or ()
     for entry in entries:
         if number in parse_intervals(entry["indexes"]):
             with suppress(UnreadableText):

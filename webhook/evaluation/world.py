@@ -144,6 +144,9 @@ class World:
         selector = selector or self.plugins.selector(pod, namespace)
         pod = admit(pod, namespace, self.plugins, self.cluster.node, labels)
         history = self.history or history or (history_of(pod) if owner(pod) else None)
+        if history is not None and self.now is not None:
+            # It is created now, not when the pod was whose text it has.
+            history = history._replace(as_of=self.now)
         return Arrival(pod, namespace, labels, user, self.now, groups, led, history, selector)
 
     @property

@@ -14,7 +14,7 @@ from kubernetes.aio.config.config_exception import ConfigException
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 # The reason of an error without an answer; Kubernetes uses the same reason if a server timed out.
 TIMEOUT: Final = "Timeout"
@@ -87,7 +87,8 @@ def refusal(status: int, headers: Mapping[str, str], data: bytes, where: str) ->
         body = None
     after = _seconds(headers.get("Retry-After"))
     if isinstance(body, dict) and body.get("kind") == "Status":
-        return from_status(body, where, status=status, retry_after=after)
+        warned = [value for name, value in headers.items() if name.lower() == "warning"]
+        return from_status(body, where, status=status, retry_after=after, warnings=warned)
     own = body if isinstance(body, dict) else None
     return ClusterError(
         f"{where}: HTTP status {status}", status=status, retry_after=after, answer=own
@@ -100,6 +101,7 @@ def from_status(
     *,
     status: int | None = None,
     retry_after: float | None = None,
+    warnings: Sequence[str] = (),
 ) -> ClusterError:
     """Return the error in a Status object, from an answer or a watch."""
     details = body.get("details")
@@ -118,6 +120,7 @@ def from_status(
         reason=reason,
         retry_after=retry_after,
         words=str(body.get("message") or ""),
+        warnings=warnings,
         position=str(position or ""),
     )
 

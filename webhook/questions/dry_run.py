@@ -7,8 +7,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.api_paths import VERSION, CollectionPath
+from webhook.api_paths import NAMESPACES, VERSION, CollectionPath
+from webhook.decision.advice import LEFT_AS_DECIDED
 from webhook.errors import ClusterError
+from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement.plugin_tolerations import OPTIONAL, Facts, added
 from webhook.placement.shapes import objects_in
 from webhook.placement.tolerations import normal
@@ -28,6 +30,16 @@ DRY_RUN_HELP: Final = (
 )
 # An extended resource for the dry run of a pod; no device plugin may have a name of ours.
 _PROBED: Final = f"{names.GROUP}/probe"
+# Whoever asks so is not decided on again: the webhook leaves the pod as it is.
+_AS_DECIDED: Final = {"dryRun": "All", "fieldManager": names.AS_DECIDED}
+_DECIDED: Final = (
+    "the cluster's webhook is older than this command, and decided on the pod again by its own "
+    "policies"
+)
+_MAYBE_DECIDED: Final = (
+    "this may be about another pod: the cluster's webhook did not say that it left this one as it "
+    "is, so it is older than this command, or did not answer"
+)
 _REVIEWS: Final = CollectionPath("authorization.k8s.io/v1", "selfsubjectaccessreviews")
 # Anything else, such as 429 or 500, is no answer about the pod.
 _REFUSALS: Final = frozenset(
@@ -86,7 +98,7 @@ async def read_running_plugins(client: Client, namespace: str) -> Mapping[str, b
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     try:
         path = CollectionPath("v1", "pods", namespace)
-        made = await client.create(path, pod, query={"dryRun": "All"})
+        made = await client.create(path, pod, query=_AS_DECIDED)
     except ClusterError:
         return {}
     found: list[Any] = [*objects_in(made.get("spec", {}).get("tolerations"))]
@@ -117,11 +129,27 @@ async def _obstacle(client: Client, namespace: str) -> str:
 async def _ask(client: Client, pod: JsonObject, namespace: str) -> tuple[str, str]:
     try:
         path = CollectionPath("v1", "pods", namespace)
-        await client.create(path, pod, query={"dryRun": "All"})
+        made = await client.create(path, pod, query=_AS_DECIDED)
     except ClusterError as error:
         if error.status in _REFUSALS:
-            return error.words or str(error), ""
+            return await _refusal(client, namespace, error)
         if error.status == HTTPStatus.NOT_FOUND:
             return "", f"namespace {namespace} does not exist"
         return "", str(error)
-    return "", ""
+    stamp = (made["metadata"].get("annotations") or {}).get(names.PLACEMENT)
+    return "", "" if stamp == names.AS_DECIDED else _DECIDED
+
+
+async def _refusal(client: Client, namespace: str, error: ClusterError) -> tuple[str, str]:
+    """Return the refusal, if it is one of the pod as asked about; else why that is unknown."""
+    words = error.words or str(error)
+    if any(LEFT_AS_DECIDED in each for each in error.warnings):
+        return words, ""
+    try:
+        space = await client.get(NAMESPACES.path_of(namespace))
+    except ClusterError as unread:
+        return f"{words}; whether the webhook decided on the pod again is unknown: {unread}", ""
+    placed = (space["metadata"].get("labels") or {}).get(names.PLACE) == names.PLACE_ALL
+    if not placed or namespace in EXCLUDED_NAMESPACES:
+        return words, ""
+    return "", f"{words}; {_MAYBE_DECIDED}"

@@ -166,7 +166,13 @@ class Reader:
                 f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
                 "template, such as a job, a deployment or a run"
             )
-        live = await pods_of(self._discovery, source, self.notes)
+        found = await pods_of(self._discovery, source, self.notes)
+        by_maker: dict[int, Sequence[PodTemplate]] = {id(source): templates}
+        live = []
+        for pod, maker in found:
+            if maker is not None and id(maker) not in by_maker:
+                by_maker[id(maker)] = made_by(maker, sources)
+            live.append((pod, by_maker.get(id(maker))))
         return partial(self._of_workload, source, templates, live)
 
     def _of_pod(self, pod: Object, templates: Sequence[PodTemplate] | None) -> Answer | None:
@@ -177,10 +183,13 @@ class Reader:
         return Answer(today.template.source, [today.template], [today], [live], is_pod=True)
 
     def _of_workload(
-        self, source: Object, templates: Sequence[PodTemplate], live: Sequence[Object]
+        self,
+        source: Object,
+        templates: Sequence[PodTemplate],
+        live: Sequence[tuple[Object, Sequence[PodTemplate] | None]],
     ) -> Answer:
         replicas = decisions(Offline(self.world, [source], templates))
-        pods = [judged for pod in live if (judged := self._judged(pod, templates))]
+        pods = [judged for pod, own in live if (judged := self._judged(pod, own))]
         return Answer(source, templates, replicas, pods)
 
     def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod | None:

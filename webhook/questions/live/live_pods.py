@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from webhook import names
 from webhook.comparison.difference import Gap, gaps
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import WrongUsage
@@ -12,8 +13,10 @@ from webhook.evaluation.audits import NODES_DECIDE
 from webhook.evaluation.plugins import OF_PLUGINS
 from webhook.evaluation.replicas import Replicas
 from webhook.evaluation.result import answers
+from webhook.evaluation.templates import history_in
 from webhook.placement import pod as pods
-from webhook.placement.stamp_text import Stamp, read_stamp
+from webhook.placement.fallback import History
+from webhook.placement.stamp_text import Stamp, read_given_up, read_stamp
 from webhook.placement.tolerations import within
 from webhook.questions.live.focus import touched
 from webhook.questions.live.pod_stamp import Origin, origin_of
@@ -25,7 +28,8 @@ from webhook.workloads.stored_pod import as_admitted, is_bound, without_binding
 from webhook.workloads.template import PodTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from webhook.decision.decision import Decision
     from webhook.evaluation.dry_run import Server
@@ -135,7 +139,10 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
     author = origin.pod
     led = any(each.led for each in templates or ())
     selector = next((each.selector for each in templates or ()), None)
-    evaluation = world.evaluate(author.value, author.namespace, led=led, selector=selector)
+    history = _history(pod, templates or (), world.now)
+    evaluation = world.evaluate(
+        author.value, author.namespace, led=led, history=history, selector=selector
+    )
     identity = evaluation.decision.identity
     indexes = [each for each in (identity and identity.replica_index,) if each is not None]
     today = Replicas(PodTemplate(author, ()), (0,), 0, indexes, evaluation)
@@ -150,7 +157,7 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
 def _differences(
     world: World, pod: Object, stamp: Stamp | None, today: Replicas, *, bound: bool
 ) -> Sequence[Difference]:
-    if not today.decision.allowed or _is_of_today(world, pod, stamp, led=today.arrival.led):
+    if not today.decision.allowed or _is_of_today(world, pod, stamp, today):
         return ()
     has = pods.parse_pod(pod.value)
     would = today.decision.placement or pods.parse_pod(today.arrival.pod)
@@ -160,13 +167,26 @@ def _differences(
     if bound:
         would = would._replace(labels=without_binding(would.labels))
     return [
-        _difference(gap, stamp, today, world.policies)
+        _difference(gap, pod, stamp, today, world.policies)
         for gap in gaps(has, would)
         if gap.field not in OF_PLUGINS and not _covered(gap, has.tolerations, would.tolerations)
     ]
 
 
-def _is_of_today(world: World, pod: Object, stamp: Stamp | None, *, led: bool) -> bool:
+def _history(pod: Object, templates: Sequence[PodTemplate], now: datetime | None) -> History | None:
+    """Return the history with which the controller of a Run would create the pod again now.
+
+    None if its Run is unknown: then the pod itself has the last that is known.
+    """
+    labels = pod.metadata.get("labels") or {}
+    number = str(labels.get(names.REPLICA_INDEX))
+    source = templates[0].source if templates else None
+    if now is None or source is None or not source.is_own_run or not number.isdecimal():
+        return None
+    return history_in(source, str(labels.get(names.ROLE)), int(number), now) or History(now)
+
+
+def _is_of_today(world: World, pod: Object, stamp: Stamp | None, today: Replicas) -> bool:
     """Return whether today's set placed the pod, and would leave it as it is.
 
     What its author wrote need not be guessed then, which is not always possible: a value that both
@@ -174,8 +194,21 @@ def _is_of_today(world: World, pod: Object, stamp: Stamp | None, *, led: bool) -
     """
     if stamp is None or stamp.set_hash != world.policies.hash[:HASH_LENGTH]:
         return False
-    found = world.evaluate(pod.value, pod.namespace, led=led).decision
-    return found.result == "unchanged"
+    if set(_given_up(pod.metadata)) != set(_given_up_now(today)):
+        return False
+    arrival = today.arrival
+    found = world.evaluate(pod.value, pod.namespace, led=arrival.led, history=arrival.history)
+    return found.decision.result == "unchanged"
+
+
+def _given_up(metadata: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the classes that a fallback gave up by the pod's stamp, and until when."""
+    return dict(read_given_up(metadata))
+
+
+def _given_up_now(today: Replicas) -> Mapping[str, str]:
+    placement = today.decision.placement
+    return _given_up({"annotations": placement.annotations}) if placement else {}
 
 
 def _covered(gap: Gap, has: Sequence[Toleration], would: Sequence[Toleration]) -> bool:
@@ -190,7 +223,9 @@ def _covered(gap: Gap, has: Sequence[Toleration], would: Sequence[Toleration]) -
     )
 
 
-def _difference(gap: Gap, stamp: Stamp | None, today: Replicas, policies: PolicySet) -> Difference:
+def _difference(
+    gap: Gap, pod: Object, stamp: Stamp | None, today: Replicas, policies: PolicySet
+) -> Difference:
     then = [
         policy
         for policy, fields in (stamp.policies.items() if stamp else ())
@@ -212,8 +247,28 @@ def _difference(gap: Gap, stamp: Stamp | None, today: Replicas, policies: Policy
         *gap,
         tuple(then),
         tuple(dict.fromkeys(now)) if gap.would is not None else (),
-        (*_why(gone, gap.field, today, policies), *left_out),
+        (
+            *_why(gone, gap.field, today, policies),
+            *left_out,
+            *_by_history(gap.field, pod, today, policies),
+        ),
     )
+
+
+def _by_history(field: str, pod: Object, today: Replicas, policies: PolicySet) -> Iterator[str]:
+    """Yield by which history the pod was placed, for each class whose fallback is another now."""
+    then, now = _given_up(pod.metadata), _given_up_now(today)
+    for name in sorted({*then, *now}):
+        if (name in then) == (name in now) or not touched(f"capacity[{name}]", field, policies):
+            continue
+        setting = f"capacity[{name}]"
+        by = dict.fromkeys(
+            e.policy for e in today.decision.trace if e.field == setting and e.policy
+        )
+        until = f"class {name} is given up until {then.get(name) or now[name]}"
+        by_then, by_now = (until, "it is required") if name in then else ("it was required", until)
+        text = f"by the history with which the pod was created {by_then}, and by that of now"
+        yield f"{', '.join(by)}: {text} {by_now}"
 
 
 def _why(gone: Sequence[str], field: str, today: Replicas, policies: PolicySet) -> Iterator[str]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.api_paths import CollectionPath
 from webhook.errors import PassOver
 from webhook.questions.live.live_objects import Discovery, as_object
 from webhook.run.observation import controller_of
+from webhook.workloads.rollout import at_revision, kept_of
 from webhook.workloads.stored_pod import is_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.workloads.object import Object
+    from webhook.workloads.rollout import Kept
 
 # A chain of owners is longer only if somebody has forged it.
 _LONGEST_CHAIN: Final = 10
@@ -36,8 +39,13 @@ class ListedPod(NamedTuple):
     """A live pod as JSON text, which takes less memory than the parsed object."""
 
     namespace: str
+    name: str
     text: bytes
     owner: Mapping[str, Any] | None
+
+
+def _uid(listed: ListedPod) -> str:
+    return str((listed.owner or {}).get("uid"))
 
 
 def _kind_of(owner: Mapping[str, Any]) -> tuple[str, str]:
@@ -61,7 +69,17 @@ async def maker_of(discovery: Discovery, pod: Object) -> tuple[Object | None, st
             path = served.path_of(pod.namespace, name)
             found = as_object(served, await discovery.client.get(path))
             # Another object may have the same name now.
-            return found if found.metadata.get("uid") == owner.get("uid") else None, ""
+            if found.metadata.get("uid") != owner.get("uid"):
+                return None, ""
+            kept = kept_of(found.value)
+            if kept is None or not kept.revision or not kept.keeps(pod.name):
+                return found, ""
+            before = await read_revision(discovery, found, kept)
+            return before, "" if before else (
+                f"{pod.title} in {pod.namespace} is made again of {kept.source}, a "
+                f"ControllerRevision that you may not get: kubectl auth can-i get "
+                f"controllerrevisions -n {pod.namespace}"
+            )
     if passed.status == HTTPStatus.FORBIDDEN:
         return None, (
             f"you may not get {kind}/{name} in {pod.namespace}, which made {pod.title}: what "
@@ -69,6 +87,16 @@ async def maker_of(discovery: Discovery, pod: Object) -> tuple[Object | None, st
             f"{pod.namespace}"
         )
     return None, ""
+
+
+async def read_revision(discovery: Discovery, workload: Object, kept: Kept) -> Object | None:
+    """Return the workload with the template of which it makes the kept pods again; None if that may
+    not be read. Raises ClusterError."""
+    with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+        path = CollectionPath("apps/v1", "controllerrevisions", workload.namespace)
+        found = await discovery.client.get(path.path_of(kept.revision))
+        return at_revision(workload, found)
+    return None
 
 
 class Owners:
@@ -80,6 +108,8 @@ class Owners:
     def __init__(self) -> None:
         self._direct: dict[str, Object] = {}
         self._above: dict[str, Mapping[str, Any] | None] = {}
+        self._kept: dict[str, Kept] = {}
+        self._before: dict[str, Object | None] = {}
         self.unread: dict[tuple[str, str], None] = {}
 
     @classmethod
@@ -101,6 +131,12 @@ class Owners:
             wanted = {uid: owner for uid, owner in above.items() if uid not in found._above}
             if not wanted:
                 break
+        for uid, kept in found._kept.items():
+            if kept.revision and uid in found._direct:
+                before = await read_revision(discovery, found._direct[uid], kept)
+                found._before[uid] = before
+                if before is None:
+                    found.unread["apps/v1", "ControllerRevision"] = None
         return found
 
     async def _read(
@@ -122,6 +158,8 @@ class Owners:
                 uid = str(value["metadata"].get("uid"))
                 if uid not in wanted:
                     return
+                if kept := kept_of({**value, "apiVersion": kind[0], "kind": kind[1]}):
+                    self._kept[uid] = kept
                 if direct:
                     self._direct[uid] = as_object(served, value)
                 self._above[uid] = upper = controller_of(value)
@@ -134,17 +172,30 @@ class Owners:
         return above
 
     def maker(self, listed: ListedPod) -> Object | None:
-        """Return the object that created the pod; None if it does not exist."""
+        """Return what created the pod, with the template of which it would be made again; None if
+        it does not exist."""
         owner = listed.owner or {}
-        found = self._direct.get(str(owner.get("uid")))
+        found = self._direct.get(_uid(listed))
         # Any user who may write pods may give one the uid of another namespace's object.
         if found is None or (found.namespace, found.name) != (listed.namespace, owner.get("name")):
             return None
-        return found
+        return self._before.get(_uid(listed)) if self._is_of_revision(listed) else found
 
     def is_unread(self, listed: ListedPod) -> bool:
-        """Return whether the pod's owner is of a kind that may not be listed."""
+        """Return whether the pod's owner, or its revision, may not be read."""
+        if self._is_of_revision(listed):
+            return self._before.get(_uid(listed)) is None
         return _kind_of(listed.owner or {}) in self.unread
+
+    def _is_of_revision(self, listed: ListedPod) -> bool:
+        kept = self._kept.get(_uid(listed))
+        return kept is not None and bool(kept.revision) and kept.keeps(listed.name)
+
+    def kept(self, listed: ListedPod) -> Kept | None:
+        """Return why no rollout of an owner replaces the pod; None if one does, as far as known."""
+        uids = (str(each.get("uid")) for each in self.chain(listed.owner))
+        found = (self._kept[uid] for uid in uids if uid in self._kept)
+        return next((each for each in found if each.keeps(listed.name)), None)
 
     def chain(self, owner: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
         """Yield an owner, and all known owners above it."""
@@ -163,9 +214,11 @@ class Owners:
         return Owner(version.rpartition("/")[0], kind, str(chain[-1].get("name")))
 
 
-async def pods_of(discovery: Discovery, source: Object, notes: list[str]) -> list[Object]:
-    """Return the live pods of an object, created by it or by objects that it created; sorted by
-    name.
+async def pods_of(
+    discovery: Discovery, source: Object, notes: list[str]
+) -> list[tuple[Object, Object | None]]:
+    """Return the live pods of an object, created by it or by objects that it created, each with
+    what would make it again; None if that may not be read. Sorted by name.
 
     They are found by their owners and the owners of these, of any kind. Leaves out pods that have
     ended or are being deleted. Kinds that may not be listed are added to `notes`. Raises
@@ -185,9 +238,24 @@ async def pods_of(discovery: Discovery, source: Object, notes: list[str]) -> lis
         f"pods belong to {source.title}"
         for _, kind in found.unread
     ]
+    kept = kept_of(source.value)
+    before = await read_revision(discovery, source, kept) if kept and kept.revision else source
+
+    def again(pod: Object, owner: Mapping[str, Any]) -> Object | None:
+        if kept is None or not kept.source or not kept.keeps(pod.name):
+            return source
+        if owner.get("uid") == uid:
+            return before
+        return found.maker(ListedPod(pod.namespace, pod.name, b"", owner))
+
+    if kept and kept.source and pods:
+        notes.append(
+            f"{source.title} in {source.namespace}: {kept.why}, so these are made again of "
+            f"{kept.source}, not from this template"
+        )
     made = [
-        pod
+        (pod, again(pod, owner))
         for pod, owner in zip(pods, owners, strict=True)
         if any(each.get("uid") == uid for each in found.chain(owner))
     ]
-    return sorted(made, key=lambda pod: pod.name)
+    return sorted(made, key=lambda each: each[0].name)

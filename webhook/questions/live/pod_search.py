@@ -28,7 +28,7 @@ from webhook.questions.live.served_policies import not_served
 from webhook.questions.offline import unknown_labels
 from webhook.questions.where import CLUSTER, Where
 from webhook.run.observation import controller_of
-from webhook.shortening import harmless, one_line
+from webhook.shortening import harmless, one_line, shortened
 from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.stored_pod import is_over
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.progress import Progress
+    from webhook.workloads.rollout import Kept
     from webhook.workloads.template import PodTemplate
 
 Kind: TypeAlias = Literal["otherwise", "unplaced", "no-node"]
@@ -68,6 +69,7 @@ class Search(NamedTuple):
 class Finding(NamedTuple):
     """A pod of one kind of findings, with the keys of its JSON.
 
+    `kept`: why no rollout of its owner replaces it; None if one does, or the owner has none.
     It has a `reason`, or the differences. `stamp_set` is the set of its stamp, `author` the source
     of what its author wrote, and `unsure` has the fields whose value of the policy is unknown. It
     keeps no part of the pod itself, which may be large.
@@ -82,6 +84,7 @@ class Finding(NamedTuple):
     author: str
     differences: Sequence[Difference]
     unsure: Sequence[Credit]
+    kept: str | None
 
     @property
     def text(self) -> str:
@@ -187,7 +190,7 @@ async def _list_pods(discovery: Discovery, found: Found, world: World) -> list[L
         if not is_run and read_stamp(pod.metadata) is None:
             return None
         kept = {key: each for key, each in pod.value.items() if key != "status"}
-        return ListedPod(pod.namespace, orjson.dumps(kept), controller_of(pod.value))
+        return ListedPod(pod.namespace, pod.name, orjson.dumps(kept), controller_of(pod.value))
 
     namespace = found.search.namespace
     try:
@@ -213,18 +216,19 @@ def _judge_all(
         # A disabled webhook is no reason to restart: judged as if pods were sent, with a note.
         world = replace(world, configuration=None)
     prospects = Prospects(NodeGroups(found.nodes)) if found.nodes is not None else None
+    kept_pods: dict[tuple[str, Owner, Kept], list[str]] = {}
     hashes: set[str] = set()
     decided: dict[tuple[object, ...], Replicas] = {}
-    templates_by_maker: dict[str, Sequence[PodTemplate]] = {}
+    # `owners` keeps the makers.
+    templates_by_maker: dict[int, Sequence[PodTemplate]] = {}
     for each in listed:
         pod = Object(ANSWERED, orjson.loads(each.text))
         try:
             with one_pod():
                 maker = owners.maker(each)
-                uid = str(maker.metadata.get("uid")) if maker else ""
-                if uid not in templates_by_maker:
-                    templates_by_maker[uid] = made_by(maker, sources)
-                templates = None if owners.is_unread(each) else templates_by_maker[uid]
+                if id(maker) not in templates_by_maker:
+                    templates_by_maker[id(maker)] = made_by(maker, sources)
+                templates = None if owners.is_unread(each) else templates_by_maker[id(maker)]
                 live = compare_pod(world, pod, templates)
                 kinds = [*_findings(live, pod.value, reader, search, prospects)]
         except (InvalidPod, Unjudged) as error:
@@ -232,7 +236,7 @@ def _judge_all(
             found.unknown.append(f"{title} cannot be judged: {error}")
             found.unjudged += 1
             continue
-        owner = owners.top(each, pod)
+        owner, kept = owners.top(each, pod), owners.kept(each)
         if "otherwise" in search.kinds:
             found.unjudged += live.state == "unknown"
             if live.doubt:
@@ -253,11 +257,25 @@ def _judge_all(
                 live.origin.evidence,
                 () if reason else live.differences,
                 live.origin.unsure,
+                kept.why if kept else None,
             )
             for kind, reason in kinds
         ]
+        if kept and kinds:
+            kept_pods.setdefault((pod.namespace, owner, kept), []).append(pod.name)
+    found.notes += [_restart(*about, pods_) for about, pods_ in sorted(kept_pods.items())]
     found.findings.sort(key=lambda each: (each.namespace, str(each.owner), each.finding, each.name))
     return hashes, list(decided.values())
+
+
+def _restart(namespace: str, owner: Owner, kept: Kept, pods: Sequence[str]) -> str:
+    """Return how pods are made again that no rollout replaces."""
+    if kept.resumed:
+        cure = f"resume it: kubectl rollout resume -n {namespace} {owner}"
+    else:
+        cure = f"delete them: kubectl delete pod -n {namespace} {' '.join(sorted(pods))}"
+    text = f"kubectl rollout restart does not replace {shortened(sorted(pods))}"
+    return one_line(f"{owner} in {namespace}: {kept.why}, and {text}; {cure}")
 
 
 def _findings(

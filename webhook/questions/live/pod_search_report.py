@@ -73,8 +73,11 @@ def _is_unknown(found: Found, kind: Kind) -> bool:
 
 
 def owner_lines(found: Found) -> Iterator[str]:
-    """Yield each owner once: its namespace, and its name in the form that kubectl takes."""
-    yield from dict.fromkeys(one_line(f"{each.namespace} {each.owner}") for each in found.findings)
+    """Yield each owner once that a rollout or its own controller restarts: its namespace, and its
+    name in the form that kubectl takes."""
+    yield from dict.fromkeys(
+        one_line(f"{each.namespace} {each.owner}") for each in found.findings if not each.kept
+    )
 
 
 def document(found: Found) -> dict[str, Any]:
