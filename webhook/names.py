@@ -35,6 +35,8 @@ PLACEMENT: Final = f"{GROUP}/placement"
 # The field manager of a dry run that asks about a pod as decided, which the webhook leaves so; and
 # the value of PLACEMENT in that pod, which no decision leaves.
 AS_DECIDED: Final = "fairlead-as-decided"
+# The answer to such a dry run.
+LEFT_AS_DECIDED: Final = "a dry run about the pod as it is: no policy was applied"
 
 # The controller's metadata on objects of a Run: the label that it selects by, the Run's uid, and
 # the attempt of its role to which a pod belongs (an annotation).

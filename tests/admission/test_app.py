@@ -32,7 +32,6 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.app import MAX_BODY_BYTES, Unread, read_body
 from webhook.admission.review import MOST_VALUES, PodRequest
-from webhook.decision.advice import LEFT_AS_DECIDED
 from webhook.errors import NotSynced
 from webhook.policy.policy_set import PolicySet
 from webhook.server.logs import JsonFormatter
@@ -131,7 +130,7 @@ def test_a_dry_run_about_a_decided_pod_is_answered_without_a_decision() -> None:
     assert asked.response == {
         "uid": "0df28fbd",
         "allowed": True,
-        "warnings": [f"fairlead: {LEFT_AS_DECIDED}"],
+        "warnings": [f"fairlead: {names.LEFT_AS_DECIDED}"],
     }
     assert not webhook.counted("fairlead_decisions_total")
     for request in (

@@ -7,11 +7,12 @@ import time
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from webhook import names
 from webhook.admission import review
 from webhook.admission.review import Unreadable
 from webhook.admission.second_calls import Warned, is_second_call, key_of
 from webhook.decision import audit
-from webhook.decision.advice import LEFT_AS_DECIDED, warnings
+from webhook.decision.advice import warnings
 from webhook.decision.arrival import (
     Arrival,
     history_of,
@@ -138,7 +139,7 @@ class Handler:
             uid, namespace = request.uid, request.namespace
             if request.as_decided:
                 _logger.debug("left as decided", extra={"uid": uid, "namespace": namespace})
-                body = review.answer(uid, allowed=True, warnings=[LEFT_AS_DECIDED])
+                body = review.answer(uid, allowed=True, warnings=[names.LEFT_AS_DECIDED])
                 return Reply(200, "as-decided", body)
             labels = self.inputs.namespaces.peek(namespace)
             # The whole decision uses one policy set, even if another is loaded meanwhile.

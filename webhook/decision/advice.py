@@ -31,10 +31,6 @@ _ROOM: Final = 100
 _FIELD: Final = "f:"
 
 
-# The answer to a dry run about a pod as decided, which is left as it is.
-LEFT_AS_DECIDED: Final = "a dry run about the pod as it is: no policy was applied"
-
-
 def signed(warning: str) -> str:
     """Return the warning with the prefix that names its source, as in a response."""
     return warning if warning.startswith(SIGNATURE) else f"{SIGNATURE}{warning}"

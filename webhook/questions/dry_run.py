@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.api_paths import NAMESPACES, VERSION, CollectionPath
-from webhook.decision.advice import LEFT_AS_DECIDED
 from webhook.errors import ClusterError
-from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement.plugin_tolerations import OPTIONAL, Facts, added
 from webhook.placement.shapes import objects_in
 from webhook.placement.tolerations import normal
@@ -142,8 +140,10 @@ async def _ask(client: Client, pod: JsonObject, namespace: str) -> tuple[str, st
 
 async def _refusal(client: Client, namespace: str, error: ClusterError) -> tuple[str, str]:
     """Return the refusal, if it is one of the pod as asked about; else why that is unknown."""
+    from webhook.interception import EXCLUDED_NAMESPACES
+
     words = error.words or str(error)
-    if any(LEFT_AS_DECIDED in each for each in error.warnings):
+    if any(names.LEFT_AS_DECIDED in each for each in error.warnings):
         return words, ""
     try:
         space = await client.get(NAMESPACES.path_of(namespace))
