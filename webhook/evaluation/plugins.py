@@ -21,6 +21,7 @@ from webhook.placement.plugin_tolerations import (
     added,
     default_tolerations_of,
 )
+from webhook.placement.pod_requests import DEVICE_CLASS, device_resources
 from webhook.placement.shapes import as_object, objects_in
 from webhook.placement.tolerations import NO_EXECUTE, normal
 from webhook.workloads.stored_pod import is_stored
@@ -44,17 +45,19 @@ class PluginInputs(NamedTuple):
 
     runtime_classes: node.k8s.io/v1 RuntimeClasses by name, as far as they are known
     limit_ranges:    v1 LimitRanges by namespace; a missing namespace has none; None if unknown
-    flavors:         Kueue's ResourceFlavors, as far as they are known
+    flavors:         Kueue's ResourceFlavors; None if unknown
     running:         whether the API server runs a plugin of OPTIONAL; a missing one is unknown
     owners:          objects that count their pods by a selector, by namespace, kind and name, as
                      far as they are known
+    devices:         the resources that DeviceClasses provide; None if unknown
     """
 
     runtime_classes: Mapping[str, JsonObject]
     limit_ranges: Mapping[str, Sequence[JsonObject]] | None
-    flavors: Sequence[JsonObject] = ()
+    flavors: Sequence[JsonObject] | None = None
     running: Mapping[str, bool] = MappingProxyType({})
     owners: Mapping[tuple[str, str, str], JsonObject] = MappingProxyType({})
+    devices: frozenset[str] | None = None
 
     def selector(self, pod: JsonObject, namespace: str) -> OwnerSelector | None:
         """Return that of the owner of the v1.Pod; None if it has none, or it is not known."""
@@ -71,7 +74,7 @@ class PluginInputs(NamedTuple):
 
 UNREAD: Final = PluginInputs({}, None)
 _OWNERS: Final = tuple(kind for _, kind in SELECTING)
-READ_OBJECTS: Final = ("RuntimeClass", "LimitRange", "ResourceFlavor", *_OWNERS)
+READ_OBJECTS: Final = ("RuntimeClass", "LimitRange", "ResourceFlavor", DEVICE_CLASS, *_OWNERS)
 
 
 def running_plugins(enabled: Iterable[str]) -> Mapping[str, bool]:
@@ -82,12 +85,14 @@ def running_plugins(enabled: Iterable[str]) -> Mapping[str, bool]:
 def inputs_of(classes: Mapping[str, Mapping[str, JsonObject]] | None) -> PluginInputs:
     """Return what plugins read among objects by kind and name; LimitRanges are unknown."""
     known = classes or {}
-    flavors = [*known.get("ResourceFlavor", {}).values()]
-    return PluginInputs(known.get("RuntimeClass", {}), None, flavors)
+    flavors = [*known["ResourceFlavor"].values()] if "ResourceFlavor" in known else None
+    devices = device_resources(known.get(DEVICE_CLASS))
+    return PluginInputs(known.get("RuntimeClass", {}), None, flavors, devices=devices)
 
 
 def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginInputs:
-    """Return what plugins read among objects; without any LimitRange, they are unknown.
+    """Return what plugins read among objects; of LimitRanges, ResourceFlavors and DeviceClasses a
+    kind without an object is unknown.
 
     `namespace` is that of objects that name none.
     """
@@ -95,6 +100,7 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
     classes: dict[str, JsonObject] = {}
     ranges: dict[str, list[JsonObject]] = {}
     flavors: list[JsonObject] = []
+    device_classes: dict[str, JsonObject] = {}
     for each in objects:
         metadata, kind = as_object(each.get("metadata")), str(each.get("kind"))
         if kind in _OWNERS:
@@ -106,23 +112,30 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
             ranges.setdefault(str(metadata.get("namespace") or namespace), []).append(each)
         elif kind == "ResourceFlavor":
             flavors.append(each)
-    return PluginInputs(classes, ranges or None, flavors, owners=owners)
+        elif kind == DEVICE_CLASS:
+            device_classes[str(metadata.get("name"))] = each
+    devices = device_resources(device_classes or None)
+    return PluginInputs(classes, ranges or None, flavors or None, owners=owners, devices=devices)
 
 
 def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
     """Return both; `given` objects come before known ones."""
-    classes = {**known.runtime_classes, **given.runtime_classes}
-    flavors = [*given.flavors, *known.flavors]
-    running = {**known.running, **given.running}
-    owners = {**known.owners, **given.owners}
-    if given.limit_ranges is None or known.limit_ranges is None:
-        ranges = given.limit_ranges or known.limit_ranges
-        return PluginInputs(classes, ranges, flavors, running, owners)
-    ranges = {
-        name: [*given.limit_ranges.get(name, ()), *known.limit_ranges.get(name, ())]
-        for name in (*known.limit_ranges, *given.limit_ranges)
-    }
-    return PluginInputs(classes, ranges, flavors, running, owners)
+    ranges = given.limit_ranges or known.limit_ranges
+    if given.limit_ranges is not None and known.limit_ranges is not None:
+        ranges = {
+            name: [*given.limit_ranges.get(name, ()), *known.limit_ranges.get(name, ())]
+            for name in (*known.limit_ranges, *given.limit_ranges)
+        }
+    flavors = known.flavors if given.flavors is None else [*given.flavors, *(known.flavors or ())]
+    devices = given.devices if known.devices is None else known.devices | (given.devices or set())
+    return PluginInputs(
+        {**known.runtime_classes, **given.runtime_classes},
+        ranges,
+        flavors,
+        {**known.running, **given.running},
+        {**known.owners, **given.owners},
+        devices,
+    )
 
 
 def admit(

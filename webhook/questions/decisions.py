@@ -11,6 +11,7 @@ from webhook.decision.audit import NOT_JUDGED, NOT_JUDGED_TEXT
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import run_faults
+from webhook.evaluation.undecided import undecided
 from webhook.placement import pod as pods
 from webhook.policy.findings import parse_path, path_text
 from webhook.policy.refused_pods import classes_of
@@ -22,6 +23,7 @@ from webhook.workloads.workload_faults import count_faults, template_faults
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from webhook.evaluation.surveys import Unknown
     from webhook.evaluation.world import Evaluation
     from webhook.pod_schema.field_checks import Fault
     from webhook.questions.offline import Offline
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 # Maximum number of classes that a note names.
 _NAMED: Final = 3
+# Where objects are given that the API server reads.
+_OBJECTS: Final = "with -f or --namespaces"
 NODES_DECIDE: Final = (
     "a webhook that watches nodes rejects pods whose node does not meet a requirement"
 )
@@ -126,29 +130,21 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
         found = each.evaluation
         if found.world.cluster.node is None and depends_on_node(each):
             yield f"{each.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
-        if name := found.unread_class:
-            yield (
-                f"{each.subject}: what policies decide is unknown: the API server first adds the "
-                f"nodeSelector and tolerations of RuntimeClass {name}, which is not read; "
-                "give it with -f or --namespaces"
-            )
-        elif found.undecided:
-            yield (
-                f"{each.subject}: what policies decide is unknown: the API server may run the "
-                f"plugin {', '.join(found.undecided)}, whose tolerations they judge; give {PLUGINS}"
-            )
-        elif why := unknown_nodes(found):
+        unknown = [*undecided(found)]
+        for one in unknown:
+            yield f"{each.subject}: what policies decide is unknown: {_with_cure(one)}"
+        if not unknown and (why := unknown_nodes(found)):
             yield f"{each.subject}: which nodes admit it is unknown: {why}"
         if owner := found.unread_selector:
             yield (
                 f"{each.subject}: it is unknown whether a label of a policy takes the pod out of "
-                f"the selector of {owner}, which is not read; give it with -f or --namespaces"
+                f"the selector of {owner}, which is not read; give it {_OBJECTS}"
             )
         if tested := found.unread_defaults:
             yield (
                 f"{each.subject}: policies match by {', '.join(tested)}, which a LimitRange of "
                 f"namespace {each.arrival.namespace} may add, and LimitRanges are not read; give "
-                "them with -f or --namespaces"
+                f"them {_OBJECTS}"
             )
         audited = each.decision.audited
         if audited and NOT_JUDGED in audited.alone.values():
@@ -161,7 +157,12 @@ def unknown_nodes(found: Evaluation) -> str:
     """Return why it is unknown which nodes admit the pod, with the cure; empty if it is known."""
     if not found.nodes or not found.allowed:
         return ""
-    return found.nodes.unknown + (f"; give {PLUGINS}" if found.nodes.plugins else "")
+    unread = found.nodes.unread
+    return _with_cure(unread.unknown) if unread.what else ""
+
+
+def _with_cure(unknown: Unknown) -> str:
+    return f"{unknown.reason}; {unknown.cure(_OBJECTS, PLUGINS)}"
 
 
 def not_asked(found: Iterable[Evaluation]) -> list[str]:

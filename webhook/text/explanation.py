@@ -167,7 +167,7 @@ def _nodes(found: Surveys) -> list[list[str]]:
     ]
     if survey.admitted:
         count = click.style(f"{len(survey.admitted):{width}}", fg="green")
-        what = f"open without {found.lacking}" if found.lacking else "open to it"
+        what = f"open without {found.unread.what}" if found.unread.what else "open to it"
         rows.insert(0, [count, f"{what}: {shortened(survey.admitted)}"])
     return rows
 
@@ -278,22 +278,17 @@ def nodes_text(found: Surveys) -> str:
     text = f"{count} of {last.total} admit the pod"
     if last.admitted and found.not_judged:
         text = f"at most {text} (not judged: {', '.join(found.not_judged)})"
-    if found.lacking:
-        return f"unknown, {_unread(found.lacking, found.unread)}; {text} without it"
+    if found.unread.what:
+        return f"unknown, {found.unread.state}; {text} without it"
     if found.on_demand:
         return f"{text} now; class {', '.join(found.on_demand)} creates them on demand"
     if found.after is None:
         return text
-    if found.lacking_before:
-        why = _unread(found.lacking_before, found.unread_before)
-        return f"{text}; before is unknown, {why}"
+    if found.unread_before.what:
+        return f"{text}; before is unknown, {found.unread_before.state}"
     if found.after.admitted == found.before.admitted:
         return f"{text}, the same as before"
     return f"{text}, {len(found.before.admitted)} did before"
-
-
-def _unread(lacking: str, runtime_class: str) -> str:
-    return f"{lacking} {'is not read' if runtime_class else 'may run or not'}"
 
 
 def took_part(decision: Decision) -> list[str]:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from webhook.decision.arrival import Cluster
-from webhook.evaluation.plugins import PluginInputs
 from webhook.evaluation.world import World
 from webhook.judgement.together.alone import Conflict, finding
 from webhook.judgement.together.policy_view import fold_steps, unfinished
@@ -88,7 +87,7 @@ class Trial:
         self._policies = given.policies
         self._whole = given.whole
         self._tables = given.tables
-        self._plugins = PluginInputs(given.runtime_classes, None)
+        self._plugins = given.inputs
         self._total = len(nodes or ())
         self._nodes = given.tables.different(nodes) if nodes else None
         self._effort = effort

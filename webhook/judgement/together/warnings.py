@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.judgement.together.everywhere import Demand
     from webhook.judgement.together.pod_sets import PodSet
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
-    from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Finding
     from webhook.policy.policy_documents import Document
     from webhook.policy.subject import Subject
@@ -159,12 +159,12 @@ class DifferentNodes:
 class Prepared(NamedTuple):
     """Policies in their order, prepared for checks against each other, and the set of them.
 
-    `runtime_classes` are the cluster's by name, as far as they are known.
+    `inputs` has the cluster's RuntimeClasses and DeviceClasses, as far as they are known.
     """
 
     policies: Sequence[Policy]
     whole: PolicySet
-    runtime_classes: Mapping[str, JsonObject]
+    inputs: PluginInputs
     tables: Tables
 
 
@@ -189,7 +189,7 @@ class Memory:
         self,
         documents: Sequence[Document],
         classes: Mapping[str, CapacityClass],
-        runtime_classes: Mapping[str, JsonObject],
+        inputs: PluginInputs,
     ) -> Prepared:
         """Return the policies of the documents, without those of unknown classes."""
         known, found = self._known, {}
@@ -211,7 +211,7 @@ class Memory:
         policies = [each for one in found.values() for each in one.policies]
         policies.sort(key=lambda each: each.order)
         whole = PolicySet([each.model for each in policies], classes, "", compiler=self._compiler)
-        return Prepared(policies, whole, runtime_classes, Tables(policies, whole, self._nodes))
+        return Prepared(policies, whole, inputs, Tables(policies, whole, self._nodes))
 
 
 def classes_of(model: PlacementPolicy) -> list[str]:
