@@ -410,12 +410,13 @@ def test_a_doctor_that_finds_errors_is_a_failed_job_with_an_event(
     well.kubectl.within(NAMESPACE)("delete", "job", "looks")
 
 
-# A class without the taint of its nodes, and a PriorityClass that does not exist.
+# A class without the taint of its nodes, and a PriorityClass that does not exist. The taint of the
+# last one's nodes is tolerated by a plugin, if it runs, for pods that request their GPUs.
 UNMET = """
 apiVersion: fairlead.dev/v1alpha1
 kind: CapacityClass
 metadata: {name: no-taint}
-spec: {nodes: [{labels: {cloud.google.com/gke-nodepool: gpu}}]}
+spec: {nodes: [{labels: {cloud.google.com/gke-nodepool: spot}}]}
 ---
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
@@ -430,6 +431,13 @@ metadata: {name: urgent}
 spec:
   match: {namespaces: [lab]}
   overrides: {priorityClassName: urgent-work}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: on-gpus}
+spec:
+  match: {namespaces: [other]}
+  overrides: {nodeSelector: {cloud.google.com/gke-nodepool: gpu}}
 """
 
 
@@ -444,6 +452,21 @@ def unmet(well: Site) -> Iterator[str]:
     well.kubectl("delete", "namespace", "lab", "--wait=false")
 
 
+def satisfiable(site: Site, status: str) -> dict[str, str]:
+    """The messages of the policies with this status of the condition, by name."""
+    listed = site.plane.api.get(path(names.PLACEMENT_POLICIES))["items"]
+    conditions = [
+        (each["metadata"]["name"], one)
+        for each in listed
+        for one in (each.get("status") or {}).get("conditions", ())
+    ]
+    return {
+        name: one["message"]
+        for name, one in conditions
+        if (one["type"], one["status"]) == ("Satisfiable", status)
+    }
+
+
 def test_a_write_check_the_status_and_doctor_say_the_same_of_policies(
     well: Site, unmet: str
 ) -> None:
@@ -453,18 +476,8 @@ def test_a_write_check_the_status_and_doctor_say_the_same_of_policies(
     # The webhook knows nodes with --nodes only.
     mentions(unmet, priority)
 
-    def unsatisfied() -> Json:
-        listed = site.plane.api.get(path(names.PLACEMENT_POLICIES))["items"]
-        conditions = [
-            (each["metadata"]["name"], one)
-            for each in listed
-            for one in (each.get("status") or {}).get("conditions", ())
-        ]
-        return {
-            name: one["message"]
-            for name, one in conditions
-            if (one["type"], one["status"]) == ("Satisfiable", "False")
-        }
+    def unsatisfied() -> dict[str, str]:
+        return satisfiable(site, "False")
 
     eventually("the statuses say so", lambda: {*unsatisfied()} == {"on-no-taint", "urgent"})
     said = unsatisfied()
@@ -474,7 +487,9 @@ def test_a_write_check_the_status_and_doctor_say_the_same_of_policies(
     assert checked.exit_code == 1
     messages = [each["message"] for each in json.loads(checked.stdout)["findings"]]
     found = problems(site, "--check", "policies")
-    assert len(found) == len(messages) == 2
+    assert len(found) == len(messages) == 3
+    said |= satisfiable(site, "Unknown")
+    mentions(said["on-gpus"], taint, "ExtendedResourceToleration", "request nvidia.com/gpu")
     for message in messages:
         assert any(message in each for each in found)
         assert any(message in each for each in said.values())

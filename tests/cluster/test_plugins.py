@@ -257,3 +257,47 @@ def test_who_may_not_create_pods_is_told_that_it_is_unknown(
     line_with(found.stderr, "which nodes admit it is unknown", EXTENDED, "--plugins")
     given = space.ask(*words, *known, "--plugins", EXTENDED, kubeconfig=reader)
     mentions(given.output, "can run on 1 of 1 nodes")
+
+
+def test_a_device_class_provides_resources_that_no_node_has(
+    new_space: NewSpace, plane: ControlPlane, tmp_path: Path
+) -> None:
+    """The author is not warned of it, and commands say that devices are not judged."""
+    space = new_space("devices")
+    resource = "example.com/dra"
+    device_class = an_object(
+        "resource.k8s.io/v1", "DeviceClass", "dra", {"extendedResourceName": resource}
+    )
+    told = {}
+    for name, wanted in (
+        ("extended", resource),
+        ("implicit", "deviceclass.resource.kubernetes.io/dra"),
+        ("misspelt", "example.com/dar"),
+    ):
+        manifest = pod(name, "other", EVERY, resources={"limits": {wanted: "1"}})
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(yaml.safe_dump(manifest))
+        told[name] = file
+    (tmp_path / "p.yaml").write_text(POLICIES)
+
+    def warned(name: str) -> bool:
+        found = space.kubectl.run("create", "--dry-run=server", "-f", str(told[name]))
+        assert found.returncode == 0, found.stderr
+        return "0 of 1 nodes" in found.stderr
+
+    def asked(name: str, *options: object) -> str:
+        here = ("--policies", tmp_path / "p.yaml", "--nodes", "cluster", "-n", space.name)
+        return space.ask("mutate", "-f", told[name], *here, *options).output
+
+    eventually("no class provides it", lambda: all(map(warned, told)), period=LOOK)
+    mentions(asked("extended"), "no node admits it: 0 of 1 nodes")
+    plane.api.create("/apis/resource.k8s.io/v1/deviceclasses", device_class)
+    try:
+        eventually("the webhook knows", lambda: not warned("extended"), period=LOOK)
+        assert not warned("implicit")
+        assert warned("misspelt")
+        mentions(asked("extended"), f"at most 1 of 1 nodes (not judged: {resource})")
+        mentions(asked("implicit"), "at most 1 of 1 nodes (not judged: deviceclass.")
+        mentions(asked("misspelt"), "no node admits it: 0 of 1 nodes")
+    finally:
+        plane.api.delete("/apis/resource.k8s.io/v1/deviceclasses/dra")

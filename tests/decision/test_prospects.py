@@ -147,7 +147,14 @@ def test_a_request_beyond_every_node_is_reported(wording: Wording) -> None:
     mentions(text, "0 of 25 nodes", "nvidia.com/gpu 4", "requests 8")
     wording(text)
     assert said(asking(**{"nvidia.com/gpu": "4"}), nodes=WORLD[12:]) == ""
-    assert "example.com/fpga" in said(asking(**{"example.com/fpga": "1"}))
+    fpga = asking(**{"example.com/fpga": "1"})
+    without, with_one = (
+        Prospects(NodeGroups(WORLD), lambda names=names: names)  # type: ignore[misc]
+        for names in ((), ("example.com/fpga",))
+    )
+    assert "example.com/fpga" in said(fpga, known=without)
+    # A DeviceClass provides it, or may.
+    assert said(fpga, known=with_one) == said(fpga) == ""
 
 
 def test_some_pods_are_not_checked_against_nodes() -> None:

@@ -112,8 +112,11 @@ def test_what_is_unknown_is_neither_fine_nor_without_nodes(folder: Path, command
 )
 def test_the_option_says_which_run(folder: Path, plugins: str, nodes: list[str], code: int) -> None:
     """Then nothing is unknown, and a pod without nodes fails."""
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "g"}}
+    (folder / "space.json").write_text(json.dumps(space))
     words = ("--plugins", plugins, "--fail-on", "no-node", "--fail-on", "unknown")
-    found = ask(folder, "explain", "-o", "json", *words)
+    known = ("--namespaces", str(folder / "space.json"))
+    found = ask(folder, "explain", "-o", "json", *words, *known)
     assert admitted(found) == {"Pod/to-ml": ["ml"], "Pod/to-fpga": nodes}
     assert found.exit_code == code
 
@@ -216,3 +219,65 @@ def test_what_policies_decide_on_a_request_of_zero_is_unknown(tmp_path: Path, am
         found = CliRunner().invoke(fairlead, [*words, *(["--plugins", plugins] * bool(plugins))])
         assert found.exit_code == code, found.output
         assert ("unknown: the API server may run" in found.output) == (decides and not plugins)
+
+
+def test_an_annotation_and_a_flavor_that_are_not_read_leave_the_answer_unknown(
+    tmp_path: Path,
+) -> None:
+    """What they give a pod is not its author's, and the note names what to give."""
+    (tmp_path / "policies.yaml").write_text(
+        FILES["policies.yaml"].partition("spec:")[0]
+        + "spec: {requirements: {allowedTolerations: {patterns: [{key: team}]}}}"
+    )
+    labels = {"fairlead.dev/run": "r", "kueue.x-k8s.io/podset": "main"}
+    container = {"name": "m", "image": "x"}
+    written = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "g", "labels": labels},
+        "spec": {
+            "containers": [container],
+            "nodeSelector": {"pool": "a"},
+            "tolerations": [{"key": "nsk", "operator": "Exists"}],
+        },
+    }
+    (tmp_path / "pod.json").write_text(json.dumps(written))
+
+    def unknown(*objects: dict[str, Any], plugins: str = RESTRICTION) -> str:
+        (tmp_path / "c.json").write_text(
+            json.dumps({"kind": "List", "items": [*objects], "apiVersion": "v1"})
+        )
+        words = ("mutate", "-f", "pod.json", "--policies", "policies.yaml", "-o", "name")
+        found = CliRunner().invoke(
+            fairlead,
+            [
+                *(str(tmp_path / each) if "." in each else each for each in words),
+                *("--plugins", plugins, "--fail-on", "unknown"),
+                *("--namespaces", str(tmp_path / "c.json")),
+            ],
+        )
+        return found.stderr
+
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "g"}}
+    keeping = {**space, "metadata": {"name": "g", "labels": {"fairlead.dev/kueue": "keep"}}}
+    spec = {"nodeLabels": {"pool": "a"}}
+    flavor = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": "f"},
+        "spec": spec,
+    }
+    mentions(unknown(flavor), "annotation of namespace g", "give Namespace g with -f")
+    assert "unknown" not in unknown(flavor, plugins="none")
+    assert "unknown" not in unknown(space)
+    mentions(unknown(keeping), "ResourceFlavor of Kueue", "give ResourceFlavors with -f")
+    assert "unknown" not in unknown(keeping, flavor)
+
+
+def test_a_plugin_that_runs_with_an_annotation_that_is_not_read_may_open_any_node(
+    folder: Path,
+) -> None:
+    """So no count of nodes is certain."""
+    found = ask(folder, "explain", "--plugins", RESTRICTION)
+    mentions(found.stderr, "adds tolerations by an annotation of the namespace", "the Namespace")
+    assert "annotation" not in ask(folder, "explain", "--plugins", "none").stderr

@@ -10,10 +10,11 @@ from webhook.evaluation.answer import nodes_of
 from webhook.evaluation.surveys import not_judged
 from webhook.names import RUN
 from webhook.placement.nodes import Node
-from webhook.placement.pod_requests import lacking, requests
+from webhook.placement.pod_requests import device_resources, lacking, requests, with_devices
 from webhook.policy.load import load
 from webhook.questions.offline import unread_world, with_nodes
 
+FPGA = "example.com/fpga"
 DEVICE = "deviceclass.resource.kubernetes.io/gpu"
 IN_VAIN = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
 WISHED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
@@ -42,7 +43,7 @@ WITH_DEVICE = {"containers": [{"resources": {"limits": {DEVICE: "1", "cpu": "1"}
 )
 def test_what_is_not_judged(spec: dict[str, Any], found: list[str]) -> None:
     """Neither what is only preferred, nor what a bound pod asks for."""
-    assert list(not_judged(spec)) == found
+    assert list(not_judged(spec, with_devices(requests(spec), {DEVICE}, ()))) == found
 
 
 SPREAD = """
@@ -84,9 +85,59 @@ def test_whether_as_many_nodes_admit_it_as_before_is_known_only_if_as_much_is_ju
 
 def test_devices_of_a_class_are_no_resource_of_a_node() -> None:
     """Other resources still are, beside them."""
-    asked = requests(WITH_DEVICE)
-    assert asked[DEVICE] == 1
+    asked = with_devices(requests(WITH_DEVICE), {DEVICE}, ())
     assert lacking(asked, {"pods": 1, "cpu": 1000}) is None
     lack = lacking(asked, {"pods": 1, "cpu": 10})
     assert lack is not None
     assert lack[0] == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("provided", "has", "lacks"),
+    [
+        ({FPGA}, None, False),
+        ({FPGA}, 0, False),
+        # A device plugin runs there.
+        ({FPGA}, 1, True),
+        ({FPGA}, 2, False),
+        (set(), None, True),
+        ({DEVICE}, None, True),
+    ],
+)
+def test_a_class_gives_devices_where_a_node_has_no_amount(
+    provided: set[str], has: int | None, *, lacks: bool
+) -> None:
+    """As the scheduler does: the class's resource has the name of an extended one."""
+    room = {"pods": 1, **({} if has is None else {FPGA: has})}
+    asked = with_devices({FPGA: 2}, provided, ())
+    lack = lacking(asked, room)
+    assert (lack is not None) is lacks
+    assert lack is None or (lack.resource, lack.asked, lack.there) == (FPGA, 2, has or 0)
+
+
+@pytest.mark.parametrize(
+    ("rooms", "delegated"),
+    [
+        ([{"pods": 1}], True),
+        ([{"pods": 1, FPGA: 0}], True),
+        ([{"pods": 1, FPGA: 1}, {"pods": 1}], False),
+        # It does not say what it has.
+        ([None, {"pods": 1}], False),
+    ],
+)
+def test_where_classes_are_not_known_no_node_has_what_they_may_provide(
+    rooms: list[dict[str, int] | None], *, delegated: bool
+) -> None:
+    """A resource that a node has is a device plugin's, as far as anybody knows."""
+    asked = with_devices({FPGA: 9, "cpu": 1}, None, rooms)
+    assert (asked != {FPGA: 9, "cpu": 1}) is delegated
+
+
+def test_classes_provide_their_own_name_and_their_resource() -> None:
+    """None is not known; no class provides nothing."""
+    named = {"spec": {"extendedResourceName": FPGA}}
+    implicit = "deviceclass.resource.kubernetes.io/x"
+    found = device_resources({"gpu": {"spec": {}}, "x": named})
+    assert found == frozenset({DEVICE, FPGA, implicit})
+    assert device_resources({}) == frozenset()
+    assert device_resources(None) is None

@@ -61,11 +61,14 @@ def test_of_one_namespace_no_other_is_read(tmp_path: Path, wording: Wording) -> 
 
 
 def test_which_classes_there_are_is_known_as_far_as_they_may_be_listed(tmp_path: Path) -> None:
-    """RuntimeClasses may not, here."""
+    """RuntimeClasses may not, here; and a cluster without DRA has no DeviceClass."""
     low, high = {"metadata": {"name": "low"}}, {"metadata": {"name": "high"}}
     found, paths = asked(tmp_path, read_classes, low, high)
-    assert found == {"PriorityClass": {"low": low, "high": high}}
-    assert paths[1] == "/apis/node.k8s.io/v1/runtimeclasses"
+    assert found == {"PriorityClass": {"low": low, "high": high}, "DeviceClass": {}}
+    assert paths[1:3] == [
+        "/apis/node.k8s.io/v1/runtimeclasses",
+        "/apis/resource.k8s.io/v1/deviceclasses",
+    ]
 
 
 def test_the_default_priority_class_is_that_of_the_lowest_value(tmp_path: Path) -> None:

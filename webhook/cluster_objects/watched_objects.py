@@ -9,6 +9,7 @@ from webhook.cluster_objects.sharing import Sharing
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache, Change
 from webhook.placement import nodes
+from webhook.placement.pod_requests import DEVICE_CLASS
 from webhook.placement.shapes import as_object
 from webhook.policy.refused_pods import PATHS
 
@@ -22,33 +23,57 @@ if TYPE_CHECKING:
 _RUNTIME: Final = "RuntimeClass"
 # What the API server merges into pods.
 _MERGED: Final = ("overhead", "scheduling")
+_DEVICE_RESOURCE: Final = "extendedResourceName"
 _FLAVOR: Final = "ResourceFlavor"
 FLAVORS: Final = CollectionPath("kueue.x-k8s.io/v1beta2", "resourceflavors")
+# The classes that pods and policies may name, by kind. A cluster without DRA has no DeviceClass.
+CLASS_PATHS: Final = {
+    **PATHS,
+    DEVICE_CLASS: CollectionPath("resource.k8s.io/v1", "deviceclasses"),
+}
 
 
 def _keep(raw: Mapping[str, Any]) -> JsonObject:
     return {key: raw[key] for key in _MERGED if key in raw}
 
 
+def _keep_device_class(raw: Mapping[str, Any]) -> JsonObject:
+    return {"spec": {_DEVICE_RESOURCE: as_object(raw.get("spec")).get(_DEVICE_RESOURCE)}}
+
+
+# By kind, what is kept of each; of others nothing.
+_KEPT: Final[Mapping[str, Callable[[Mapping[str, Any]], JsonObject]]] = {
+    _RUNTIME: _keep,
+    DEVICE_CLASS: _keep_device_class,
+}
+
+
 class ClusterClasses:
-    """A cluster's PriorityClasses and RuntimeClasses, each kind watched."""
+    """A cluster's classes (CLASS_PATHS), each kind watched."""
 
     def __init__(self, watches: Watches) -> None:
         self._watches: Mapping[str, Watch[JsonObject]] = {
-            kind: watches.add(path, Cache(_keep), required=False, metadata_only=kind != _RUNTIME)
-            for kind, path in PATHS.items()
+            kind: watches.add(
+                path,
+                Cache(_KEPT.get(kind, _keep)),
+                required=False,
+                empty_if_undefined=True,
+                metadata_only=kind not in _KEPT,
+            )
+            for kind, path in CLASS_PATHS.items()
         }
 
     def by_kind(self) -> Mapping[str, Mapping[str, JsonObject]]:
         """Return by kind and name what is kept of each: of a RuntimeClass its overhead and
-        scheduling, of a PriorityClass nothing.
+        scheduling, of a DeviceClass its resource, of a PriorityClass nothing.
 
-        A kind that cannot be watched now is left out.
+        A kind that cannot be watched now is left out; one that the cluster does not define has no
+        objects.
         """
         return {
             kind: each.cache.items()
             for kind, each in self._watches.items()
-            if each.cache.synced and not each.last_error
+            if each.cache.synced and (each.undefined or not each.last_error)
         }
 
     def subscribe(self, listener: Callable[[], None]) -> None:

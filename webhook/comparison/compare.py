@@ -103,7 +103,7 @@ def _side(found: Evaluation) -> Side:
     if found.refusals:
         return Side("rejected", "; ".join(found.refusals))
     decision, nodes = found.decision, found.nodes
-    if not decision.allowed or nodes is None or nodes.unknown:
+    if not decision.allowed or nodes is None or nodes.unread.what:
         return Side(decision.result, decision.reason)
     shut = () if nodes.last.admitted else nodes.last.shut[:_TOLD]
     return Side(

@@ -20,7 +20,7 @@ from webhook.placement import pod as pods
 from webhook.placement.bundle import condition_of
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import admits, format_requirement, work
-from webhook.placement.pod_requests import lacking, requests
+from webhook.placement.pod_requests import lacking, requests, with_devices
 from webhook.placement.runtime_class import EVERY_TAINT
 from webhook.placement.settings import CapacitySetting
 from webhook.placement.shortfall import LIMIT, Condition, shortfall
@@ -29,7 +29,7 @@ from webhook.recent import Recent
 from webhook.shortening import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from webhook.decision.decision import Decision
     from webhook.placement.capacity import Mode
@@ -157,10 +157,16 @@ def _conditions(text: str, policy: str, terms: Sequence[Term]) -> Iterator[Condi
 class Prospects:
     """The nodes, with cached results for pods that have the same constraints.
 
-    The caller that watches the nodes keeps `groups` current.
+    The caller that watches the nodes keeps `groups` current. `devices` returns the resources that
+    DeviceClasses provide; None while they are not known.
     """
 
-    def __init__(self, groups: NodeGroups | None = None) -> None:
+    def __init__(
+        self,
+        groups: NodeGroups | None = None,
+        devices: Callable[[], Container[str] | None] = lambda: None,
+    ) -> None:
+        self._devices = devices
         self.groups = NodeGroups() if groups is None else groups
         self._version = self.groups.version
         self._admitted: Recent[bytes, bool] = Recent(_REMEMBERED)
@@ -182,7 +188,7 @@ class Prospects:
             self._admitted.clear()
             self._explanations.clear()
         spec = pod["spec"]
-        requested = requests(spec)
+        requested = with_devices(requests(spec), self._devices(), self.groups.rooms())
         tolerant = _may_get_tolerations(spec, final)
         if tolerant:
             final = _tolerate_all(final)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from webhook.evaluation.undecided import undecided
 from webhook.policy.refused_pods import classes_of
 from webhook.shortening import count_text, one_line
 
@@ -93,8 +94,8 @@ def _doubts(replicas: Replicas) -> Iterator[str]:
     world, arrival = found.world, replicas.arrival
     if name := found.unread_class:
         yield f"RuntimeClass {name} is not read"
-    elif plugins := found.undecided:
-        yield f"the plugin {', '.join(plugins)} may run or not"
+    else:
+        yield from (each.reason for each in undecided(found))
     if arrival.namespace not in world.namespaces and (
         "namespace_selector" in world.policies.tested or replicas.decision.identity is None
     ):
@@ -149,8 +150,8 @@ def nodes_of(found: Surveys | None) -> str:
         return NOT_CHECKED
     last = found.last
     count = f"{len(last.admitted)} of {last.total} nodes"
-    if found.lacking:
-        return f"nodes unknown, as {_unread(found.lacking, found.unread)}; without it {count}"
+    if found.unread.what:
+        return f"nodes unknown, as {found.unread.state}; without it {count}"
     if found.on_demand:
         text = f"class {', '.join(found.on_demand)} creates its nodes on demand, {count} now"
     elif not last.admitted:
@@ -159,8 +160,8 @@ def nodes_of(found: Surveys | None) -> str:
         text = f"can run on {'at most ' if found.not_judged else ''}{count}"
         if found.not_judged:
             text += f" (not judged: {', '.join(found.not_judged)})"
-    if found.lacking_before:
-        text += f", before unknown, as {_unread(found.lacking_before, found.unread_before)}"
+    if found.unread_before.what:
+        text += f", before unknown, as {found.unread_before.state}"
     elif found.after and (found.after.admitted != found.before.admitted or found.differs):
         text += f", {len(found.before.admitted)} before"
     if found.evicting:
@@ -172,10 +173,6 @@ def _at_once(replicas: Replicas, count: int) -> Iterator[str]:
     """Yield that nodes are judged for each pod by itself. A DaemonSet has no number of pods."""
     if replicas.evaluation.nodes and count > 1 and replicas.template.count is not None:
         yield f"whether all {count:,} run at one time is not judged"
-
-
-def _unread(lacking: str, runtime_class: str) -> str:
-    return f"{lacking} {'is not read' if runtime_class else 'may run or not'}"
 
 
 def _took_part(decision: Decision) -> list[str]:

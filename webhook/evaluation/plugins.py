@@ -22,6 +22,7 @@ from webhook.placement.plugin_tolerations import (
     added,
     default_tolerations_of,
 )
+from webhook.placement.pod_requests import DEVICE_CLASS, device_resources
 from webhook.placement.shapes import as_object, objects_in
 from webhook.placement.tolerations import NO_EXECUTE, normal
 from webhook.workloads.stored_pod import is_stored
@@ -45,22 +46,24 @@ class PluginInputs(NamedTuple):
 
     runtime_classes: node.k8s.io/v1 RuntimeClasses by name, as far as they are known
     limit_ranges:    v1 LimitRanges by namespace; a missing namespace has none; None if unknown
-    flavors:         Kueue's ResourceFlavors, as far as they are known
+    flavors:         Kueue's ResourceFlavors; None if unknown
     running:         whether the API server runs a plugin of OPTIONAL; a missing one is unknown
     owners:          objects that count their pods by a selector, by namespace, kind and name, as
                      far as they are known
     selecting:       objects that select pods, by namespace, each with its kind, as far as they are
                      known
     priorities:      PriorityClasses by name; None if they are unknown
+    devices:         the resources that DeviceClasses provide; None if unknown
     """
 
     runtime_classes: Mapping[str, JsonObject]
     limit_ranges: Mapping[str, Sequence[JsonObject]] | None
-    flavors: Sequence[JsonObject] = ()
+    flavors: Sequence[JsonObject] | None = None
     running: Mapping[str, bool] = MappingProxyType({})
     owners: Mapping[tuple[str, str, str], JsonObject] = MappingProxyType({})
     selecting: Mapping[str, Sequence[tuple[str, JsonObject]]] = MappingProxyType({})
     priorities: Mapping[str, JsonObject] | None = None
+    devices: frozenset[str] | None = None
 
     def selector(self, pod: JsonObject, namespace: str) -> OwnerSelector | None:
         """Return that of the owner of the v1.Pod; None if it has none, or it is not known."""
@@ -77,7 +80,10 @@ class PluginInputs(NamedTuple):
 
 UNREAD: Final = PluginInputs({}, None)
 _OWNERS: Final = tuple(kind for _, kind in SELECTING)
-READ_OBJECTS: Final = ("PriorityClass", "RuntimeClass", "LimitRange", "ResourceFlavor", *_OWNERS)
+READ_OBJECTS: Final = (
+    *("PriorityClass", "RuntimeClass", "LimitRange", "ResourceFlavor", DEVICE_CLASS),
+    *_OWNERS,
+)
 # The plugin Priority has them without objects (SystemPriorityClasses, pkg/apis/scheduling/v1).
 _SYSTEM_CLASSES: Final[Mapping[str, JsonObject]] = {
     "system-cluster-critical": {"value": 2_000_000_000},
@@ -94,13 +100,18 @@ def running_plugins(enabled: Iterable[str]) -> Mapping[str, bool]:
 def inputs_of(classes: Mapping[str, Mapping[str, JsonObject]] | None) -> PluginInputs:
     """Return what plugins read among objects by kind and name; LimitRanges are unknown."""
     known = classes or {}
-    flavors = [*known.get("ResourceFlavor", {}).values()]
-    priorities = known.get("PriorityClass")
-    return PluginInputs(known.get("RuntimeClass", {}), None, flavors, priorities=priorities)
+    flavors = [*known["ResourceFlavor"].values()] if "ResourceFlavor" in known else None
+    return UNREAD._replace(
+        runtime_classes=known.get("RuntimeClass", {}),
+        flavors=flavors,
+        priorities=known.get("PriorityClass"),
+        devices=device_resources(known.get(DEVICE_CLASS)),
+    )
 
 
 def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginInputs:
-    """Return what plugins read among objects; without any LimitRange, they are unknown.
+    """Return what plugins read among objects; of LimitRanges, ResourceFlavors and DeviceClasses a
+    kind without an object is unknown.
 
     `namespace` is that of objects that name none.
     """
@@ -110,6 +121,7 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
     priorities: dict[str, JsonObject] = {}
     ranges: dict[str, list[JsonObject]] = {}
     flavors: list[JsonObject] = []
+    device_classes: dict[str, JsonObject] = {}
     for each in objects:
         metadata, kind = as_object(each.get("metadata")), str(each.get("kind"))
         where = str(metadata.get("namespace") or namespace)
@@ -124,22 +136,21 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
             ranges.setdefault(str(metadata.get("namespace") or namespace), []).append(each)
         elif kind == "ResourceFlavor":
             flavors.append(each)
+        elif kind == DEVICE_CLASS:
+            device_classes[str(metadata.get("name"))] = each
     return PluginInputs(
         classes,
         ranges or None,
-        flavors,
+        flavors or None,
         owners=owners,
         selecting=selecting,
         priorities=priorities or None,
+        devices=device_resources(device_classes or None),
     )
 
 
 def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
     """Return both; `given` objects come before known ones."""
-    classes = {**known.runtime_classes, **given.runtime_classes}
-    flavors = [*given.flavors, *known.flavors]
-    running = {**known.running, **given.running}
-    owners = {**known.owners, **given.owners}
     selecting = {
         space: merge_selecting(given.selecting.get(space, ()), known.selecting.get(space, ()))
         for space in (*known.selecting, *given.selecting)
@@ -151,7 +162,18 @@ def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
             name: [*given.limit_ranges.get(name, ()), *known.limit_ranges.get(name, ())]
             for name in (*known.limit_ranges, *given.limit_ranges)
         }
-    return PluginInputs(classes, ranges, flavors, running, owners, selecting, priorities)
+    flavors = known.flavors if given.flavors is None else [*given.flavors, *(known.flavors or ())]
+    devices = given.devices if known.devices is None else known.devices | (given.devices or set())
+    return PluginInputs(
+        {**known.runtime_classes, **given.runtime_classes},
+        ranges,
+        flavors,
+        {**known.running, **given.running},
+        {**known.owners, **given.owners},
+        selecting,
+        priorities,
+        devices,
+    )
 
 
 def admit(

@@ -305,7 +305,7 @@ def result_of(replicas: Replicas) -> PodsResult:
                 "before": _survey(found.before),
                 "after": found.after and _survey(found.after),
                 "onDemand": found.on_demand,
-                "unknown": found.unknown or None,
+                "unknown": found.unread.unknown.reason if found.unread.what else None,
                 "notJudged": found.not_judged,
                 "evicting": found.evicting,
             },

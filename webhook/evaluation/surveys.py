@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.placement import on_demand
 from webhook.placement.node_groups import NodeGroups
-from webhook.placement.nodes import stay, survey
-from webhook.placement.pod_requests import DEVICES, requests
+from webhook.placement.nodes import obstacle, stay, survey
+from webhook.placement.plugin_tolerations import RESTRICTION
+from webhook.placement.pod_requests import DEVICE_CLASS, devices_among, requests, with_devices
 from webhook.placement.runtime_class import deciding_plugins, tolerating, unread_class
 from webhook.placement.shapes import as_object, objects_in
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node, Survey
     from webhook.placement.pod import PodPlacement
@@ -24,13 +26,84 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _CLAIMS: Final = ("persistentVolumeClaim", "ephemeral")
 
 
+class Unknown(NamedTuple):
+    """What is not known and decides; `objects` say it, none for a plugin that may run."""
+
+    reason: str
+    objects: str = ""
+
+    def cure(self, place: str, plugins: str) -> str:
+        """Return what to give; `place` says where objects are given, `plugins` names the option for
+        plugins."""
+        return f"give {self.objects} {place}" if self.objects else f"give {plugins}"
+
+
+class Unread(NamedTuple):
+    """What decides which nodes admit a pod, and is not known.
+
+    runtime_class: its RuntimeClass, which is not read
+    annotation:    a plugin that runs adds tolerations of its namespace, which is not read
+    plugins:       those that decide by their tolerations, and may run or not
+    devices:       resources that no node has, and that a DeviceClass may provide
+    """
+
+    runtime_class: str = ""
+    annotation: bool = False
+    plugins: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        runtime_class: str,
+        plugins: Sequence[str],
+        devices: Sequence[str],
+        inputs: PluginInputs,
+    ) -> Unread:
+        """Return what is not known, as the rows of a plugin that runs come from its namespace."""
+        unsure = tuple([each for each in plugins if each not in inputs.running])
+        return cls(runtime_class, len(unsure) < len(plugins), unsure, tuple(devices))
+
+    @property
+    def what(self) -> str:
+        """What it is, as `without` is followed by it; empty for nothing."""
+        if self.runtime_class:
+            return f"RuntimeClass {self.runtime_class}"
+        if self.annotation:
+            return "the namespace's annotation"
+        if self.plugins:
+            return f"plugin {', '.join(self.plugins)}"
+        return f"a {DEVICE_CLASS}" if self.devices else ""
+
+    @property
+    def state(self) -> str:
+        """What is not known of it, in a few words."""
+        if self.runtime_class or self.annotation:
+            return f"{self.what} is not read"
+        if self.plugins:
+            return f"{self.what} may run or not"
+        return f"a {DEVICE_CLASS} may provide {', '.join(self.devices)}"
+
+    @property
+    def unknown(self) -> Unknown:
+        """Why the nodes are unknown."""
+        if self.runtime_class:
+            what = f"the nodeSelector, tolerations and overhead of {self.what}"
+            return Unknown(f"{what} are not read", self.what)
+        if self.annotation:
+            what = f"{RESTRICTION} adds tolerations by an annotation of the namespace"
+            return Unknown(f"{what}, which is not read", "the Namespace")
+        if self.plugins:
+            return Unknown(f"the API server may run the {self.what}, which adds tolerations")
+        return Unknown(f"{self.state}, and DeviceClasses are not read", "DeviceClasses")
+
+
 class Surveys(NamedTuple):
     """The nodes that admit the pod as it came, and with the patch; None if there is none.
 
     `on_demand`: if none admits it in the end, the autoscaled classes that could make one.
-    `unread`: the RuntimeClass of the pod as it would be; it decides, and is not read;
-    `unread_before`: the same of the pod as it came.
-    `plugins`, `plugins_before`: plugins that decide by their tolerations, and may run or not;
+    `unread`: what decides of the pod as it would be, and is not known; `unread_before`: the same of
+    the pod as it came.
     `not_judged`: what of the pod as it would be also decides about nodes, and nobody was asked;
     `differs`: it is not the same as of the pod as it came.
     `evicting`: of the nodes that admit it in the end, those that evict it, after so many seconds.
@@ -39,11 +112,9 @@ class Surveys(NamedTuple):
     before: Survey
     after: Survey | None
     on_demand: tuple[str, ...] = ()
-    unread: str = ""
+    unread: Unread = Unread()
     evicting: Mapping[str, int] = {}
-    unread_before: str = ""
-    plugins: tuple[str, ...] = ()
-    plugins_before: tuple[str, ...] = ()
+    unread_before: Unread = Unread()
     not_judged: Sequence[str] = ()
     differs: bool = False
 
@@ -61,27 +132,6 @@ class Surveys(NamedTuple):
         )
 
     @property
-    def unknown(self) -> str:
-        """Why the nodes are unknown; empty if they are known."""
-        if self.unread:
-            what = f"the nodeSelector, tolerations and overhead of RuntimeClass {self.unread}"
-            return f"{what} are not read"
-        if self.plugins:
-            what = f"the API server may run the plugin {', '.join(self.plugins)}"
-            return f"{what}, which adds tolerations"
-        return ""
-
-    @property
-    def lacking(self) -> str:
-        """What is not known and decides, as `without` is followed by it; empty for nothing."""
-        return _lacking(self.unread, self.plugins)
-
-    @property
-    def lacking_before(self) -> str:
-        """The same of the pod as it came."""
-        return _lacking(self.unread_before, self.plugins_before)
-
-    @property
     def last(self) -> Survey:
         """The nodes that admit the pod as it would be."""
         return self.after or self.before
@@ -89,61 +139,69 @@ class Surveys(NamedTuple):
     @property
     def none_left(self) -> bool:
         """Return True if it is known that no node admits the pod, and none can be made."""
-        return not (self.last.admitted or self.on_demand or self.lacking)
-
-
-def _lacking(unread: str, plugins: Sequence[str]) -> str:
-    if unread:
-        return f"RuntimeClass {unread}"
-    return f"plugin {', '.join(plugins)}" if plugins else ""
+        return not (self.last.admitted or self.on_demand or self.unread.what)
 
 
 def survey_pod(
     nodes: Sequence[Node],
     asked: Sequence[tuple[PodPlacement, Mapping[str, int]]],
     added: Mapping[str, Sequence[Toleration]],
-    runtime_classes: Container[str],
+    inputs: PluginInputs,
     classes: Mapping[str, CapacityClass],
 ) -> Surveys:
     """Survey the nodes for a pod as it came, and as it would be unless it is the same.
 
-    asked:           placement and requests of each
-    added:           the tolerations that plugins add which may run or not
-    runtime_classes: those that are known
+    asked:  placement and requests of each, as `with_devices` returns them
+    added:  the tolerations that plugins add which may run or not
+    inputs: what is known of RuntimeClasses and DeviceClasses
     """
     before, *after = [survey(*each, nodes) for each in asked]
     final, _ = asked[-1]
-    unread = [
-        "" if pod.runtime_class_name in runtime_classes else unread_class(pod, requested, nodes)
-        for pod, requested in asked
-    ]
-    plugins = [deciding_plugins(*each, nodes, added) if added else () for each in asked]
-    found = Surveys(
-        before,
-        after[0] if after else None,
-        unread=unread[-1],
-        unread_before=unread[0],
-        plugins=plugins[-1],
-        plugins_before=plugins[0],
-    )
+    unread = [_unread(*each, nodes, added, inputs) for each in asked]
+    found = Surveys(before, after[0] if after else None, unread=unread[-1], unread_before=unread[0])
     if found.last.admitted:
         names = frozenset(found.last.admitted)
         times = {each.name: stay(final, each) for each in nodes if each.name in names}
         evicting = {name: each for name, each in times.items() if each is not None}
         return found._replace(evicting=evicting)
-    if not after or found.lacking:
+    if not after or found.unread.what:
         return found
     groups = NodeGroups(nodes)
     makers = tuple(on_demand.makers(final, classes.values(), groups))
     wide = tolerating(final, added)
     if not makers and added and [*on_demand.makers(wide, classes.values(), groups)]:
-        return found._replace(plugins=tuple(added))
+        return found._replace(unread=Unread.of("", [*added], (), inputs))
     return found._replace(on_demand=makers)
 
 
-def not_judged(spec: JsonObject) -> Mapping[str, object]:
+def _unread(
+    pod: PodPlacement,
+    requested: Mapping[str, int],
+    nodes: Sequence[Node],
+    added: Mapping[str, Sequence[Toleration]],
+    inputs: PluginInputs,
+) -> Unread:
+    known = pod.runtime_class_name in inputs.runtime_classes
+    # What DeviceClasses may provide, if they are not known.
+    wide = with_devices(requested, inputs.devices, [each.allocatable for each in nodes])
+    devices = devices_among(wide.keys() - requested.keys())
+    if devices:
+        tolerant = tolerating(pod, added)
+        if not any(obstacle(tolerant, wide, each) is None for each in nodes):
+            devices = ()
+    return Unread.of(
+        "" if known else unread_class(pod, wide, nodes),
+        deciding_plugins(pod, wide, nodes, added) if added else (),
+        devices,
+        inputs,
+    )
+
+
+def not_judged(spec: JsonObject, requested: Mapping[str, int]) -> Mapping[str, object]:
     """Return the fields of a v1.PodSpec, and requested devices, that also decide where it runs, and
     are not asked of a node that is judged by itself, with what they ask.
+
+    `requested`: the resources, as `with_devices` returns them.
 
     None for a bound pod, which no scheduler judges. Source: k8s.io/kubernetes v1.36, the
     scheduler's plugins podtopologyspread, interpodaffinity, volumebinding, volumezone,
@@ -166,5 +224,6 @@ def not_judged(spec: JsonObject) -> Mapping[str, object]:
         ],
         "resourceClaims": spec.get("resourceClaims"),
     }
-    devices = {name: count for name, count in requests(spec).items() if name.startswith(DEVICES)}
-    return {name: each for name, each in fields.items() if each} | dict(sorted(devices.items()))
+    counts = requests(spec)
+    devices = {name: counts.get(name) for name in devices_among(requested)}
+    return {name: each for name, each in fields.items() if each} | devices

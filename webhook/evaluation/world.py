@@ -25,7 +25,6 @@ from webhook.evaluation.plugins import (
     conflicts,
     possible,
     priority_fault,
-    with_more_tolerations,
 )
 from webhook.evaluation.pod_faults import INAPPLICABLE, PodFaults, apply, effective
 from webhook.evaluation.selecting_objects import notes
@@ -34,8 +33,9 @@ from webhook.evaluation.surveys import not_judged, survey_pod
 from webhook.placement import node_affinity
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, on_node, stranded, template_nodes
-from webhook.placement.pod_requests import requests
-from webhook.placement.runtime_class import FIELD
+from webhook.placement.plugin_tolerations import RESTRICTION
+from webhook.placement.pod_requests import requests, with_devices
+from webhook.placement.runtime_class import EVERY_TAINT, FIELD
 from webhook.placement.settings import field_of
 from webhook.placement.trace import warning
 from webhook.policy.refused_pods import classes_of, refusals
@@ -98,6 +98,8 @@ class World:
     nodes: Sequence[Node] | None
     server: Server | None
     history: History | None
+    # The cluster, with the objects that plugins read.
+    known_cluster: Cluster = field(init=False, repr=False, compare=False)
     # What is the same for equal pods, by what it depends on. They grow with the pods evaluated.
     surveyed: dict[str, Surveys] = field(
         init=False, default_factory=dict, repr=False, compare=False
@@ -149,11 +151,12 @@ class World:
             history = history._replace(as_of=self.now)
         return Arrival(pod, namespace, labels, user, self.now, groups, led, history, selector)
 
-    @property
-    def known_cluster(self) -> Cluster:
-        """The cluster, with the objects that plugins read."""
+    def __post_init__(self) -> None:
         known = self.plugins
-        return replace(self.cluster, runtime_classes=known.runtime_classes, flavors=known.flavors)
+        cluster = replace(
+            self.cluster, runtime_classes=known.runtime_classes, flavors=known.flavors or ()
+        )
+        object.__setattr__(self, "known_cluster", cluster)
 
     def enforcing(self, policy: str) -> World:
         """Return the world with a policy under Audit enforced, or with "" all of them.
@@ -380,39 +383,39 @@ class Evaluation:
             return None
         changed = self.decision.placement is not None and self.decision.allowed
         last = self.arrival.pod
-        asked = [_asked(last)]
+        asked = [self._asked(last)]
         if changed:
             last = self.stored()
-            asked.append(_asked(last))
+            asked.append(self._asked(last))
         added = self.possible_tolerations
         fields = [(*[getattr(own, each) for each in _OF_NODES], more) for own, more in asked]
         key = repr((fields, added))
         if key not in self.world.surveyed:
-            known, classes = self.world.plugins.runtime_classes, self.world.policies.classes
+            known, classes = self.world.plugins, self.world.policies.classes
             self.world.surveyed[key] = survey_pod(nodes, asked, added, known, classes)
-        beside, before = not_judged(last["spec"]), not_judged(self.arrival.pod["spec"])
+        first = asked[0]
+        beside = not_judged(last["spec"], asked[-1][1])
+        before = not_judged(self.arrival.pod["spec"], first[1])
         return self.world.surveyed[key]._replace(not_judged=tuple(beside), differs=beside != before)
+
+    def _asked(self, pod: JsonObject) -> tuple[PodPlacement, Mapping[str, int]]:
+        devices = self.world.plugins.devices or ()
+        return pods.parse_pod(pod), with_devices(requests(pod["spec"]), devices, ())
 
     @cached_property
     def possible_tolerations(self) -> Mapping[str, Sequence[Toleration]]:
-        """The tolerations that plugins may add to the pod, if they run."""
-        spec, space = self.arrival.pod["spec"], self.arrival.namespace_labels
-        return possible(spec, self.world.plugins, space)
+        """The tolerations that plugins may add to the pod, if they run; any, if one that runs does
+        so by an annotation that is not read."""
+        inputs = self.world.plugins
+        found = possible(self.arrival.pod["spec"], inputs, self.arrival.namespace_labels)
+        if self.namespace_unread and inputs.running.get(RESTRICTION):
+            return {**found, RESTRICTION: [EVERY_TAINT]}
+        return found
 
-    @cached_property
-    def undecided(self) -> Sequence[str]:
-        """Plugins that may run or not, and with whose tolerations policies decide otherwise."""
-        world, arrival = self.world, self.arrival
-        if self.decision.result in ("not-a-run", "not-sent"):
-            return ()
-        own = self.decision.allowed, self.decision.warnings
-        names_of_plugins = []
-        for name, tolerations in self.possible_tolerations.items():
-            pod = with_more_tolerations(arrival.pod, tolerations)
-            other = decide(arrival._replace(pod=pod), world.policies, world.known_cluster)
-            if (other.allowed, other.warnings) != own:
-                names_of_plugins.append(name)
-        return names_of_plugins
+    @property
+    def namespace_unread(self) -> bool:
+        """Whether the annotation of the pod's namespace is not known."""
+        return self.arrival.namespace not in self.world.namespaces
 
     @cached_property
     def second(self) -> tuple[Arrival, Decision] | None:
@@ -495,7 +498,3 @@ class Evaluation:
 def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """Return a namespace's labels; for an unknown one, the label that every namespace has."""
     return known.get(namespace) or {names.NAMESPACE_NAME: namespace}
-
-
-def _asked(pod: JsonObject) -> tuple[PodPlacement, Mapping[str, int]]:
-    return pods.parse_pod(pod), requests(pod["spec"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import orjson
 
 from webhook.errors import InvalidDocuments
-from webhook.evaluation.plugins import inputs_of
+from webhook.evaluation.plugins import UNREAD, inputs_of
 from webhook.judgement.together.warnings import Memory, faults, warnings
 from webhook.policy import policy_documents, yaml_tree
 from webhook.policy.added_sources import ship_already
@@ -68,22 +68,22 @@ def judge_set(
 
     Without `now` there are no findings that depend on the time, without `nodes` none about nodes.
     `classes` are objects of the cluster by kind and name: PriorityClasses, for `missing_classes`,
-    and RuntimeClasses.
+    RuntimeClasses and DeviceClasses.
     `compiler` and `memory` may remember what they made of the set before this one.
     """
     try:
         policies, found = compiled(documents, compiler)
     except InvalidDocuments as error:
         return SetJudgement(None, tuple(e for e in error.findings if isinstance(e, Finding)))
-    runtime = inputs_of(classes).runtime_classes
-    ready = (memory or Memory()).prepare(documents.documents, policies.classes, runtime)
+    inputs = inputs_of(classes)
+    ready = (memory or Memory()).prepare(documents.documents, policies.classes, inputs)
     findings = [*found, *warnings(ready, nodes, budget), *_faults_of_documents(documents.documents)]
     findings += missing_classes(documents.documents, classes or {})
     if now is not None:
         findings += of_time(documents.documents, now)
     if nodes is None:
         return SetJudgement(policies, tuple(sorted(findings)), ready)
-    feasible = feasibility(policies, nodes, runtime)
+    feasible = feasibility(policies, nodes, inputs.runtime_classes, inputs.devices)
     findings += placed(feasible.concerns, documents.documents)
     return SetJudgement(policies, tuple(sorted(findings)), ready, feasible)
 
@@ -136,7 +136,7 @@ class Served(NamedTuple):
 
     def checked(self, memory: Memory) -> Served:
         """Return the set with its faults."""
-        ready = memory.prepare(self.documents, self.policies.classes, {})
+        ready = memory.prepare(self.documents, self.policies.classes, UNREAD)
         found = [*faults(ready), *_faults_of_documents(self.documents)]
         return self._replace(documents=(), faults=tuple(sorted(found)))
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.judgement.together.warnings import Prepared
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
@@ -139,9 +140,9 @@ class Judge:
         """
         if write.changes_nothing:
             return Judgement()
-        runtime = inputs_of(classes).runtime_classes
+        inputs = inputs_of(classes)
         before, after = (
-            self._set(each, now, runtime) for each in (write.before(objects), write.after(objects))
+            self._set(each, now, inputs) for each in (write.before(objects), write.after(objects))
         )
         found = added(after.findings, before.findings)
         errors = [each for each in found if each.severity == "error"]
@@ -163,17 +164,17 @@ class Judge:
         self,
         objects: Mapping[str, bytes],
         now: datetime | None,
-        runtime: Mapping[str, JsonObject],
+        inputs: PluginInputs,
     ) -> _Set:
         found = next((each for each in self._last if each.objects == objects), None)
         if found is None:
             read = self._reader.documents(objects)
             classes, findings = judge_documents(read)
-            ready = self._memory.prepare(read.documents, classes, runtime)
+            ready = self._memory.prepare(read.documents, classes, inputs)
             findings += ship_already(read.documents)
             found = _Set(objects, read.documents, classes, findings, ready)
         self._last = (*self._last[-1:], found)
-        found = found._replace(ready=found.ready._replace(runtime_classes=runtime))
+        found = found._replace(ready=found.ready._replace(inputs=inputs))
         if now is None:
             return found
         of_time = exceptions.of_time(found.documents, now)
@@ -222,7 +223,8 @@ def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:
     ready = {each.document.model.name for each in of.ready.policies}
     models = [each.model for each in written if isinstance(each.model, PlacementPolicy)]
     policies = PolicySet([each for each in models if each.name in ready], of.classes, "")
-    concerns = feasibility(policies, nodes, of.ready.runtime_classes).concerns
+    inputs = of.ready.inputs
+    concerns = feasibility(policies, nodes, inputs.runtime_classes, inputs.devices).concerns
     named = {(each.model.kind, each.model.name) for each in written}
     found = placed((each for each in concerns if (each.kind, each.name) in named), written)
     return [replace(each, severity="warning") for each in found]

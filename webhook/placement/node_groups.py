@@ -8,7 +8,7 @@ from webhook.placement import node_affinity
 from webhook.placement.topology import topology_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
@@ -98,6 +98,12 @@ class NodeGroups:
         if pod.node_name or any(term.get("matchFields") for term in terms):
             keys.add(_NAME)
         return self._grouping(tuple(sorted(keys))).values()
+
+    def rooms(self) -> Iterator[Mapping[str, int] | None]:
+        """Yield the different allocatables of all nodes."""
+        for alike in self._grouping(()).values():
+            for room, _ in alike.rooms.values():
+                yield room
 
     def _grouping(self, keys: _Keys) -> dict[_Key, Alike]:
         found = self._groupings.pop(keys, None)

@@ -6,6 +6,7 @@ Source: k8s.io/kubernetes v1.36, plugin/pkg/admission; package controller/daemon
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -42,6 +43,11 @@ class AnnotatedLabels(dict[str, str]):
         if isinstance(text, str):
             found.default_tolerations = text
         return found
+
+    @classmethod
+    def giving(cls, labels: Mapping[str, str], tolerations: object) -> AnnotatedLabels:
+        """Return the labels with an annotation that gives these tolerations."""
+        return cls.of(labels, {_DEFAULTS: json.dumps(tolerations)})
 
     def added_to(self, known: Mapping[str, str]) -> AnnotatedLabels:
         """Return what a namespace that is `known` has after `kubectl apply` of this one."""

@@ -12,7 +12,7 @@ from webhook.placement.quantity import InvalidQuantity, counted, nanos
 from webhook.placement.shapes import as_object, objects_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.shapes import JsonObject
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 _Amounts: TypeAlias = dict[str, int]
 _HUGE_PAGES: Final = "hugepages-"
 _PODS = "pods"
-# Of a DeviceClass by its name: DRA finds the devices, and no node has an amount of them.
+DEVICE_CLASS: Final = "DeviceClass"
+# Before the name of a DeviceClass: a resource of its devices, as its extendedResourceName is one.
 DEVICES: Final = "deviceclass.resource.kubernetes.io/"
+# Before a resource in requests: DRA finds devices on nodes without an amount of it.
+_BY_DRA: Final = "DRA:"
 # The resources of pod-level requests and limits, beside huge pages.
 _OF_PODS: Final = ("cpu", "memory")
 
@@ -98,6 +101,44 @@ def is_best_effort(spec: Mapping[str, Any]) -> bool:
 def _containers(spec: Mapping[str, Any]) -> Iterator[JsonObject]:
     yield from objects_in(spec.get("containers"))
     yield from objects_in(spec.get("initContainers"))
+
+
+def device_resources(classes: Mapping[str, JsonObject] | None) -> frozenset[str] | None:
+    """Return the resources that these resource.k8s.io/v1 DeviceClasses, by name, provide.
+
+    None if the classes are None: not known.
+    """
+    if classes is None:
+        return None
+    own = (as_object(each.get("spec")).get("extendedResourceName") for each in classes.values())
+    named = (each for each in own if isinstance(each, str))
+    return frozenset([*named, *(f"{DEVICES}{each}" for each in classes)])
+
+
+def with_devices(
+    requests: Mapping[str, int],
+    provided: Container[str] | None,
+    nodes: Iterable[Mapping[str, int] | None],
+) -> Mapping[str, int]:
+    """Return the requests, with what DRA finds on nodes without an amount of it marked so.
+
+    provided: what DeviceClasses provide; None if that is not known, then each resource that they
+              can provide and none of the nodes has, as far as the nodes say
+    nodes:    the allocatable of each
+    Source: k8s.io/kubernetes v1.36, the scheduler's plugin noderesources, which leaves such a
+    resource to dynamicresources.
+    """
+    if provided is None:
+        able = [name for name in requests if is_extended(name) or name.startswith(DEVICES)]
+        rooms = [*nodes] if able else []
+        there = {name for name in able if any(room is None or room.get(name) for room in rooms)}
+        provided = [name for name in able if name not in there]
+    return {f"{_BY_DRA}{n}" if n in provided else n: amount for n, amount in requests.items()}
+
+
+def devices_among(requests: Iterable[str]) -> Sequence[str]:
+    """Return the resources that are marked so."""
+    return sorted(name.removeprefix(_BY_DRA) for name in requests if name.startswith(_BY_DRA))
 
 
 def is_extended(resource: str) -> bool:
@@ -196,11 +237,11 @@ def lacking(requests: Mapping[str, int], allocatable: Mapping[str, int] | None) 
         return Lack(_PODS, 1, allocatable.get(_PODS, 0))
     if all(allocatable.get(name, 0) >= asked for name, asked in requests.items()):
         return None
-    return min(
-        (
-            Lack(name, asked, allocatable.get(name, 0))
-            for name, asked in requests.items()
-            if allocatable.get(name, 0) < asked and not name.startswith(DEVICES)
-        ),
-        default=None,
+    found = (
+        Lack(resource, asked, there)
+        for name, asked in requests.items()
+        for resource in (name.removeprefix(_BY_DRA),)
+        for there in (allocatable.get(resource, 0),)
+        if there < asked and (there or resource == name)
     )
+    return min(found, default=None)

@@ -160,6 +160,7 @@ def _closed(
     """Return why nodes with the right labels exclude the pod, most nodes first."""
     counts: Counter[_Reason] = Counter()
     most: Counter[str] = Counter()
+    asked: dict[str, int] = {}
     for each in groups:
         taint = excluding(pod, each.node)
         if taint is not None:
@@ -169,11 +170,12 @@ def _closed(
             lack = lacking(requests, room)
             if lack is not None:
                 counts[_Reason("lack", lack.resource)] += count
+                asked[lack.resource] = lack.asked
                 most[lack.resource] = max(most[lack.resource], lack.there)
     ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     if len(ranked) == 1:
-        return _of_all(ranked[0][0], requests, most, plural=total != 1)
-    named = [_of_some(reason, count, requests, most) for reason, count in ranked[:_TOLD]]
+        return _of_all(ranked[0][0], asked, most, plural=total != 1)
+    named = [_of_some(reason, count, asked, most) for reason, count in ranked[:_TOLD]]
     more = sum(count for _, count in ranked[_TOLD:])
     return ", ".join(named) + (f", and {more} more for other reasons" if more else "")
 
@@ -196,7 +198,7 @@ def _of_all(
     if not most[reason.what]:
         return f"{has} no {reason.what}"
     limit = f"{format_quantity(reason.what, most[reason.what])}{' at most' if plural else ''}"
-    asked = _format_request(reason.what, requests)
+    asked = format_quantity(reason.what, requests[reason.what])
     return f"{has} {reason.what} {limit}, and the pod requests {asked}"
 
 
@@ -211,9 +213,5 @@ def _of_some(
     if not most[reason.what]:
         return f"{count} {have} no {reason.what}"
     limit = format_quantity(reason.what, most[reason.what])
-    asked = _format_request(reason.what, requests)
+    asked = format_quantity(reason.what, requests[reason.what])
     return f"{count} {have} {reason.what} {limit} at most, of {asked} requested"
-
-
-def _format_request(resource: str, requests: Mapping[str, int]) -> str:
-    return format_quantity(resource, requests.get(resource, 1))

@@ -15,6 +15,8 @@ from webhook.placement.bundle import node_settings
 from webhook.placement.fold import fold
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import taint_text
+from webhook.placement.plugin_tolerations import EXTENDED
+from webhook.placement.pod_requests import is_extended
 from webhook.placement.settings import (
     PARTS,
     CapacitySetting,
@@ -22,6 +24,7 @@ from webhook.placement.settings import (
     PlacementSetting,
     ScalarSetting,
 )
+from webhook.placement.tolerations import NO_EXECUTE
 from webhook.policy.compile import located
 from webhook.policy.findings import Kind
 from webhook.policy.node_settings import (
@@ -39,7 +42,7 @@ from webhook.policy.node_settings import (
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.node_groups import Alike
@@ -97,14 +100,18 @@ class Feasibility:
 
 
 def feasibility(
-    policies: PolicySet, nodes: Sequence[Node], runtime_classes: Mapping[str, JsonObject]
+    policies: PolicySet,
+    nodes: Sequence[Node],
+    runtime_classes: Mapping[str, JsonObject],
+    devices: Container[str] | None = None,
 ) -> Feasibility:
     """Check every class, then every policy, each part by itself and all parts together.
 
-    `runtime_classes` are the RuntimeClasses by name, as far as they are known.
+    `runtime_classes` are the RuntimeClasses by name, `devices` the resources that DeviceClasses
+    provide, both as far as they are known.
     """
     classes = tuple(policies.classes.values())
-    judging = _Judging(NodeGroups(nodes), classes, runtime_classes)
+    judging = _Judging(NodeGroups(nodes), classes, runtime_classes, devices or ())
     for name in sorted(policies.classes):
         judging.capacity_class(policies.classes[name])
     for policy in policies.policies:
@@ -174,6 +181,7 @@ class _Judging:
     nodes: NodeGroups
     classes: Sequence[CapacityClass]
     runtime_classes: Mapping[str, JsonObject]
+    devices: Container[str]
     reaches: list[MatchedNodes] = field(default_factory=list)
     concerns: list[Concern] = field(default_factory=list)
 
@@ -266,7 +274,31 @@ class _Judging:
                 f"tolerates none of the chosen nodes' taints ({count(left)} of {len(self.nodes)} "
                 f"nodes chosen): {taints}; only pods with tolerations of their own can run there"
             )
-            yield _concern(policy, path, what, about=Kind.TAINTS_NOT_TOLERATED)
+            if resources := self._requested(left, tolerations):
+                what += f", and where {EXTENDED} runs, pods that request {', '.join(resources)}"
+                yield _concern(policy, path, what, "warning", Kind.PLUGIN_TOLERATES)
+            else:
+                yield _concern(policy, path, what, about=Kind.TAINTS_NOT_TOLERATED)
+
+    def _requested(
+        self, nodes: Iterable[Alike], tolerations: Sequence[Toleration]
+    ) -> Sequence[str]:
+        """Return the resources whose request opens a node, by a plugin that tolerates taints of
+        their names; empty if that opens none.
+
+        A key such as cloud.google.com/gke-spot has the form of a resource, and no node has it.
+        """
+        for each in nodes:
+            rooms = [room for room, _ in each.rooms.values()]
+            offered = [
+                key
+                for taint in untolerated(each.node, tolerations)
+                if taint.get("effect") != NO_EXECUTE and is_extended(key := taint.get("key", ""))
+                if key in self.devices or any(room is None or room.get(key) for room in rooms)
+            ]
+            if len(offered) == len(untolerated(each.node, tolerations)):
+                return list(dict.fromkeys(offered))
+        return ()
 
     def _closed(
         self, policy: _PolicySettings, tolerations: Sequence[Toleration]

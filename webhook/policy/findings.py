@@ -43,6 +43,7 @@ class Kind(StrEnum):
     NO_NODE = "no-node"  # given the nodes that there are
     NOT_CHECKED = "not-checked"  # too many policies, or too large ones, for the time there is
     WEAKENS = "weakens"  # a setting that gives pods more rights, or more nodes, than they ask for
+    PLUGIN_TOLERATES = "plugin-tolerates"  # taints, if it runs, for pods with a request
     TAINTS_NOT_TOLERATED = "taints-not-tolerated"
 
 

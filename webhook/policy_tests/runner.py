@@ -21,6 +21,7 @@ from webhook.evaluation.plugins import (
     running_plugins,
     with_more_tolerations,
 )
+from webhook.evaluation.undecided import undecided
 from webhook.evaluation.world import World
 from webhook.identity import identify, misread
 from webhook.placement import pod as pods_of
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from webhook.decision.arrival import Arrival
     from webhook.decision.decision import Audited, Decision
     from webhook.evaluation.plugins import PluginInputs
+    from webhook.evaluation.surveys import Unknown
     from webhook.evaluation.world import Evaluation
     from webhook.placement.fallback import History
     from webhook.placement.shapes import JsonObject, Taint
@@ -58,7 +60,6 @@ def run_tests(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
     """Return every test of the document, in its order, run over the policy set."""
     model = document.model
     nodes = [_whole_node(each) for each in model.nodes] or None
-    prospects = Prospects(NodeGroups(nodes)) if nodes else None
     default = model.cluster and model.cluster.default_priority_class
     world = World(
         policies,
@@ -72,6 +73,8 @@ def run_tests(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
         server=None,
         history=None,
     )
+    devices = _plugins(model.cluster).devices
+    prospects = Prospects(NodeGroups(nodes), lambda: devices) if nodes else None
     verdicts = []
     for at, case in enumerate(model.tests):
         try:
@@ -126,7 +129,7 @@ def _evaluate(case: Case, world: World, cluster: policy_test_model.Cluster | Non
             case.namespace: {names.NAMESPACE_NAME: case.namespace, **case.namespace_labels}
         },
         now=datetime.fromisoformat(case.now) if case.now else None,
-        plugins=_plugins(case, cluster),
+        plugins=_plugins(cluster, case.namespace),
         history=_history(case),
     )
     # The API server authenticates no node without this group.
@@ -139,8 +142,8 @@ def _evaluate(case: Case, world: World, cluster: policy_test_model.Cluster | Non
     return world.evaluate(pod, case.namespace, led=False, user=case.user, groups=groups)
 
 
-def _plugins(case: Case, cluster: policy_test_model.Cluster | None) -> PluginInputs:
-    found = inputs_among((cluster and cluster.objects) or (), case.namespace)
+def _plugins(cluster: policy_test_model.Cluster | None, namespace: str = "") -> PluginInputs:
+    found = inputs_among((cluster and cluster.objects) or (), namespace)
     if cluster is None or cluster.plugins is None:
         return found
     return found._replace(running=running_plugins(cluster.plugins))
@@ -185,17 +188,19 @@ def _unknown(
     expect: Expectation, evaluation: Evaluation, prospects: Prospects | None
 ) -> Iterator[Failure]:
     """Fail where what is expected depends on what the test does not say."""
-    if name := evaluation.unread_class:
-        cure = "give the class in cluster.objects"
-        yield Failure("result", "an answer", f"unknown: RuntimeClass {name} is not read", [cure])
     if unread := evaluation.priority.unread:
         cure = "give it in cluster.objects"
         yield Failure("result", "an answer", f"unknown: {unread} is not read", [cure])
-    for name in evaluation.undecided:
-        yield Failure("result", "an answer", f"unknown: {name} may run", [_PLUGINS])
+    for each in undecided(evaluation):
+        yield _unanswered("result", "an answer", each)
     nodes = evaluation.nodes
-    if prospects and expect.warnings is not None and nodes and nodes.unknown:
-        yield Failure("warnings", "an answer", f"unknown: {nodes.unknown}", [_PLUGINS])
+    if prospects and expect.warnings is not None and nodes and nodes.unread.what:
+        yield _unanswered("warnings", "an answer", nodes.unread.unknown)
+
+
+def _unanswered(field: str, wanted: str, unknown: Unknown) -> Failure:
+    cure = unknown.cure("in cluster.objects", "cluster.plugins")
+    return Failure(field, wanted, f"unknown: {unknown.reason}", [cure])
 
 
 def _warnings(evaluation: Evaluation, prospects: Prospects | None) -> list[str]:
@@ -207,7 +212,7 @@ def _warnings(evaluation: Evaluation, prospects: Prospects | None) -> list[str]:
     if decision.result == "not-sent":
         return []
     no_node = ""
-    if prospects and not (evaluation.nodes and evaluation.nodes.unknown):
+    if prospects and not (evaluation.nodes and evaluation.nodes.unread.what):
         no_node = prospects.unplaceable(pod, decision, evaluation.world.policies)
     found = warnings(pod, decision, no_node)
     if evaluation.second:
@@ -355,9 +360,8 @@ def _runs_on(wanted: Sequence[str], evaluation: Evaluation) -> Iterator[Failure]
             "runsOn", _listed(wanted, "no node"), "unknown: the test has no nodes", [cure]
         )
         return
-    if nodes.unknown:
-        cure = "give the class in cluster.objects" if nodes.unread else _PLUGINS
-        yield Failure("runsOn", _listed(wanted, "no node"), f"unknown: {nodes.unknown}", [cure])
+    if nodes.unread.what:
+        yield _unanswered("runsOn", _listed(wanted, "no node"), nodes.unread.unknown)
         return
     actual = nodes.last.admitted
     if set(actual) != set(wanted):

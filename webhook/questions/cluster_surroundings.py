@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api_paths import NAMESPACES, CollectionPath
 from webhook.cluster_objects.namespaces import read_namespace
-from webhook.cluster_objects.watched_objects import FLAVORS
+from webhook.cluster_objects.watched_objects import CLASS_PATHS, FLAVORS
 from webhook.decision.arrival import Cluster
 from webhook.errors import PassOver
 from webhook.evaluation.plugins import UNREAD, PluginInputs, inputs_of, merge_inputs
@@ -17,7 +17,6 @@ from webhook.evaluation.selecting_objects import KINDS, selector_only
 from webhook.evaluation.world import World
 from webhook.judgement.set_judgement import load_objects
 from webhook.placement.nodes import Node, by_name
-from webhook.policy.refused_pods import PATHS
 from webhook.questions.dry_run import read_running_plugins
 from webhook.questions.objects import default_priority_class, namespaces_among
 from webhook.workloads.object import from_answer
@@ -90,11 +89,11 @@ def _unread(what: str) -> str:
 
 
 async def read_classes(client: Client) -> dict[str, dict[str, JsonObject]]:
-    """Objects by kind and name that policies may name (refused_pods.PATHS), if they may be listed.
+    """Objects by kind and name that pods may name (CLASS_PATHS), if they may be listed.
 
-    Raises ClusterError.
+    A kind that the cluster does not define has none. Raises ClusterError.
     """
-    listed = {kind: await _listed(client, path) for kind, path in PATHS.items()}
+    listed = {kind: await _listed(client, path, absent=[]) for kind, path in CLASS_PATHS.items()}
     return {
         kind: {each["metadata"]["name"]: each for each in found}
         for kind, found in listed.items()
@@ -118,7 +117,7 @@ async def read_plugin_inputs(
             continue
         for each in found:
             ranges.setdefault(each["metadata"]["namespace"], []).append(each)
-    flavors = await _listed(client, FLAVORS) or []
+    flavors = await _listed(client, FLAVORS, absent=[])
     return inputs_of(classes)._replace(limit_ranges=ranges, flavors=flavors)
 
 
@@ -146,11 +145,14 @@ async def with_selecting(
     return replace(world, plugins=merge_inputs(world.plugins, UNREAD._replace(selecting=selecting)))
 
 
-async def _listed(client: Client, path: CollectionPath) -> list[JsonObject] | None:
-    """Return all objects of a list; None if they may not be listed, or their kind is not served."""
-    with PassOver(HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
+async def _listed(
+    client: Client, path: CollectionPath, absent: list[JsonObject] | None = None
+) -> list[JsonObject] | None:
+    """Return all objects of a list; None if they may not be listed, `absent` if their kind is not
+    served."""
+    with PassOver(HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND) as passed:
         return (await client.list(path, lambda each: each)).items
-    return None
+    return absent if passed.status == HTTPStatus.NOT_FOUND else None
 
 
 def _labels_only(namespace: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from webhook.errors import InvalidPod, UnreadableInput
 from webhook.evaluation.audits import NODES_DECIDE
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import run_faults
+from webhook.evaluation.undecided import undecided
 from webhook.placement import pod as pods
 from webhook.placement.shapes import as_object
 from webhook.policy.findings import parse_path, path_text
@@ -21,6 +22,7 @@ from webhook.workloads.workload_faults import count_faults, template_faults
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from webhook.evaluation.surveys import Unknown
     from webhook.evaluation.world import Evaluation
     from webhook.pod_schema.field_checks import Fault
     from webhook.questions.offline import Offline
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 _NAMED: Final = 3
 NOT_ASKED: Final = "the API server was not asked whether it takes"
 PODS: Final = "the pods as they would be (add --dry-run=server)"
-_OBJECTS: Final = "the objects as written (kubectl create --dry-run=server)"
+_AS_WRITTEN: Final = "the objects as written (kubectl create --dry-run=server)"
+# Where objects are given that the API server reads.
+_OBJECTS: Final = "with -f or --namespaces"
 
 
 def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replicas]:
@@ -125,23 +129,15 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
         found = each.evaluation
         if found.depends_on_node:
             yield f"{each.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
-        if name := found.unread_class:
-            yield (
-                f"{each.subject}: what policies decide is unknown: the API server first adds the "
-                f"nodeSelector and tolerations of RuntimeClass {name}, which is not read; "
-                "give it with -f or --namespaces"
-            )
-        elif found.undecided:
-            yield (
-                f"{each.subject}: what policies decide is unknown: the API server may run the "
-                f"plugin {', '.join(found.undecided)}, whose tolerations they judge; give {PLUGINS}"
-            )
-        elif why := unknown_nodes(found):
+        unknown = [*undecided(found)]
+        for one in unknown:
+            yield f"{each.subject}: what policies decide is unknown: {_with_cure(one)}"
+        if not unknown and (why := unknown_nodes(found)):
             yield f"{each.subject}: which nodes admit it is unknown: {why}"
         if owner := found.unread_selector:
             yield (
                 f"{each.subject}: it is unknown whether a label of a policy takes the pod out of "
-                f"the selector of {owner}, which is not read; give it with -f or --namespaces"
+                f"the selector of {owner}, which is not read; give it {_OBJECTS}"
             )
         if unread := found.priority.unread:
             yield (
@@ -158,7 +154,7 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
             yield (
                 f"{each.subject}: policies match by {', '.join(tested)}, which a LimitRange of "
                 f"namespace {each.arrival.namespace} may add, and LimitRanges are not read; give "
-                "them with -f or --namespaces"
+                f"them {_OBJECTS}"
             )
         yield from (f"{each.subject}: {line}" for line in unjudged_policies(found))
     yield from unlisted_classes(decided)
@@ -195,7 +191,12 @@ def unknown_nodes(found: Evaluation) -> str:
     """Return why it is unknown which nodes admit the pod, with the cure; empty if it is known."""
     if not found.nodes or not found.allowed:
         return ""
-    return found.nodes.unknown + (f"; give {PLUGINS}" if found.nodes.plugins else "")
+    unread = found.nodes.unread
+    return _with_cure(unread.unknown) if unread.what else ""
+
+
+def _with_cure(unknown: Unknown) -> str:
+    return f"{unknown.reason}; {unknown.cure(_OBJECTS, PLUGINS)}"
 
 
 def not_asked(found: Iterable[Evaluation]) -> list[str]:
@@ -211,7 +212,7 @@ def unasked(decided: Iterable[Replicas]) -> Iterator[str]:
     written = [each for each in decided if each.template.source.file != ANSWERED]
     missing = [PODS] if any(not each.evaluation.world.server for each in decided) else []
     if any(not each.template.is_pod for each in written):
-        missing.append(_OBJECTS)
+        missing.append(_AS_WRITTEN)
     if missing:
         yield f"{NOT_ASKED} {' or '.join(missing)}"
 

@@ -16,10 +16,11 @@ from webhook.questions.where import CLUSTER, Where, WhereType, paths_of
 from webhook.settings import NAMESPACE, setting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import timedelta
 
     from webhook.evaluation.dry_run import Server
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.world import World
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
@@ -66,8 +67,9 @@ class Selection:
         metavar="FILE",
         help="With -f, what `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints: "
         "labels that policies use, the default PriorityClass, and the RuntimeClasses and "
-        "LimitRanges by which the API server changes pods before policies apply. Such objects "
-        "may also be among those of -f.",
+        "LimitRanges by which the API server changes pods before policies apply. It may have "
+        "DeviceClasses and Kueue's ResourceFlavors, too. Such objects may also be among those "
+        "of -f.",
     )
     nodes: Where | None = setting(
         "--nodes",
@@ -116,15 +118,16 @@ def read_selected_files(selection: Selection, server: Server | None) -> Offline:
     With the cluster's policies, everything else that evaluations depend on is read too. `server` is
     asked about pods as decided. Raises ClusterError, other FairleadErrors and WrongUsage.
     """
+    from webhook.evaluation.plugins import UNREAD, merge_inputs
     from webhook.questions.cluster_surroundings import with_selecting
     from webhook.questions.offline import read_nodes, read_offline, with_nodes
 
     known: World | None = None
     nodes: Sequence[Node] | None = None
-    running: Mapping[str, bool] = {}
+    inputs = UNREAD
     notes: list[str] = []
     if CLUSTER in (*selection.policies, selection.nodes):
-        known, nodes, running = selection.kubeconfig.ask(
+        known, nodes, inputs = selection.kubeconfig.ask(
             lambda client: _read(client, selection, notes)
         )
     offline = read_offline(
@@ -135,10 +138,9 @@ def read_selected_files(selection: Selection, server: Server | None) -> Offline:
     )
     if selection.nodes is not None and selection.nodes is not CLUSTER:
         nodes = read_nodes(selection.nodes)
-    plugins = offline.world.plugins
     world = replace(
         with_nodes(offline.world, nodes),
-        plugins=plugins._replace(running={**running, **plugins.running}),
+        plugins=merge_inputs(offline.world.plugins, inputs),
         server=server,
         history=history_of(selection.history, offline.world.policies),
     )
@@ -150,18 +152,20 @@ def read_selected_files(selection: Selection, server: Server | None) -> Offline:
 
 async def _read(
     client: Client, selection: Selection, notes: list[str]
-) -> tuple[World | None, Sequence[Node] | None, Mapping[str, bool]]:
-    """Return the cluster's world, if its policies are asked for, its nodes, if they are, and the
-    plugins that it runs."""
-    from webhook.questions.cluster_surroundings import read_world
+) -> tuple[World | None, Sequence[Node] | None, PluginInputs]:
+    """Return the cluster's world, if its policies are asked for, its nodes, if they are, and what
+    decides about nodes of its classes and plugins, if the world does not have it."""
+    from webhook.evaluation.plugins import UNREAD, inputs_of
+    from webhook.questions.cluster_surroundings import read_classes, read_world
     from webhook.questions.dry_run import read_running_plugins
     from webhook.questions.live.live_answers import node_list, policy_set
     from webhook.questions.live.served_policies import differing
 
     nodes = await node_list(client, CLUSTER) if selection.nodes is CLUSTER else None
     if CLUSTER not in selection.policies:
-        return None, nodes, await read_running_plugins(client, selection.namespace or "default")
+        running = await read_running_plugins(client, selection.namespace or "default")
+        return None, nodes, inputs_of(await read_classes(client))._replace(running=running)
     policies = await policy_set(client, ())
     notes += await differing(client, policies)
     world = await read_world(client, policies, [], nodes, notes)
-    return world, nodes, {}
+    return world, nodes, UNREAD

@@ -17,7 +17,7 @@ from webhook.server.readiness import Condition, age
 from webhook.shortening import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from webhook.decision.arrival import NamespaceLabels
     from webhook.decision.decision import Decision
@@ -94,9 +94,14 @@ class ServedNodes:
     node: Callable[[], Callable[[str], Node | None] | None] = lambda: None
 
 
-def nodes_of(watches: Watches, parts: Parts) -> ServedNodes:
-    """Watch the nodes of a cluster. The webhook serves also before they are known."""
-    view, prospects = NodeView(watches), Prospects()
+def nodes_of(
+    watches: Watches, parts: Parts, devices: Callable[[], Container[str] | None] = lambda: None
+) -> ServedNodes:
+    """Watch the nodes of a cluster. The webhook serves also before they are known.
+
+    `devices` returns the resources that DeviceClasses provide; None while they are not known.
+    """
+    view, prospects = NodeView(watches), Prospects(devices=devices)
 
     def changed(change: Change[Node]) -> None:
         prospects.groups.update(change.key, change.after)

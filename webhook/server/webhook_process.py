@@ -41,7 +41,9 @@ from webhook.validating import POLICIES_PATH, WORKLOADS_PATH
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable, Mapping
 
+    from webhook.placement.shapes import JsonObject
     from webhook.server.cluster_facts import ClusterFacts
     from webhook.server.serving_policies import Policies
     from webhook.server.settings import ServeSettings
@@ -88,8 +90,10 @@ async def _run(
         client = parts.home.client if parts.home else None
         nodes = ServedNodes()
         if parts.home and settings.nodes:
-            nodes = nodes_of(parts.home.watches, parts)
+            # The classes are watched with the policies, below.
+            nodes = nodes_of(parts.home.watches, parts, lambda: inputs_of(classes()).devices)
         policies = policies_of(parts, settings, nodes.known)
+        classes: Callable[[], Mapping[str, Mapping[str, JsonObject]]] = policies.classes
         changed = asyncio.Event()
         bundle_of = serve_certificate(parts, settings, tls, changed.set)
         trust_clients(parts, settings, tls)
@@ -106,7 +110,7 @@ async def _run(
             node=nodes.node,
             nodes=nodes.known,
             controller=settings.controller_user,
-            classes=policies.classes,
+            classes=classes,
         )
         count = metrics.count
         notices = None
@@ -125,7 +129,7 @@ async def _run(
             refers_to=refers_to,
             read=client.get if client else None,
             reaches=takes,
-            plugins=lambda: inputs_of(policies.classes()),
+            plugins=lambda: inputs_of(classes()),
         )
         allow_descriptors(settings.max_connections)
         limiter = ConnectionLimiter(

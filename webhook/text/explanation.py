@@ -173,7 +173,7 @@ def _nodes(found: Surveys) -> list[list[str]]:
     ]
     if survey.admitted:
         count = click.style(f"{len(survey.admitted):{width}}", fg="green")
-        what = f"open without {found.lacking}" if found.lacking else "open to it"
+        what = f"open without {found.unread.what}" if found.unread.what else "open to it"
         rows.insert(0, [count, f"{what}: {shortened(survey.admitted)}"])
     return rows
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from webhook import names
-from webhook.cluster_objects.watched_objects import NodeView
+from webhook.cluster_objects.watched_objects import ClusterClasses, NodeView
 from webhook.controller.policies.report_documents import NAME, collection
 from webhook.controller.policies.report_writer import PodReports
 from webhook.errors import ClusterError
@@ -26,6 +26,7 @@ POLICIES = load({}).policies
 UNWATCHED = cast(
     NodeView, SimpleNamespace(nodes=lambda: None, trouble=lambda: "you may not list nodes")
 )
+NO_CLASSES = cast(ClusterClasses, SimpleNamespace(by_kind=dict))
 
 
 class Cluster:
@@ -94,7 +95,7 @@ async def test_a_report_in_a_namespace_that_ends_is_written_and_removed_with_its
     cluster.reports = {each: _report(each) for each in ("busy", "empty")}
 
     async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
-        reports = PodReports(client, client, lambda: POLICIES, UNWATCHED)
+        reports = PodReports(client, client, lambda: POLICIES, UNWATCHED, NO_CLASSES)
         await reports.write_all(POLICIES)
         assert reports.state.startswith("1 policy reports")
     assert cluster.writes == [("PUT", "busy"), ("DELETE", "empty")]
@@ -105,7 +106,7 @@ async def test_reports_do_not_count_after_their_definition_is_deleted(tmp_path: 
     cluster.pods = ["busy"]
 
     async with fake_api(cluster.serve) as api, client_of(api, tmp_path) as client:
-        reports = PodReports(client, client, lambda: POLICIES, UNWATCHED)
+        reports = PodReports(client, client, lambda: POLICIES, UNWATCHED, NO_CLASSES)
         await reports.write_all(POLICIES)
         assert reports.state.startswith("1 policy reports")
         cluster.is_defined = False

@@ -220,6 +220,26 @@ def test_a_policy_under_audit_leaves_no_pod_without_a_node(nodes: tuple[Node, ..
     assert any("once the policy is enforced" in each.message for each in found)
 
 
+@pytest.mark.parametrize(
+    ("key", "effect", "has", "stands"),
+    [
+        ("nvidia.com/gpu", "NoSchedule", {"nvidia.com/gpu": 8}, ("Unknown", "DependsOnPlugin")),
+        ("nvidia.com/gpu", "NoSchedule", None, ("Unknown", "DependsOnPlugin")),
+        ("nvidia.com/gpu", "NoExecute", {"nvidia.com/gpu": 8}, ("False", "TaintsNotTolerated")),
+        # Its key has the form of a resource, and nobody can request it.
+        ("example.com/spot", "NoSchedule", {"cpu": 8}, ("False", "TaintsNotTolerated")),
+        ("gpu", "NoSchedule", {"gpu": 8}, ("False", "TaintsNotTolerated")),
+    ],
+)
+def test_a_taint_that_a_plugin_may_tolerate_is_no_error(
+    key: str, effect: str, has: dict[str, int] | None, stands: tuple[str, str]
+) -> None:
+    """Pods that request the resource run there, where the API server runs the plugin."""
+    node = Node("gpu", {"pool": "gpu"}, [{"key": key, "effect": effect}], allocatable=has)
+    found = stated((NORMAL, node), {"overrides": {"nodeSelector": {"pool": "gpu"}}})
+    assert found[POLICY] == stands
+
+
 def test_a_policy_that_asks_nothing_of_nodes_is_satisfied() -> None:
     """Whatever nodes there are."""
     found = stated((CHEAP,), {"defaults": {"labels": {"team": "a"}}})

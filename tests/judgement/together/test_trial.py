@@ -16,6 +16,7 @@ from tests.judgement.together.test_witness import arrival, excluded
 from tests.laws.world import CLUSTER, policy_set
 from tests.wording import mentions
 from webhook.decision.engine import decide
+from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import Evaluation, World
 from webhook.judgement.set_judgement import Objects
 from webhook.judgement.together.alone import Conflict
@@ -74,7 +75,7 @@ def test_a_policy_alone_is_evaluated_once_for_all_sets_and_costs_the_same(
     a, b = (policy(n, match=m, overrides=pool(n)) for n, m in (("a", WORKERS), ("b", ML)))
     for at in range(3):
         new = policy(f"new-{at}", match=VISION, overrides=pool("new"))
-        ready = memory.prepare(reader.documents(objects(a, b, new)).documents, {}, {})
+        ready = memory.prepare(reader.documents(objects(a, b, new)).documents, {}, UNREAD)
         effort = Effort(400_000)
         kinds = {each.kind for each in Trial(ready, None, effort).findings(ready.policies)}
         assert kinds == {Kind.EQUAL_PRIORITY}

@@ -15,6 +15,7 @@ from tests.laws.strategies import CLASSES, document, pods, policy_lists
 from tests.laws.world import decided, policy_set
 from webhook import names
 from webhook.decision.decision import Decision
+from webhook.evaluation.plugins import UNREAD
 from webhook.judgement.set_judgement import Objects
 from webhook.judgement.together.policy_view import Policy
 from webhook.judgement.together.shadowed import Shadows
@@ -37,7 +38,7 @@ def prepared(documents: list[Json]) -> Prepared:
     read = Objects().documents(objects(*documents, *CLASSES))
     classes, found = judge_documents(read)
     assert not [each for each in found if each.severity == "error"]
-    return Memory().prepare(read.documents, classes, {})
+    return Memory().prepare(read.documents, classes, UNREAD)
 
 
 def policies_of(documents: list[Json]) -> Sequence[Policy]:
@@ -153,8 +154,8 @@ def test_a_memory_makes_only_what_changed_ready_again() -> None:
     """The others are the very same objects."""
     memory, reader = Memory(), Objects()
     first = objects(policy("a", overrides=pool("a")), policy("b", overrides=pool("b")))
-    before = memory.prepare(reader.documents(first).documents, {}, {}).policies
+    before = memory.prepare(reader.documents(first).documents, {}, UNREAD).policies
     second = {**first, **objects(policy("b", overrides=pool("c")))}
-    after = memory.prepare(reader.documents(second).documents, {}, {}).policies
+    after = memory.prepare(reader.documents(second).documents, {}, UNREAD).policies
     assert [one is two for one, two in zip(before, after, strict=True)] == [True, False]
     assert not list(Shadows(after).over(after[0]))

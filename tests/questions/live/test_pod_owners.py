@@ -40,4 +40,5 @@ def test_no_pod_leads_who_asks_to_another_path(tmp_path: Path, owner: dict[str, 
     assert answers.pods[0].origin.evidence.startswith("the pod itself")
     others = {each for each in paths if "/customresourcedefinitions/" not in each}
     flavors = "/apis/kueue.x-k8s.io/v1beta2/resourceflavors"
-    assert others <= {*there, "/api/v1/namespaces/ml/limitranges", flavors}
+    devices = "/apis/resource.k8s.io/v1/deviceclasses"
+    assert others <= {*there, "/api/v1/namespaces/ml/limitranges", flavors, devices}

@@ -55,7 +55,8 @@ _NODES = WhereType(folders=False, cure="name a file: kubectl get nodes -o yaml >
     metavar="FILE",
     help="What `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints: labels that "
     "policies use, the default PriorityClass, and the RuntimeClasses and LimitRanges by which the "
-    "API server changes pods before policies apply.",
+    "API server changes pods before policies apply. It may have DeviceClasses and Kueue's "
+    "ResourceFlavors, too.",
 )
 @click.option(
     "--nodes",

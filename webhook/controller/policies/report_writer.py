@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import NoReturn
 
-    from webhook.cluster_objects.watched_objects import NodeView
+    from webhook.cluster_objects.watched_objects import ClusterClasses, NodeView
     from webhook.kube.client import Client
     from webhook.kube.writer import Writes
     from webhook.policy.policy_set import PolicySet
@@ -68,6 +68,7 @@ class PodReports:
     writer: Writes
     policies: Callable[[], PolicySet | None]
     nodes: NodeView
+    classes: ClusterClasses
     _: KW_ONLY
     interval: float = REPORT_INTERVAL
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -224,7 +225,10 @@ class PodReports:
 
     def _prospects(self) -> Prospects | None:
         nodes = self.nodes.nodes()
-        return None if nodes is None else Prospects(NodeGroups(nodes))
+        if nodes is None:
+            return None
+        devices = inputs_of(self.classes.by_kind()).devices
+        return Prospects(NodeGroups(nodes), lambda: devices)
 
     async def _judge_pods(
         self, world: World, prospects: Prospects | None

@@ -147,6 +147,7 @@ class _Tenure:
                 of.writer,
                 lambda: self._judging.acceptance.policies,
                 self._nodes,
+                self._classes,
                 interval=of.reports,
                 clock=of.clock,
             )

@@ -15,6 +15,7 @@ from webhook.cluster_objects.heartbeat import holder
 from webhook.cluster_objects.namespaces import read_namespace
 from webhook.cluster_objects.policy_objects import read_objects
 from webhook.cluster_objects.unplaced_pods import find_unplaced
+from webhook.cluster_objects.watched_objects import CLASS_PATHS
 from webhook.cluster_objects.webhook_replicas import (
     CONTROLLER,
     WEBHOOK,
@@ -58,7 +59,6 @@ from webhook.interception import placed_whole, read_record
 from webhook.judgement.entry_states import as_meant
 from webhook.kube.secrets import data_of, secrets
 from webhook.placement.nodes import parse_node as read_node
-from webhook.policy.refused_pods import PATHS
 from webhook.server.watch_metrics import read_state
 from webhook.sources import SHIPPED
 
@@ -206,7 +206,7 @@ class Reader:
     async def _classes(self) -> dict[str, dict[str, Json]]:
         listed = {
             kind: await self._tried(ReadKind.CLASSES, self._client.list(path, lambda each: each))
-            for kind, path in PATHS.items()
+            for kind, path in CLASS_PATHS.items()
         }
         return {
             kind: {_name(each): each for each in found.items}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate
+from webhook.evaluation.plugins import UNREAD
 from webhook.judgement.together.policy_view import UNFINISHED
 from webhook.judgement.together.warnings import of_nodes
 from webhook.policy.feasibility import Concern, feasibility
@@ -189,7 +190,8 @@ def _by_nodes(
 ) -> dict[str, ConditionUpdate]:
     if not nodes:
         return dict.fromkeys(_places(policies), _unknown(nodes))
-    found = feasibility(policies, nodes, ready.runtime_classes if ready else {})
+    inputs = ready.inputs if ready else UNREAD
+    found = feasibility(policies, nodes, inputs.runtime_classes, inputs.devices)
     concerns: dict[str, list[Concern]] = {}
     for concern in found.concerns:
         concerns.setdefault(_place(concern.kind, concern.name), []).append(concern)
@@ -220,6 +222,9 @@ def _condition(
     none = reach.chosen == 0 or (reach.chosen is not None and reach.tolerated == 0)
     if audited and none and concerns and not wrong:
         return ConditionUpdate(SATISFIABLE, "Unknown", "NotEnforced", message)
+    depends = [each.message for each in concerns if each.about is Kind.PLUGIN_TOLERATES]
+    if depends and not wrong:
+        return ConditionUpdate(SATISFIABLE, "Unknown", "DependsOnPlugin", depends[0])
     if wrong or (reach.chosen == 0 and concerns):
         kind = Kind.NO_NODE if reach.chosen == 0 else wrong[0].about
         reason = "NoNode" if kind is Kind.NO_NODE else "TaintsNotTolerated"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+from webhook.evaluation.plugins import UNREAD
 
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.judgement.together.policy_view import Policy
-    from webhook.placement.shapes import JsonObject
     from webhook.placement.trace import Outcome
 
 REJECTED: Final = "rejected"
@@ -41,13 +43,11 @@ class OutcomesAlone:
     """
 
     def __init__(self) -> None:
-        self._runtime_classes: Mapping[str, JsonObject] = {}
+        self._inputs = UNREAD
         self._known: MutableMapping[Policy, PodOutcome | None] = WeakKeyDictionary()
 
-    def beside(
-        self, runtime_classes: Mapping[str, JsonObject]
-    ) -> MutableMapping[Policy, PodOutcome | None]:
-        """Return the outcomes that are known, in a cluster with these RuntimeClasses."""
-        if self._runtime_classes != runtime_classes:
-            self._runtime_classes, self._known = runtime_classes, WeakKeyDictionary()
+    def beside(self, inputs: PluginInputs) -> MutableMapping[Policy, PodOutcome | None]:
+        """Return the outcomes that are known, in a cluster with these objects."""
+        if self._inputs != inputs:
+            self._inputs, self._known = inputs, WeakKeyDictionary()
         return self._known

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.decision.arrival import Cluster
-from webhook.evaluation.plugins import PluginInputs
 from webhook.evaluation.world import World
 from webhook.judgement.together.alone import Conflict, finding
 from webhook.judgement.together.outcomes import LACKS_NODE, REJECTED, PodOutcome
@@ -68,7 +67,7 @@ class Trial:
         self._policies = given.policies
         self._whole = given.whole
         self._tables = given.tables
-        self._plugins = PluginInputs(given.runtime_classes, None)
+        self._plugins = given.inputs
         self._total = len(nodes or ())
         self._nodes = given.tables.different(nodes) if nodes else None
         self._effort = effort
@@ -78,7 +77,7 @@ class Trial:
         # By name and the pod's operating system; by name, whether a policy alone leaves a node.
         self._alone: dict[tuple[str, str], PodOutcome | None] = {}
         self._sparing: dict[str, bool] = {}
-        self._kept = given.tables.outcomes.beside(given.runtime_classes)
+        self._kept = given.tables.outcomes.beside(given.inputs)
         self._pairs: dict[tuple[bytes, bytes], _Effect] = {}
 
     def findings(

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.judgement.together.everywhere import Demand
     from webhook.judgement.together.pod_sets import PodSet
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
-    from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Finding
     from webhook.policy.policy_documents import Document
     from webhook.policy.subject import Subject
@@ -175,14 +175,14 @@ class KnownPolicies(NamedTuple):
 class Prepared(NamedTuple):
     """Policies in their order, prepared for checks against each other, and the set of them.
 
-    `by_document` has them by the name of their document, `runtime_classes` are the cluster's by
-    name, as far as they are known.
+    `by_document` has them by the name of their document, `inputs` the cluster's RuntimeClasses and
+    DeviceClasses, as far as they are known.
     """
 
     policies: Sequence[Policy]
     by_document: Mapping[str, KnownPolicies]
     whole: PolicySet
-    runtime_classes: Mapping[str, JsonObject]
+    inputs: PluginInputs
     tables: Tables
 
 
@@ -200,7 +200,7 @@ class Memory:
         self,
         documents: Sequence[Document],
         classes: Mapping[str, CapacityClass],
-        runtime_classes: Mapping[str, JsonObject],
+        inputs: PluginInputs,
     ) -> Prepared:
         """Return the policies of the documents, without those of unknown classes."""
         known, as_before = self._known, classes == self._classes
@@ -225,7 +225,7 @@ class Memory:
         policies.sort(key=lambda each: each.order)
         whole = PolicySet([each.model for each in policies], classes, "", compiler=self._compiler)
         tables = Tables(policies, whole, self._nodes, self._outcomes)
-        return Prepared(policies, found, whole, runtime_classes, tables)
+        return Prepared(policies, found, whole, inputs, tables)
 
 
 def classes_of(model: PlacementPolicy) -> list[str]:

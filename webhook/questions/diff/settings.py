@@ -66,8 +66,9 @@ class Question:
         "--namespaces",
         type=click.Path(exists=True, path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="What `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints. Default: "
-        "the cluster's, if the command reads a cluster.",
+        help="What `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints; it may "
+        "have DeviceClasses and Kueue's ResourceFlavors, too. Default: the cluster's, if the "
+        "command reads a cluster.",
     )
     nodes: Where | None = setting(
         "--nodes",

@@ -215,7 +215,9 @@ def _judge_all(
     if nothing_sent(world.configuration):
         # A disabled webhook is no reason to restart: judged as if pods were sent, with a note.
         world = replace(world, configuration=None)
-    prospects = Prospects(NodeGroups(found.nodes)) if found.nodes is not None else None
+    prospects = None
+    if found.nodes is not None:
+        prospects = Prospects(NodeGroups(found.nodes), lambda: world.plugins.devices)
     kept_pods: dict[tuple[str, Owner, Kept], list[str]] = {}
     hashes: set[str] = set()
     decided: dict[tuple[object, ...], Replicas] = {}
