@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from webhook.evaluation.answer import nodes_of
+from webhook.evaluation.plugins import running_plugins
 from webhook.evaluation.surveys import not_judged
 from webhook.names import RUN
 from webhook.placement.nodes import Node
 from webhook.placement.pod_requests import device_resources, lacking, requests, with_devices
+from webhook.placement.shapes import Taint
 from webhook.policy.load import load
 from webhook.questions.offline import unread_world, with_nodes
 
@@ -141,3 +144,24 @@ def test_classes_provide_their_own_name_and_their_resource() -> None:
     assert found == frozenset({DEVICE, FPGA, implicit})
     assert device_resources({}) == frozenset()
     assert device_resources(None) is None
+
+
+@pytest.mark.parametrize(("owner", "admitted"), [("DaemonSet", ()), ("ReplicaSet", ("n",))])
+def test_a_daemon_sets_controller_knows_nothing_of_what_plugins_add(
+    owner: str, admitted: tuple[str, ...]
+) -> None:
+    """It makes no pod for a node whose taint the template does not tolerate."""
+    taint: Taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+    nodes = [Node("n", {}, [taint], allocatable={"pods": 1, "nvidia.com/gpu": 1})]
+    world = with_nodes(unread_world(load({}).policies), nodes)
+    running = running_plugins(["ExtendedResourceToleration"])
+    world = replace(world, plugins=world.plugins._replace(running=running))
+    by = {"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "1", "controller": True}
+    limits = {"limits": {"nvidia.com/gpu": "1"}}
+    pod = {
+        "metadata": {"name": "p", "labels": {RUN: "r"}, "ownerReferences": [by]},
+        "spec": {"containers": [{"name": "c", "resources": limits}]},
+    }
+    found = world.evaluate(pod, "research", led=False).nodes
+    assert found is not None
+    assert (found.last.admitted, found.unread.what) == (admitted, "")

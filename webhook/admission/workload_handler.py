@@ -323,7 +323,7 @@ class WorkloadHandler:
         final = decision.placement
         effort = work(final) * len(nodes) if nodes and final else 0
         if nodes and final and received.keeps == OF_DAEMON_SET and effort <= _MOST_WORK:
-            off = held_off(received.own, final, nodes)
+            off = held_off(found.made, final, nodes)
             if off.nodes:
                 texts.append(warning(f"its pods would be rejected {off}"))
             texts += found.stranded(nodes)

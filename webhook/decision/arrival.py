@@ -60,7 +60,9 @@ class Arrival(NamedTuple):
     `now` is the time of the request, with a time zone. If it is None, no exception is in force and
     none has ended. `led`: the object that made the pod has a pod that leads by its role.
     `history`: what happened to its replica before; None if nobody who may say so did. `selector`:
-    that of the owner that counts it; None if there is none, or offline it is not given.
+    that of the owner that counts it; None if there is none, or offline it is not given. `made`: the
+    pod as a DaemonSet's controller makes it, who chooses nodes by it and knows nothing of what the
+    API server's plugins add; None for others.
     """
 
     pod: JsonObject
@@ -72,6 +74,7 @@ class Arrival(NamedTuple):
     led: bool = False
     history: History | None = None
     selector: OwnerSelector | None = None
+    made: JsonObject | None = None
 
 
 OF_DAEMON_SET: Final = "created by the DaemonSet controller, which uses its own template"

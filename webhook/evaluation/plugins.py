@@ -208,6 +208,15 @@ def admit(
     return {**pod, "metadata": metadata, "spec": changed}
 
 
+def made_by_daemon_set(pod: JsonObject) -> JsonObject | None:
+    """Return the v1.Pod as a DaemonSet's controller makes it, by which it chooses nodes; None for
+    others."""
+    typed = isinstance(pod.get("spec"), dict) and isinstance(pod.get("metadata"), dict)
+    if not typed or not owned_by_daemon_set(pod):
+        return None
+    return {**pod, "spec": _with_tolerations(pod["spec"], pod, UNREAD, {})}
+
+
 def _with_tolerations(
     spec: JsonObject, pod: JsonObject, inputs: PluginInputs, space: Mapping[str, str]
 ) -> JsonObject:

@@ -148,14 +148,17 @@ def survey_pod(
     added: Mapping[str, Sequence[Toleration]],
     inputs: PluginInputs,
     classes: Mapping[str, CapacityClass],
+    made: PodPlacement | None = None,
 ) -> Surveys:
     """Survey the nodes for a pod as it came, and as it would be unless it is the same.
 
     asked:  placement and requests of each, as `with_devices` returns them
     added:  the tolerations that plugins add which may run or not
     inputs: what is known of RuntimeClasses and DeviceClasses
+    made:   that by which a DaemonSet's controller chooses nodes; no plugin adds to it
     """
-    before, *after = [survey(*each, nodes) for each in asked]
+    before, *after = [survey(*each, nodes, made) for each in asked]
+    added = {} if made else added
     final, _ = asked[-1]
     unread = [_unread(*each, nodes, added, inputs) for each in asked]
     found = Surveys(before, after[0] if after else None, unread=unread[-1], unread_before=unread[0])

@@ -23,6 +23,7 @@ from webhook.evaluation.plugins import (
     PriorityFault,
     admit,
     conflicts,
+    made_by_daemon_set,
     possible,
     priority_fault,
 )
@@ -144,12 +145,13 @@ class World:
         """Return a new v1.Pod as the webhook gets it; the arguments are those of `evaluate`."""
         labels = labels_of(namespace, self.namespaces)
         selector = selector or self.plugins.selector(pod, namespace)
+        made = made_by_daemon_set(pod)
         pod = admit(pod, namespace, self.plugins, self.cluster.node, labels)
         history = self.history or history or (history_of(pod) if owner(pod) else None)
         if history is not None and self.now is not None:
             # It is created now, not when the pod was whose text it has.
             history = history._replace(as_of=self.now)
-        return Arrival(pod, namespace, labels, user, self.now, groups, led, history, selector)
+        return Arrival(pod, namespace, labels, user, self.now, groups, led, history, selector, made)
 
     def __post_init__(self) -> None:
         known = self.plugins
@@ -225,9 +227,10 @@ class Evaluation:
         placement = self.decision.placement
         if not nodes or placement is None or not owned_by_daemon_set(self.arrival.pod):
             return ()
-        own = pods.parse_pod(self.arrival.pod)
-        lost = stranded(own, placement, nodes) if placement.tolerations != own.tolerations else None
-        return [warning(f"its pods stay Pending {lost}")] if lost and lost.nodes else ()
+        if placement.tolerations == pods.parse_pod(self.arrival.pod).tolerations:
+            return ()
+        lost = stranded(self.made, placement, nodes)
+        return [warning(f"its pods stay Pending {lost}")] if lost.nodes else ()
 
     @cached_property
     def audited(self) -> Audited | None:
@@ -239,6 +242,11 @@ class Evaluation:
         return self.world.enforcing(policy).decided(self.arrival)
 
     @property
+    def made(self) -> PodPlacement:
+        """The placement by which a DaemonSet's controller chooses nodes."""
+        return pods.parse_pod(self.arrival.made or self.arrival.pod)
+
+    @property
     def template_nodes(self) -> Sequence[Node] | None:
         """The nodes for which a DaemonSet's controller makes such a pod.
 
@@ -248,7 +256,7 @@ class Evaluation:
             return None
         own = pods.parse_pod(self.arrival.pod)
         certain = own.node_name or node_affinity.only_node(own.required)
-        return None if certain else template_nodes(own, self.world.nodes)
+        return None if certain else template_nodes(self.made, self.world.nodes)
 
     @cached_property
     def held_off(self) -> Sequence[str]:
@@ -256,7 +264,7 @@ class Evaluation:
         held, nodes = self.decision.placement, self.template_nodes
         if held is None or not nodes or not self.decision.allowed:
             return ()
-        off = held_off(pods.parse_pod(self.arrival.pod), held, nodes)
+        off = held_off(self.made, held, nodes)
         found = [node.name for node, _ in off.nodes]
         return () if not found or self.on_node(found[0]).decision.allowed else found
 
@@ -388,11 +396,13 @@ class Evaluation:
             last = self.stored()
             asked.append(self._asked(last))
         added = self.possible_tolerations
-        fields = [(*[getattr(own, each) for each in _OF_NODES], more) for own, more in asked]
+        made = self.made if self.template_nodes is not None else None
+        every = [*asked, (made, {})] if made else asked
+        fields = [(*[getattr(own, each) for each in _OF_NODES], more) for own, more in every]
         key = repr((fields, added))
         if key not in self.world.surveyed:
             known, classes = self.world.plugins, self.world.policies.classes
-            self.world.surveyed[key] = survey_pod(nodes, asked, added, known, classes)
+            self.world.surveyed[key] = survey_pod(nodes, asked, added, known, classes, made)
         first = asked[0]
         beside = not_judged(last["spec"], asked[-1][1])
         before = not_judged(self.arrival.pod["spec"], first[1])

@@ -143,15 +143,21 @@ def by_name(nodes: Iterable[Node] | None) -> Callable[[str], Node | None] | None
     return None if nodes is None else {node.name: node for node in nodes}.get
 
 
-def survey(pod: PodPlacement, requests: Mapping[str, int], nodes: Iterable[Node]) -> Survey:
+def survey(
+    pod: PodPlacement,
+    requests: Mapping[str, int],
+    nodes: Iterable[Node],
+    made: PodPlacement | None = None,
+) -> Survey:
     """Return which nodes admit the pod, and why the others do not. Nodes keep their order.
 
-    `requests`: the pod's, as `pod_requests.requests` counts them.
+    `requests`: the pod's, as `pod_requests.requests` counts them. `made`: the pod by which a
+    DaemonSet's controller chooses the nodes for which it makes one.
     """
     admitted: list[str] = []
     shut: dict[str, list[str]] = {}
     for node in nodes:
-        found = obstacle(pod, requests, node)
+        found = (closed_to(made, node) if made else None) or obstacle(pod, requests, node)
         if found is None:
             admitted.append(node.name)
         else:

@@ -285,7 +285,8 @@ class Judge:
         A group has the reason of its first pod, which names that pod's node.
         """
         pod, world = template.pod(0), self._worlds[1]
-        made = parse_pod(world.arrival(pod, maker.namespace, led=False).pod)
+        arrival = world.arrival(pod, maker.namespace, led=False)
+        made = parse_pod(arrival.made or arrival.pod)
         there = [node.name for node in template_nodes(made, world.nodes or ())]
         usual = self._compare(template, pod)
         if usual == "no run" or not there:
