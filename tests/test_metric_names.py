@@ -37,8 +37,9 @@ def names_of(registry: CollectorRegistry) -> set[str]:
 
 
 def webhooks() -> CollectorRegistry:
-    """All that a webhook exposes once it has shaken hands with itself."""
+    """All that a webhook exposes once it has shaken hands with itself and checked its policies."""
     metrics = Metrics()
+    metrics.policies_checked(0)
     metrics.handshake_made(verified=True)
     WatchMetrics(metrics.registry, Watches(Api().client))
     return metrics.registry

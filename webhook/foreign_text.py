@@ -40,7 +40,7 @@ def parse_object(text: str, most: int = MOST_CHARACTERS) -> dict[str, Any]:
     Of equal keys the last counts. Numbers are finite; a whole one over 64 bits is a float.
     Raises UnreadableText.
     """
-    found = _parse(text, most)
+    found = parse_json(text, most)
     if not isinstance(found, dict):
         raise UnreadableText(f"want a JSON object, not {_shown(text)}")
     return found
@@ -48,13 +48,14 @@ def parse_object(text: str, most: int = MOST_CHARACTERS) -> dict[str, Any]:
 
 def parse_array(text: str, most: int = MOST_CHARACTERS) -> list[Any]:
     """Parse a JSON array, within the bounds of an object. Raises UnreadableText."""
-    found = _parse(text, most)
+    found = parse_json(text, most)
     if not isinstance(found, list):
         raise UnreadableText(f"want a JSON array, not {_shown(text)}")
     return found
 
 
-def _parse(text: str, most: int) -> Any:
+def parse_json(text: str, most: int = MOST_CHARACTERS) -> Any:
+    """Parse any JSON value, within the bounds of an object. Raises UnreadableText."""
     # Not at the top: every command imports this module to start, and few parse anything.
     import orjson
 

@@ -386,9 +386,14 @@ def test_alerts_and_dashboard_name_what_both_programs_expose(
     controller: SandboxController, webhook: Served
 ) -> None:
     """Every series, and every label that it is selected or grouped by."""
-    expositions = [webhook.metrics(), get(controller.health_port, "/metrics")[1].decode()]
-    for expression in expressions(overlay("monitoring")):
-        assert missing(expositions, expression) == [], expression
+
+    def lacking() -> list[str]:
+        found = [webhook.metrics(), get(controller.health_port, "/metrics")[1].decode()]
+        every = expressions(overlay("monitoring"))
+        return [name for expression in every for name in missing(found, expression)]
+
+    # The policies are checked some seconds after they are loaded.
+    eventually("all is there", lambda: not lacking(), explain=lacking)
 
 
 def allowed(installed: Installed, user: str, verb: str, resource: str, namespace: str = "") -> bool:

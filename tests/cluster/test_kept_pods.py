@@ -186,7 +186,7 @@ def test_a_revision_that_may_not_be_read_is_unknown(kept: Space, tmp_path: Path)
     config = account(kept.kubectl, "reader", tmp_path / "kubeconfig")
     found = kept.ask("pods", "--otherwise", "--policies", policies, kubeconfig=config)
     assert found.exit_code == 2, found.output
-    mentions(found.output, "ControllerRevision", "1 pod of these cannot be judged")
+    mentions(found.output, "ControllerRevision", "1 cannot be")
     one = kept.ask("explain", "pod/db-0", "--policies", policies, kubeconfig=config)
     assert one.exit_code == 1, one.output
     mentions(one.output, "unknown", "kubectl auth can-i get controllerrevisions")

@@ -137,7 +137,7 @@ def test_a_run_waits_gives_the_class_up_and_returns_to_it(
     assert explained.exit_code == 1, explained.output
     mentions(explained.output, "0 of 2 as new ones would be", "by the history with which the pod")
     otherwise = space.ask("pods", "--otherwise", "--policies", policies)
-    mentions(otherwise.output, "2 pods would be placed otherwise", "class rare is given up until")
+    mentions(otherwise.output, "2 would be placed otherwise", "class rare is given up until")
     for name in ("worker-0", "worker-1") if scope == "Replica" else ("worker-0",):
         run.ends(name, 1)
     run.until("it is back", lambda: nodes_of(run) == {NODE})

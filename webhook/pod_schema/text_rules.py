@@ -9,10 +9,10 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from webhook import names
 from webhook.dns_names import MAX_SUBDOMAIN, is_subdomain
+from webhook.errors import UnreadableText
+from webhook.foreign_text import parse_json
 from webhook.placement.schema.syntax import annotation_key_fault
 from webhook.pod_schema import field_checks, value_rules
 from webhook.pod_schema.field_checks import Fault, mappings
@@ -142,8 +142,8 @@ def _why(key: str, value: str, containers: Collection[str] | None, *, bound: boo
 def _tolerations_fault(value: str) -> str:
     """Return why a text is not tolerations in JSON; fields that are unknown are skipped."""
     try:
-        given = orjson.loads(value)
-    except orjson.JSONDecodeError:
+        given = parse_json(value)
+    except UnreadableText:
         return "is not JSON; Kubernetes no longer reads it: remove it"
     kind = "[]Toleration"
     found = chain(field_checks.faults(given, kind), value_rules.faults(given, kind))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.decision.arrival import history_of
 from webhook.placement import pod as pods
 from webhook.placement.node_affinity import failed
 from webhook.placement.node_groups import NodeGroups
@@ -73,7 +75,10 @@ class Placer:
 
     def _evaluate(self, pod: JsonObject) -> Placed:
         namespace = self.plan.run.namespace
-        evaluation = self._world.evaluate(pod, namespace, led=False)
+        history = history_of(pod)
+        # The time is that of the simulation.
+        world = replace(self._world, now=history.as_of) if history else self._world
+        evaluation = world.evaluate(pod, namespace, led=False)
         stored = evaluation.stored() if evaluation.decision.allowed else pod
         metadata = {**stored["metadata"], "uid": UID}
         owned = observed_pod({**stored, "metadata": metadata, "status": {"phase": "Pending"}})
