@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from tests.exported.sets import text
 from tests.fast_yaml import load_all_yaml
+from webhook.cli import fairlead
 from webhook.cli.export import policies_as_map
 
 
@@ -37,3 +38,12 @@ def test_sources_and_namespaces_are_the_installers_choice(tmp_path: Path) -> Non
     names = [each["metadata"]["name"] for each in found]
     assert names == ["fairlead-exported", "fairlead-exported-mlrun-0"] * 2
     assert "trial" in str(found[1]["spec"]["matchResources"]["namespaceSelector"])
+
+
+def test_a_set_that_check_refuses_is_not_exported(tmp_path: Path) -> None:
+    """Requirements that no pod meets together."""
+    one, other = ({"requirements": {"nodeSelector": {"pool": pool}}} for pool in "ab")
+    path = written(tmp_path, one, other)
+    result = CliRunner().invoke(policies_as_map, ["--policies", path])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert CliRunner().invoke(fairlead, ["check", path]).exit_code == 1

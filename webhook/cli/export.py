@@ -78,14 +78,16 @@ def policies_as_map(
     \b
     Exit codes:
       0  printed
-      1  something cannot be exported, or a policy file is wrong
+      1  something cannot be exported, or `fairlead check` finds an error in the policies
       2  wrong usage
     """
     from webhook.exported.documents import documents
     from webhook.exported.positioned_settings import placed_of
+    from webhook.judgement.set_judgement import load_sound
     from webhook.questions.offline import policy_files
 
     files = policy_files(paths)
+    load_sound(files)
     placed, audited = placed_of(files, default_priority_class, default_toleration_seconds)
     found = documents(placed, entries(sources, only_namespaces))
     if audited:
