@@ -281,3 +281,39 @@ def test_a_plugin_that_runs_with_an_annotation_that_is_not_read_may_open_any_nod
     found = ask(folder, "explain", "--plugins", RESTRICTION)
     mentions(found.stderr, "adds tolerations by an annotation of the namespace", "the Namespace")
     assert "annotation" not in ask(folder, "explain", "--plugins", "none").stderr
+
+
+POOL_A = """
+apiVersion: v1
+kind: Pod
+metadata: {name: p, labels: {fairlead.dev/run: r}}
+spec:
+  containers: [{name: m, image: x}]
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: In, values: [a]}]}]
+---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: sandboxed}
+handler: h
+scheduling: {nodeSelector: {pool: b}}
+"""
+SANDBOXED = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: sandboxed}
+spec: {defaults: {runtimeClassName: sandboxed}}
+"""
+
+
+@pytest.mark.parametrize("command", ["mutate", "explain"])
+def test_what_the_second_call_warns_of_is_said_of_files_too(tmp_path: Path, command: str) -> None:
+    """A policy's RuntimeClass contradicts the pod's own affinity, once the plugin has merged it."""
+    (tmp_path / "pods.yaml").write_text(POOL_A)
+    (tmp_path / "policies.yaml").write_text(SANDBOXED)
+    options = ["-f", str(tmp_path / "pods.yaml"), "--policies", str(tmp_path / "policies.yaml")]
+    done = CliRunner().invoke(fairlead, [command, *options])
+    assert done.exit_code == 0, done.output
+    mentions(done.output, "no node meets the pod's own settings")

@@ -199,11 +199,22 @@ class Evaluation:
     def warnings(self) -> Sequence[str]:
         """The warnings that the pod's author gets, and whether nodes evict the pod."""
         evictions = self.nodes.evictions if self.nodes else ""
-        found = [*warnings(self.arrival.pod, self.decision), *self.stranded(self.world.nodes)]
+        found = [*self.webhook_warnings(), *self.stranded(self.world.nodes)]
         if self.decision.result == "left-alone":
             text = "left alone, but does not meet a requirement"
             found += [warning(f"{text}: {each}") for each in self.unmet]
         return [*found, *self._label_notes(), *([evictions] if evictions else ())]
+
+    def webhook_warnings(self, no_node: str = "") -> list[str]:
+        """Return the warnings of the webhook to the pod's author, of both of its calls.
+
+        `no_node`: why no node admits the pod, if the webhook watches nodes and none does.
+        """
+        found = warnings(self.arrival.pod, self.decision, no_node)
+        if self.second:
+            arrival, again = self.second
+            found += warnings(arrival.pod, again)
+        return list(dict.fromkeys(found))
 
     def _label_notes(self) -> Iterator[str]:
         """Yield whom else a label that policies add concerns, as far as the world has it."""

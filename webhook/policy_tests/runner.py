@@ -9,7 +9,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
-from webhook.decision.advice import warnings
 from webhook.decision.arrival import Cluster
 from webhook.decision.engine import subject_of
 from webhook.decision.prospects import Prospects
@@ -204,21 +203,14 @@ def _unanswered(field: str, wanted: str, unknown: Unknown) -> Failure:
 
 
 def _warnings(evaluation: Evaluation, prospects: Prospects | None) -> list[str]:
-    """Return the warnings of the webhook to the pod's author, of both of its calls.
-
-    It watches the nodes of the test, if there are any.
-    """
+    """Return the warnings of the webhook, which watches the nodes of the test, if it has any."""
     decision, pod = evaluation.decision, evaluation.arrival.pod
     if decision.result == "not-sent":
         return []
     no_node = ""
     if prospects and not (evaluation.nodes and evaluation.nodes.unread.what):
         no_node = prospects.unplaceable(pod, decision, evaluation.world.policies)
-    found = warnings(pod, decision, no_node)
-    if evaluation.second:
-        arrival, again = evaluation.second
-        found += warnings(arrival.pod, again)
-    return list(dict.fromkeys(found))
+    return evaluation.webhook_warnings(no_node)
 
 
 def _answer(expect: Expectation, decision: Decision, given: Sequence[str]) -> Iterator[Failure]:
