@@ -42,8 +42,11 @@ def test_sources_and_namespaces_are_the_installers_choice(tmp_path: Path) -> Non
 
 def test_a_set_that_check_refuses_is_not_exported(tmp_path: Path) -> None:
     """Requirements that no pod meets together."""
-    one, other = ({"requirements": {"nodeSelector": {"pool": pool}}} for pool in "ab")
-    path = written(tmp_path, one, other)
+    path = written(
+        tmp_path,
+        {"requirements": {"nodeSelector": {"pool": "a"}}},
+        {"requirements": {"nodeSelector": {"pool": "b"}}},
+    )
     result = CliRunner().invoke(policies_as_map, ["--policies", path])
     assert (result.exit_code, result.stdout) == (1, "")
     assert CliRunner().invoke(fairlead, ["check", path]).exit_code == 1
