@@ -28,9 +28,10 @@ def program_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> st
     every reason for which it would not run, or not do what a call does.
     """
     title = getattr(function, "__name__", "") or str(function)
-    tree = _definition(function)
-    if isinstance(tree, str):
-        raise UnreadableInput([f"{title}: {tree}"])
+    found = _definition(function)
+    if isinstance(found, str):
+        raise UnreadableInput([f"{title}: {found}"])
+    source, tree = found
     problems = [f"{title}: {each}" for each in _of_another_kind(function, tree)]
     try:
         inspect.signature(function).bind(**arguments)
@@ -39,7 +40,12 @@ def program_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> st
     for key, value in arguments.items():
         if not _is_literal(value):
             problems.append(f"{title}: argument {key} is no literal: {value!r}")
-    program = _program(function, tree, arguments)
+    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    # Else annotations that are not evaluated here would be there.
+    flag = __future__.annotations.compiler_flag
+    head = "from __future__ import annotations\n\n" if function.__code__.co_flags & flag else ""
+    call = f"if __name__ == '__main__':\n    {tree.name}({given})\n"
+    program = f"{head}{source}\n\n{call}"
     if not problems and (around := sorted(_undefined(program))):
         names = ", ".join(around)
         problems.append(f"{title}: it uses {names} from around: import or make that in it")
@@ -48,8 +54,10 @@ def program_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> st
     return program
 
 
-def _definition(function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunctionDef | str:
-    """Return the function's definition, or why it has none of its own."""
+def _definition(
+    function: Callable[..., Any],
+) -> tuple[str, ast.FunctionDef | ast.AsyncFunctionDef] | str:
+    """Return the function's source and definition, or why it has none of its own."""
     if inspect.ismethod(function):
         return "it is a method: put what it does into a function"
     if hasattr(function, "__wrapped__"):
@@ -67,7 +75,7 @@ def _definition(function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunc
         return "its source cannot be read by itself: define it with def"
     if not isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
         return "its source is no definition with def"
-    return tree
+    return source, tree
 
 
 def _of_another_kind(
@@ -86,19 +94,6 @@ def _of_another_kind(
     if around := function.__code__.co_freevars:
         names = ", ".join(around)
         yield f"it uses {names} of the function around it: give them as arguments"
-
-
-def _program(
-    function: Callable[..., Any],
-    tree: ast.FunctionDef | ast.AsyncFunctionDef,
-    arguments: Mapping[str, Any],
-) -> str:
-    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-    source = textwrap.dedent(inspect.getsource(function))
-    # Else annotations that are not evaluated here would be there.
-    flag = __future__.annotations.compiler_flag
-    head = "from __future__ import annotations\n\n" if function.__code__.co_flags & flag else ""
-    return f"{head}{source}\n\nif __name__ == '__main__':\n    {tree.name}({given})\n"
 
 
 def _is_literal(value: object) -> bool:

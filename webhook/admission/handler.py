@@ -100,8 +100,8 @@ def unread(uid: str, status: int, result: str, reason: str) -> Reply:
     return Reply(200, result, review.answer(uid, allowed=False, message=message))
 
 
-# Bytes of a review whose pod is evaluated with policies under Audit enforced, at most 17 times, at
-# some 5 µs per KB each. No realistic pod has more.
+# Bytes of a review whose pod is evaluated with policies under Audit enforced, at most 17 times. No
+# realistic pod has more.
 _MOST_BYTES: Final = 32_768
 _LONG: Final = f"the review of the pod has more than {_MOST_BYTES} bytes"
 # The last limit for a review whose names may be as long as a body.

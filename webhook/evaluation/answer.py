@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from webhook.evaluation.undecided import undecided
 from webhook.policy.refused_pods import classes_of
 from webhook.shortening import count_text, one_line
 
@@ -95,7 +94,7 @@ def _doubts(replicas: Replicas) -> Iterator[str]:
     if name := found.unread_class:
         yield f"RuntimeClass {name} is not read"
     else:
-        yield from (each.reason for each in undecided(found))
+        yield from (unknown.reason for unknown in found.undecided)
     if arrival.namespace not in world.namespaces and (
         "namespace_selector" in world.policies.tested or replicas.decision.identity is None
     ):
@@ -104,7 +103,7 @@ def _doubts(replicas: Replicas) -> Iterator[str]:
         yield f"the selector of {owner} is not read"
     if found.unread_defaults:
         yield "LimitRanges are not read"
-    if world.cluster.node is None and found.depends_on_node:
+    if found.depends_on_node:
         yield "the webhook may reject it for its node, and nodes are not read"
     placement = found.placement
     for _, kind, name in classes_of(placement) if placement else ():

@@ -31,6 +31,7 @@ from webhook.evaluation.pod_faults import INAPPLICABLE, PodFaults, apply, effect
 from webhook.evaluation.selecting_objects import notes
 from webhook.evaluation.sending import unsent
 from webhook.evaluation.surveys import not_judged, survey_pod
+from webhook.evaluation.undecided import undecided
 from webhook.placement import node_affinity
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, on_node, stranded, template_nodes
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from webhook.decision.arrival import Cluster
     from webhook.decision.decision import Audited
     from webhook.evaluation.dry_run import Server
-    from webhook.evaluation.surveys import Surveys
+    from webhook.evaluation.surveys import Surveys, Unknown
     from webhook.placement.fallback import History
     from webhook.placement.nodes import Node
     from webhook.placement.owner_selector import OwnerSelector
@@ -263,11 +264,16 @@ class Evaluation:
 
         None if they are unknown, for other pods, and for one that is for a certain node.
         """
-        if self.world.nodes is None or not owned_by_daemon_set(self.arrival.pod):
-            return None
+        nodes = self.world.nodes
+        return None if nodes is None or not self.for_each_node else template_nodes(self.made, nodes)
+
+    @cached_property
+    def for_each_node(self) -> bool:
+        """Whether a DaemonSet's controller makes one for each node that it chooses."""
+        if not owned_by_daemon_set(self.arrival.pod):
+            return False
         own = pods.parse_pod(self.arrival.pod)
-        certain = own.node_name or node_affinity.only_node(own.required)
-        return None if certain else template_nodes(self.made, self.world.nodes)
+        return not (own.node_name or node_affinity.only_node(own.required))
 
     @cached_property
     def held_off(self) -> Sequence[str]:
@@ -407,7 +413,7 @@ class Evaluation:
             last = self.stored()
             asked.append(self._asked(last))
         added = self.possible_tolerations
-        made = self.made if self.template_nodes is not None else None
+        made = self.made if self.for_each_node else None
         every = [*asked, (made, {})] if made else asked
         fields = [(*[getattr(own, each) for each in _OF_NODES], more) for own, more in every]
         key = repr((fields, added))
@@ -432,6 +438,11 @@ class Evaluation:
         if self.namespace_unread and inputs.running.get(RESTRICTION):
             return {**found, RESTRICTION: [EVERY_TAINT]}
         return found
+
+    @cached_property
+    def undecided(self) -> Sequence[Unknown]:
+        """What decides about the pod, and is not known."""
+        return tuple(undecided(self))
 
     @property
     def namespace_unread(self) -> bool:

@@ -20,7 +20,6 @@ from webhook.evaluation.plugins import (
     running_plugins,
     with_more_tolerations,
 )
-from webhook.evaluation.undecided import undecided
 from webhook.evaluation.world import World
 from webhook.identity import identify, misread
 from webhook.placement import pod as pods_of
@@ -190,7 +189,7 @@ def _unknown(
     if unread := evaluation.priority.unread:
         cure = "give it in cluster.objects"
         yield Failure("result", "an answer", f"unknown: {unread} is not read", [cure])
-    for each in undecided(evaluation):
+    for each in evaluation.undecided:
         yield _unanswered("result", "an answer", each)
     nodes = evaluation.nodes
     if prospects and expect.warnings is not None and nodes and nodes.unread.what:

@@ -10,7 +10,6 @@ from webhook.errors import InvalidPod, UnreadableInput
 from webhook.evaluation.audits import NODES_DECIDE
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import run_faults
-from webhook.evaluation.undecided import undecided
 from webhook.placement import pod as pods
 from webhook.placement.shapes import as_object
 from webhook.policy.findings import parse_path, path_text
@@ -129,7 +128,7 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
         found = each.evaluation
         if found.depends_on_node:
             yield f"{each.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
-        unknown = [*undecided(found)]
+        unknown = found.undecided
         for one in unknown:
             yield f"{each.subject}: what policies decide is unknown: {_with_cure(one)}"
         if not unknown and (why := unknown_nodes(found)):

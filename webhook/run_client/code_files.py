@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pathspec import GitIgnoreSpec
 
 from webhook.errors import UnreadableInput
+from webhook.shortening import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,11 +36,11 @@ class CodeFiles(NamedTuple):
     def __str__(self) -> str:
         """How many files they are, how large, and what is not among them."""
         largest = max(self.files, key=lambda path: len(self.files[path]))
-        text = f"{_counted(len(self.files), 'file')}, {_size(sum(map(len, self.files.values())))}"
+        text = f"{count_text(len(self.files), 'file')}, {_size(sum(map(len, self.files.values())))}"
         if len(self.files) > 1:
             text += f", the largest {largest} with {_size(len(self.files[largest]))}"
         if self.left_out:
-            text += f"; left out: {', '.join(f'{n} {why}' for why, n in self.left_out.items())}"
+            text += f"; left out: {_counts(self.left_out)}"
         return text
 
 
@@ -68,7 +69,8 @@ def read_code(folder: Path) -> CodeFiles:
     except OSError as error:
         raise UnreadableInput([f"{error.filename}: {error.strerror}"]) from None
     if not files:
-        raise UnreadableInput([f"{folder}: it has no files{_why_none(left_out)}"])
+        but = f" but {_counts(left_out)}" if left_out else ""
+        raise UnreadableInput([f"{folder}: it has no files{but}"])
     cure = "whoever may read ConfigMaps would have it; name it in .fairleadignore, or move it"
     keys = [name for name, content in files.items() if _PRIVATE_KEY.search(content)]
     if keys:
@@ -99,7 +101,7 @@ def _walk(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
             path = at / name
             if name.startswith("."):
                 left_out["hidden"] += 1
-            elif _is_ignored(path, str(path), folder, specs):
+            elif _is_ignored(path, folder, specs):
                 left_out["ignored"] += 1
             elif not path.is_file():
                 left_out["no files"] += 1
@@ -117,19 +119,21 @@ def _why_folder(path: Path, folder: Path, specs: Mapping[Path, GitIgnoreSpec]) -
         return "caches"
     if path.is_symlink():
         return "links to folders"
-    return "ignored" if _is_ignored(path, f"{path}/", folder, specs) else ""
+    return "ignored" if _is_ignored(path, folder, specs, "/") else ""
 
 
-def _is_ignored(path: Path, text: str, folder: Path, specs: Mapping[Path, GitIgnoreSpec]) -> bool:
+def _is_ignored(
+    path: Path, folder: Path, specs: Mapping[Path, GitIgnoreSpec], end: str = ""
+) -> bool:
     """Return what the nearest file with a pattern for the path says (gitignore(5)).
 
-    `text`: the path, with a slash at its end for a folder.
+    `end`: a slash for a folder.
     """
     for at in path.parents:
         if at in specs:
-            included = specs[at].check_file(os.path.relpath(path, at) + text[len(str(path)) :])
-            if included.include is not None:
-                return included.include
+            included = specs[at].check_file(f"{path.relative_to(at)}{end}").include
+            if included is not None:
+                return included
         if at == folder:
             break
     return False
@@ -139,12 +143,8 @@ def _lines(file: Path) -> Sequence[str]:
     return file.read_text(errors="replace").splitlines()
 
 
-def _why_none(left_out: Mapping[str, int]) -> str:
-    return f" but {', '.join(f'{n} {why}' for why, n in left_out.items())}" if left_out else ""
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _counts(left_out: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {why}" for why, count in left_out.items())
 
 
 def _size(count: int) -> str:
