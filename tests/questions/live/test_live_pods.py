@@ -66,11 +66,30 @@ WRITTEN: Json = {
         "nodeSelector": {"pool": "a", "gen": "1"},
     },
 }
+# Its author wants what no node has: a policy that writes one of the two is not what leaves no node.
+CONTRADICTS = document("PlacementPolicy", "p", {"overrides": {"nodeSelector": {"pool": "a"}}})
+NOWHERE: Json = {
+    **WRITTEN,
+    "spec": {
+        **WRITTEN["spec"],
+        "nodeSelector": {"pool": "a"},
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["b"]}]}
+                    ]
+                }
+            }
+        },
+    },
+}
 
 
 @settings(max_examples=examples(400), deadline=None)
 @given(pods(), excepted_lists(), st.booleans())
 @example(WRITTEN, [BOTH], False)
+@example(NOWHERE, [CONTRADICTS], False)
 def test_a_pod_that_was_placed_a_moment_ago_is_placed_as_a_new_one(
     pod: Json, policies: list[Json], owned: bool
 ) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from webhook.decision.decision import Decision
     from webhook.evaluation.dry_run import Server
-    from webhook.evaluation.world import World
+    from webhook.evaluation.world import Evaluation, World
     from webhook.placement.shapes import Toleration
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
@@ -146,7 +146,13 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
     identity = evaluation.decision.identity
     indexes = [each for each in (identity and identity.replica_index,) if each is not None]
     today = Replicas(PodTemplate(author, ()), (0,), 0, indexes, evaluation)
-    found = _differences(world, admitted, stamp, today, bound=is_bound(pod.value))
+    placed = _of_today(world, admitted, stamp, today)
+    if placed is None:
+        found = _differences(world, admitted, stamp, today, bound=is_bound(pod.value))
+    else:
+        found = ()
+        if not today.decision.allowed:
+            today = replace(today, evaluation=placed)
     doubt = origin.doubt
     if today.evaluation.depends_on_node:
         doubt = f"{NODES_DECIDE}, and you may not list nodes: kubectl auth can-i list nodes"
@@ -157,7 +163,7 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
 def _differences(
     world: World, pod: Object, stamp: Stamp | None, today: Replicas, *, bound: bool
 ) -> Sequence[Difference]:
-    if not today.decision.allowed or _is_of_today(world, pod, stamp, today):
+    if not today.decision.allowed:
         return ()
     has = pods.parse_pod(pod.value)
     would = today.decision.placement or pods.parse_pod(today.arrival.pod)
@@ -186,19 +192,19 @@ def _history(pod: Object, templates: Sequence[PodTemplate], now: datetime | None
     return history_in(source, str(labels.get(names.ROLE)), int(number), now) or History(now)
 
 
-def _is_of_today(world: World, pod: Object, stamp: Stamp | None, today: Replicas) -> bool:
-    """Return whether today's set placed the pod, and would leave it as it is.
+def _of_today(world: World, pod: Object, stamp: Stamp | None, today: Replicas) -> Evaluation | None:
+    """Return what today's set does with the pod as it is, if it placed it and would leave it so.
 
     What its author wrote need not be guessed then, which is not always possible: a value that both
-    wrote is credited to the policy.
+    wrote is credited to the policy, and without it the policy may reject what it admitted.
     """
     if stamp is None or stamp.set_hash != world.policies.hash[:HASH_LENGTH]:
-        return False
+        return None
     if set(_given_up(pod.metadata)) != set(_given_up_now(today)):
-        return False
+        return None
     arrival = today.arrival
     found = world.evaluate(pod.value, pod.namespace, led=arrival.led, history=arrival.history)
-    return found.decision.result == "unchanged"
+    return found if found.decision.result == "unchanged" else None
 
 
 def _given_up(metadata: Mapping[str, Any]) -> Mapping[str, str]:
