@@ -231,7 +231,7 @@ def test_decisions_are_numbered_without_gaps() -> None:
 
 def test_the_first_minutes_are_as_they_are_shown(tmp_path: Path) -> None:
     """Files and offline commands of the README and the tutorial give what they show, exactly."""
-    tour = README.read_text().partition("## Five minutes")[2].partition("\n## ")[0]
+    tour = README.read_text().partition("## Write your first policy")[2].partition("\n## ")[0]
     tour += TUTORIAL.read_text()
     environ = {
         **os.environ,

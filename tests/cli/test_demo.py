@@ -56,7 +56,8 @@ def document() -> Json:
 @pytest.fixture(scope="module")
 def replicas() -> list[Replicas]:
     """The evaluations that it shows."""
-    return decisions(read_offline([DATA / "pods.yaml"], [DATA / "policies"], NAMESPACE, None))
+    files = [DATA / "pods.yaml"], [DATA / "policies"]
+    return decisions(read_offline(*files, NAMESPACE, DATA / "namespace.yaml"))
 
 
 def test_its_text(text: str, wording: Wording) -> None:
@@ -68,6 +69,14 @@ def test_its_text(text: str, wording: Wording) -> None:
     port = re.findall(r":(\d+)/mutate", second)[0]
     wording(text, {f":{port}/": ":PORT/", f" {webhook.__version__}:": " VERSION:"})
     mentions(line_with(text.split("\n\n"), "10 answers"), "fairlead mutate", "fairlead explain")
+
+
+def test_the_first_page_shows_a_part_of_it(text: str) -> None:
+    """One of its examples, without the line that is drawn over it."""
+    shown = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (title, *lines), *others = [each.splitlines() for each in shown]
+    assert others == []
+    assert "\n".join(lines) in text.partition(f"{title} ")[2]
 
 
 def test_each_result_is_shown_once(document: Json) -> None:

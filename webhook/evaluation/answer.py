@@ -91,16 +91,11 @@ def doubts(replicas: Replicas) -> list[str]:
 def _doubts(replicas: Replicas) -> Iterator[str]:
     found = replicas.evaluation
     world, arrival = found.world, replicas.arrival
-    if name := found.unread_class:
-        yield f"RuntimeClass {name} is not read"
-    else:
-        yield from (unknown.reason for unknown in found.undecided)
+    yield from (unknown.short or unknown.reason for unknown in found.undecided)
     if arrival.namespace not in world.namespaces and (
         "namespace_selector" in world.policies.tested or replicas.decision.identity is None
     ):
         yield f"the labels of namespace {arrival.namespace} are not read"
-    if owner := found.unread_selector:
-        yield f"the selector of {owner} is not read"
     if found.unread_defaults:
         yield "LimitRanges are not read"
     if found.depends_on_node:

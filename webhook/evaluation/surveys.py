@@ -27,10 +27,14 @@ _CLAIMS: Final = ("persistentVolumeClaim", "ephemeral")
 
 
 class Unknown(NamedTuple):
-    """What is not known and decides; `objects` say it, none for a plugin that may run."""
+    """What is not known and decides; `objects` say it, none for a plugin that may run.
+
+    `short` is the reason in a few words.
+    """
 
     reason: str
     objects: str = ""
+    short: str = ""
 
     def cure(self, place: str, plugins: str) -> str:
         """Return what to give; `place` says where objects are given, `plugins` names the option for

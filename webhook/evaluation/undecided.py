@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 def undecided(found: Evaluation) -> Iterator[Unknown]:
     """Yield what decides whether the pod is admitted and with which warnings, and is not known."""
     world, arrival = found.world, found.arrival
+    if unread := found.priority.unread:
+        yield Unknown(
+            f"the API server compares the pod's priority and preemptionPolicy with {unread}, which "
+            "is not read",
+            unread,
+            f"{unread} is not read",
+        )
     if found.decision.result in ("not-a-run", "not-sent"):
         return
     if name := found.unread_class:
@@ -29,8 +36,16 @@ def undecided(found: Evaluation) -> Iterator[Unknown]:
             f"the API server first adds the nodeSelector and tolerations of {what}, which is not "
             "read",
             what,
+            f"{what} is not read",
         )
         return
+    if owner := found.unread_selector:
+        yield Unknown(
+            f"a label of a policy may take the pod out of the selector of {owner}, which is not "
+            "read",
+            owner,
+            f"the selector of {owner} is not read",
+        )
     names_of_plugins = [
         name
         for name, tolerations in found.possible_tolerations.items()

@@ -186,9 +186,6 @@ def _unknown(
     expect: Expectation, evaluation: Evaluation, prospects: Prospects | None
 ) -> Iterator[Failure]:
     """Fail where what is expected depends on what the test does not say."""
-    if unread := evaluation.priority.unread:
-        cure = "give it in cluster.objects"
-        yield Failure("result", "an answer", f"unknown: {unread} is not read", [cure])
     for each in evaluation.undecided:
         yield _unanswered("result", "an answer", each)
     nodes = evaluation.nodes

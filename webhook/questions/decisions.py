@@ -133,17 +133,6 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
             yield f"{each.subject}: what policies decide is unknown: {_with_cure(one)}"
         if not unknown and (why := unknown_nodes(found)):
             yield f"{each.subject}: which nodes admit it is unknown: {why}"
-        if owner := found.unread_selector:
-            yield (
-                f"{each.subject}: it is unknown whether a label of a policy takes the pod out of "
-                f"the selector of {owner}, which is not read; give it {_OBJECTS}"
-            )
-        if unread := found.priority.unread:
-            yield (
-                f"{each.subject}: it is unknown whether the API server takes the pods with their "
-                f"priority or preemptionPolicy: {unread} is not read; give it with -f or "
-                "--namespaces, or remove the field"
-            )
         if why := _unknown_selector(each):
             yield (
                 f"{each.subject}: it is unknown whether a label of a policy takes the pods out of "

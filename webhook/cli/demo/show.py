@@ -57,7 +57,9 @@ def run(output: str) -> None:
     """Show the demo. Raises ServingError."""
     # The webhook and its files are removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-    objects = read_offline([DATA / "pods.yaml"], [DATA / "policies"], NAMESPACE, None)
+    objects = read_offline(
+        [DATA / "pods.yaml"], [DATA / "policies"], NAMESPACE, DATA / "namespace.yaml"
+    )
     (planned,) = read_plans([DATA / "run.yaml"], NAMESPACE, "")
     of_run = replace(objects, templates=planned.templates(objects.policies.sources))
     examples, pods = decisions(objects), decisions(of_run)
