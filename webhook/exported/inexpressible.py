@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.exported import tolerations_cel
 from webhook.exported.positioned_settings import of_type
 from webhook.placement import label_values, node_affinity
-from webhook.placement.bundle import condition_of, keys_of
+from webhook.placement.bundle import condition_of, keys_of, limits_nodes
 from webhook.placement.settings import (
     AllowedSetting,
     CapacitySetting,
@@ -40,6 +40,7 @@ def gaps(placed: Placed, settings: PositionedSettings, seconds: Mapping[str, int
     for policy in placed.policies:
         found += _of_policy(policy)
     found += _of_nodes(placed, settings)
+    found += _of_allowed_tolerations(placed, settings)
     found += _of_tolerations(settings, seconds)
     return list(dict.fromkeys(found))
 
@@ -120,8 +121,7 @@ def _numbers(value: Any) -> Iterator[int]:
 
 def _of_nodes(placed: Placed, settings: PositionedSettings) -> Iterator[str]:
     """Yield settings of one node label that can match one pod, unless both are selector keys."""
-    reaches = [MatchedPods(policy.match) for policy in placed.policies]
-    excluded = [[MatchedPods(block) for block in policy.exclude] for policy in placed.policies]
+    reach = _Reach(placed)
     mine: list[tuple[int, NodeSetting]] = []
     for at, setting in settings:
         if isinstance(setting, RequiredSetting | CapacitySetting) or (
@@ -130,12 +130,11 @@ def _of_nodes(placed: Placed, settings: PositionedSettings) -> Iterator[str]:
             mine.append((at, setting))
     for number, (at, setting) in enumerate(mine):
         for other_at, other in mine[:number]:
-            apart = reaches[at].apart(reaches[other_at]) or any(
-                block.covers(reaches[two])
-                for one, two in ((at, other_at), (other_at, at))
-                for block in excluded[one]
-            )
-            if apart or _alternatives(other, setting) or _harmless(other, setting):
+            if (
+                reach.apart(at, other_at)
+                or _alternatives(other, setting)
+                or _harmless(other, setting)
+            ):
                 continue
             keys = ", ".join(sorted(keys_of(setting) & keys_of(other)))
             yield _describe_gap(
@@ -144,6 +143,64 @@ def _of_nodes(placed: Placed, settings: PositionedSettings) -> Iterator[str]:
                 "only the webhook computes whether a node meets both: set it in one of the "
                 "two, or match different kinds, roles, frameworks, namespaces or labels",
             )
+
+
+class _Reach:
+    """Which policies, by position, cannot match the same pod."""
+
+    def __init__(self, placed: Placed) -> None:
+        self._matched = [MatchedPods(policy.match) for policy in placed.policies]
+        self._excluded = [
+            [MatchedPods(block) for block in policy.exclude] for policy in placed.policies
+        ]
+
+    def apart(self, first: int, second: int) -> bool:
+        return self._matched[first].apart(self._matched[second]) or any(
+            block.covers(self._matched[matching])
+            for excluding, matching in ((first, second), (second, first))
+            for block in self._excluded[excluding]
+        )
+
+
+def _of_allowed_tolerations(placed: Placed, settings: PositionedSettings) -> Iterator[str]:
+    """Yield default capacity whose tolerations a list of allowed ones may refuse.
+
+    The check sees the pod as it was changed. Where policies wrote a node label of the class, it
+    cannot tell whether the author did, for whose pods the default does not apply.
+    """
+    reach = _Reach(placed)
+    lists = of_type(settings, AllowedSetting)
+    writers = [
+        (at, keys_of(setting))
+        for at, setting in settings
+        if isinstance(setting, MemberSetting | RequiredSetting | CapacitySetting)
+        and limits_nodes(setting)
+    ]
+    for at, setting in of_type(settings, CapacitySetting) if lists else ():
+        capacity = setting.capacity
+        if not (
+            setting.is_default
+            and setting.mode.tolerates
+            and any(
+                keys & capacity.keys and not reach.apart(at, writer_at)
+                for writer_at, keys in writers
+            )
+        ):
+            continue
+        for list_at, allowed in lists:
+            refused = [
+                toleration
+                for toleration in capacity.tolerations
+                if not any(pattern.allows(toleration) for pattern in allowed.patterns)
+            ]
+            if refused and not reach.apart(at, list_at):
+                yield _describe_gap(
+                    setting,
+                    f"exported policies check allowedTolerations of policy {allowed.policy} in "
+                    "the pod as it was changed, and cannot tell whether this default applied: "
+                    f"they would refuse tolerations of class {capacity.name}; make it an "
+                    "override, or allow the taints of the class there",
+                )
 
 
 def _alternatives(one: NodeSetting, other: NodeSetting) -> bool:

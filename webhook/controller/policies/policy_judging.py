@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 # Seconds to wait for related changes: `kubectl apply` writes an object every 10 to 20 ms.
 SETTLE: Final = 0.2
-# Seconds after which a burst of changes is judged although it goes on.
-LONGEST: Final = 5.0
+# Seconds after which a burst of changes is judged although it goes on. To judge a thousand policies
+# takes seconds, which those who write them wait for.
+LONGEST: Final = 30.0
 # Seconds without a change until what takes minutes is judged.
 QUIET: Final = 5.0
 # Seconds until unchanged objects are judged again, because exceptions expire.
