@@ -26,7 +26,7 @@ ROOT: Final = Path(__file__).parents[1]
 INDEX: Final = Path("docs/README.md")
 OUTPUT: Final = ROOT / "dist" / "site"
 _PAGES: Final = ("*.md", "docs/**/*.md", "policies/*.md")
-_IMAGES: Final = ("docs/images/*.png",)
+_IMAGES: Final = ("docs/images/*.png", "docs/images/*.svg")
 _ITEM: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+)\)")
 _FENCES: Final = [
     {

@@ -26,6 +26,9 @@ def test_the_site_is_made_with_every_page_and_a_search(tmp_path: Path) -> None:
     for page in pages():
         folder = page.parent if page.name == "README.md" else page.with_suffix("")
         assert str(folder) in made
+    for html_page in tmp_path.rglob("index.html"):
+        for picture in re.findall(r"<img[^>]+src=\"?([^\"\s>#]+)", html_page.read_text()):
+            assert (html_page.parent / picture).exists(), (html_page, picture)
     page_text = (tmp_path / "site" / "docs" / "tutorial" / "index.html").read_text()
     loaded = re.findall(r"<(?:script|link)[^>]+(?:src|href)=\"?(https?:[^\"\s>]+)", page_text)
     assert loaded == []
