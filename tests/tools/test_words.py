@@ -1,0 +1,116 @@
+"""Pages hold the rules for words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.words import CELL, SENTENCE, faults
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("policies/*.md")])
+# Pages and folders that are still to be rewritten. None is added.
+LATER = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs/architecture.md",
+    "docs/benchmarks.md",
+    "docs/decisions",
+    "docs/guides/add-a-system.md",
+    "docs/guides/cli.md",
+    "docs/guides/coming-from-gatekeeper.md",
+    "docs/guides/coming-from-kyverno.md",
+    "docs/guides/coming-from-mlrun.md",
+    "docs/guides/coming-from-polyaxon.md",
+    "docs/guides/diff.md",
+    "docs/guides/engines.md",
+    "docs/guides/frameworks.md",
+    "docs/guides/helm.md",
+    "docs/guides/kueue.md",
+    "docs/guides/nodes.md",
+    "docs/guides/operate.md",
+    "docs/guides/pages.md",
+    "docs/guides/policies-in-the-cluster.md",
+    "docs/guides/policies.md",
+    "docs/guides/policy-reports.md",
+    "docs/guides/policy-status.md",
+    "docs/guides/policy-tests.md",
+    "docs/guides/python.md",
+    "docs/guides/questions.md",
+    "docs/guides/releasing.md",
+    "docs/guides/runs.md",
+    "docs/guides/spot.md",
+    "docs/guides/warnings.md",
+    "docs/guides/webhook-port.md",
+    "docs/guides/when-something-is-wrong.md",
+    "docs/guides/without-a-webhook.md",
+    "docs/installing.md",
+    "docs/reference/answers.md",
+    "docs/reference/capacityclass.md",
+    "docs/reference/chart.md",
+    "docs/reference/commands.md",
+    "docs/reference/engines.md",
+    "docs/reference/messages.md",
+    "docs/reference/metrics.md",
+    "docs/reference/placementexception.md",
+    "docs/reference/placementpolicy.md",
+    "docs/reference/pods.md",
+    "docs/reference/run.md",
+    "docs/reference/runsource.md",
+    "docs/reference/scenario.md",
+    "docs/reference/scenarios.md",
+    "docs/reference/versions.md",
+    "docs/reliability.md",
+    "docs/sandbox.md",
+    "docs/security.md",
+    "docs/sources.md",
+    "docs/testing.md",
+    "docs/tutorial.md",
+    "policies/README.md",
+)
+
+
+def is_later(page: Path) -> bool:
+    return any(page == ROOT / name or ROOT / name in page.parents for name in LATER)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if not is_later(page)], ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_a_page_holds_the_rules(page: Path) -> None:
+    """Short sentences that begin with who acts, and cells with one fact."""
+    assert [*faults(page)] == []
+
+
+def test_a_page_that_was_rewritten_is_held_from_then_on() -> None:
+    """It leaves the list of those that come later."""
+    held = [name for name in LATER if (ROOT / name).is_file() and not [*faults(ROOT / name)]]
+    assert held == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One two.\n", []),
+        (f"{'word ' * (SENTENCE + 1)}.\n", [(1, "a sentence of")]),
+        (f"{'word ' * SENTENCE}. {'Word ' * SENTENCE}.\n", []),
+        (f"```text\n{'word ' * 99}\n```\n", []),
+        (f"| a | b |\n|---|---|\n| a | {'word ' * (CELL + 1)} |\n", [(3, "a cell of")]),
+        ("\n- Whether it runs, it says.\n", [(2, "begins with its object")]),
+        ("It is one, if it is left out.\n", [(1, "'if it is left out'")]),
+        (f"A {'[word](page.md) ' * 10}and `{'code ' * 30}`.\n", []),
+    ],
+)
+def test_what_breaks_a_rule_is_found_at_its_line(
+    text: str, found: list[tuple[int, str]], tmp_path: Path
+) -> None:
+    """Code and the targets of links are no words of a sentence."""
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    said = [(fault.line, fault.text) for fault in faults(page)]
+    assert len(said) == len(found)
+    assert all(
+        line == at and start in what for (line, what), (at, start) in zip(said, found, strict=True)
+    )
