@@ -35,6 +35,7 @@ from webhook.evaluation.undecided import undecided
 from webhook.placement import node_affinity
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, on_node, stranded, template_nodes
+from webhook.placement.merge_verdict import UNCHECKED
 from webhook.placement.plugin_tolerations import RESTRICTION
 from webhook.placement.pod_requests import requests, with_devices
 from webhook.placement.runtime_class import EVERY_TAINT, FIELD
@@ -291,10 +292,13 @@ class Evaluation:
 
     @property
     def depends_on_node(self) -> bool:
-        """Whether a DaemonSet's pod is admitted without a look at its node, which decides."""
+        """Whether the answer is without a look at the pod's node, which decides: that of a
+        DaemonSet's pod that is admitted, and of one with nodeName that is rejected unlooked at."""
         held = self.decision.placement
-        if self.world.cluster.node is not None or not owned_by_daemon_set(self.arrival.pod):
+        if self.world.cluster.node is not None:
             return False
+        if not owned_by_daemon_set(self.arrival.pod):
+            return any(entry.reason == UNCHECKED for entry in self.decision.trace)
         if held is None or not self.decision.allowed:
             return False
         own = pods.parse_pod(self.arrival.pod)

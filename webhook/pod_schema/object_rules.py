@@ -78,7 +78,7 @@ def _pod(spec: _Given) -> Iterator[Fault]:
                 )
                 yield Fault((*at, key), text)
     yield from _ports_of_the_node(spec)
-    most = grace if isinstance(grace, int) and grace > 0 else _GRACE
+    most = _GRACE if not isinstance(grace, int) else grace if grace >= 0 else 1
     for key in ("initContainers", "containers"):
         for at, each in _items(spec, key):
             for found in _container(each, most):
