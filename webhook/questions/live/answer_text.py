@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.evaluation.answer import doubts, hedged, nodes_of
+from webhook.placement.shapes import as_object
 from webhook.shortening import one_line, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.questions.live.live_pods import LivePod, State
+    from webhook.questions.live.live_pods import Answer, LivePod, State
+    from webhook.workloads.object import Object
 
 _VERDICTS: Final[dict[State, str]] = {
     "unknown": "whether it matches today's policies is unknown: ",
@@ -20,6 +22,8 @@ _VERDICTS: Final[dict[State, str]] = {
     "otherwise": "differs from today's policies in ",
     "same": "matches today's policies",
 }
+# States of pods in whose place a controller creates others.
+_ENDED: Final = ("Succeeded", "Failed")
 # States of pods that need nobody.
 _FINE: Final = ("Running", "Succeeded")
 
@@ -46,16 +50,40 @@ def _verdict(live: LivePod) -> str:
     return text if live.state == "same" else text + live.reason.removeprefix("fairlead: ")
 
 
-def answer_of_live_pods(pods: Sequence[LivePod]) -> str:
+def answer_of_live_pods(found: Answer) -> str:
     """Return what the live pods of a workload do, and how many are as new ones would be.
 
-    States that need somebody come first, each with the reason of its first pod.
+    States that need somebody come first, each with the reason of its first pod; before them how
+    many pods its controller has not created.
     """
+    missing, pods = _missing(found.source, found.pods), found.pods
     if not pods:
-        return "none found"
+        return one_line(missing or "none found")
     same = sum(each.same for each in pods)
-    states = ", ".join(_states(pods))
+    states = ", ".join([*filter(None, [missing]), *_states(pods)])
     return one_line(f"{states}; {same} of {len(pods)} as new ones would be")
+
+
+def _missing(source: Object, pods: Sequence[LivePod]) -> str:
+    """Return how many of a workload's replicas have no pod, with the reason if its status has one.
+
+    Source: apps/v1 and v1, `spec.replicas`; the condition ReplicaFailure of Deployments and
+    ReplicaSets. Of others it is not known how many pods there should be.
+    """
+    wanted = as_object(source.value.get("spec")).get("replicas")
+    if source.value.get("apiVersion") not in ("apps/v1", "v1") or not isinstance(wanted, int):
+        return ""
+    count = wanted - sum(live.doing.word not in _ENDED for live in pods)
+    conditions = as_object(source.value.get("status")).get("conditions")
+    why = next(
+        (
+            f" ({condition.get('message')})"
+            for condition in (conditions if isinstance(conditions, list) else ())
+            if as_object(condition).get("type") == "ReplicaFailure"
+        ),
+        "",
+    )
+    return f"{count:,} of {wanted:,} pods not created{why}" if count > 0 else ""
 
 
 def _states(pods: Sequence[LivePod]) -> Iterator[str]:

@@ -103,7 +103,7 @@ def _differences(differences: Sequence[Difference]) -> Iterator[Row]:
 def _workload_lines(found: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
     source = found.source
     title = one_line(f"Live pods of {source.title} in {source.namespace}")
-    yield from titled(title, answer_of_live_pods(found.pods))
+    yield from titled(title, answer_of_live_pods(found))
     yield from focused_lines(found.replicas, answers.policies, focus)
     yield from section("Live pods", [*_live(found, answers, focus)])
 
@@ -170,7 +170,7 @@ def _workload_document(found: Answer, answers: Answers, focus: Focus) -> dict[st
     return {
         "object": found.source.title,
         "namespace": found.source.namespace,
-        "answer": answer_of_live_pods(found.pods),
+        "answer": answer_of_live_pods(found),
         "same": found.same,
         "today": [focus.document(each, answers.policies) for each in found.replicas],
         "pods": [_pod_document(each, answers, focus) for each in found.pods],
