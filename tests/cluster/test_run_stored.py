@@ -205,7 +205,7 @@ def test_what_may_change_may_change(stored: Stored, path: tuple[Any, ...], value
 
 
 DELEGATED = a_run(
-    backend="jobset", framework="jax", replicas={"worker": {"count": 2}}, backoffLimit=3
+    backend="jobset", framework="jax", replicas={"worker": {"count": 2}}, backoffLimit=4
 )
 
 

@@ -139,10 +139,10 @@ def test_overrides_of_single_replicas_are_refused(backend: str) -> None:
             "kubeflow",
             {
                 "framework": "pytorch",
-                "replicas": MASTER_AND_WORKERS,
+                "replicas": {"master": {}},
                 "pytorch": {"elastic": {"minReplicas": 1}},
             },
-            "workers only",
+            "needs a worker",
         ),
         (
             "jobset",
@@ -310,6 +310,32 @@ def test_kuberay_starts_ray_unless_head_and_workers_have_a_command() -> None:
 
     assert found["metadata"]["annotations"] == {"ray.io/overwrite-container-cmd": "true"}
     assert problem.startswith("spec.replicas.worker: KubeRay starts Ray in head and workers")
+
+
+def test_a_driver_that_submits_a_program_makes_a_rayjob() -> None:
+    """With what KubeRay asks of one; other drivers, and fields of its Job, make a RayCluster."""
+    run = WHOLE["kuberay"][2]
+    replicas = run["spec"]["replicas"]
+    (job,) = all_rendered("kuberay", run)
+    assert job["kind"] == "RayJob"
+    assert job["spec"]["entrypoint"] == "python 'a b.py' && echo"
+    groups = job["spec"]["rayClusterSpec"]
+    assert groups["headGroupSpec"]["rayStartParams"] == {"num-cpus": "0"}
+    assert "command" not in main_of(groups["headGroupSpec"]["template"])
+    assert main_of(groups["workerGroupSpecs"][0]["template"])["command"] == ["echo a"]
+
+    kept = {"ttlSecondsAfterFinished": 60, "suspend": True, "restartScope": "Run"}
+    found = problems("kuberay", a_run(framework="ray", replicas=replicas, **kept))
+    assert [each.partition(":")[0] for each in found] == [
+        "spec.ttlSecondsAfterFinished",
+        "spec.suspend",
+    ]
+    shut = a_run(framework="ray", replicas=replicas, **kept, cleanPodPolicy="Running")
+    assert rendered("kuberay", shut)["spec"]["shutdownAfterJobFinishes"] is True
+
+    driver = {**replicas["driver"], "restartPolicy": "Never"}
+    own = a_run(framework="ray", replicas={**replicas, "driver": driver})
+    assert [each["kind"] for each in all_rendered("kuberay", own)] == ["RayCluster", "Job"]
 
 
 def test_a_driver_finds_the_head_by_the_service_of_kuberay() -> None:
