@@ -81,6 +81,12 @@ def _named_container(template: Item, built: dict[str, Draft]) -> dict[str, Draft
         # Rendering makes the sizes of the template's resources: others are a difference.
         own = containers[at].find("resources").value
         main = {k: v for k, v in main.items() if k != "resources" or own is None}
+        limit, request = (
+            containers[at].find("resources", part, "memory") for part in ("limits", "requests")
+        )
+        if limit.value is not None and request.value not in (None, limit.value):
+            # Spark sets both to one value.
+            main["resources"] = {"requests": {"memory": limit}}
         main["name"] = names_of[at]
     merged = [
         _merge_drafts(dict(each.entries), main) if n == at else each
