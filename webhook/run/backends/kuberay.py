@@ -81,6 +81,7 @@ _COMMAND: Final = ("/bin/sh", "-c")
 WAIT: Final = "until ray job list >/dev/null 2>&1; do sleep 2; done"
 _SUBMIT: Final = f"{WAIT}; exec ray job submit -- "
 _SHELL: Final = ("bash", "-c")
+_OPERATORS: Final = "();<>|&"
 # Its entrypoint runs in the head's container, and a Run's driver in its own.
 JOB: Final = ObjectKind(
     api_version=KIND.api_version,
@@ -283,14 +284,22 @@ def submitter(image: Any) -> JsonObject:
 
 
 def submit_command(entrypoint: str) -> JsonObject:
-    """Return command and args that submit a program, which Ray runs in a shell."""
-    words = [*_SHELL, entrypoint]
+    """Return command and args that submit a program, which Ray runs in a shell.
+
+    What follows an operator such as && would run in the driver, so the program then is a shell.
+    """
+    program = shlex.join([*_SHELL, entrypoint]) if _has_operator(entrypoint) else entrypoint
+    return {"command": [*_COMMAND], "args": [f"{_SUBMIT}{program}"]}
+
+
+def _has_operator(text: str) -> bool:
+    """Return True if a shell reads more than one command, or a redirection."""
+    words = shlex.shlex(text, posix=True, punctuation_chars=True)
+    words.whitespace_split, words.commenters = True, ""
     try:
-        if shlex.join(found := shlex.split(entrypoint)) == entrypoint:
-            words = found
+        return "\n" in text or any({*word} <= {*_OPERATORS} for word in words)
     except ValueError:
-        pass
-    return {"command": [*_COMMAND], "args": [f"{_SUBMIT}{shlex.join(words)}"]}
+        return True
 
 
 def _entrypoint(container: JsonObject) -> str | None:
@@ -299,13 +308,8 @@ def _entrypoint(container: JsonObject) -> str | None:
     text = own["args"][0] if len(own.get("args") or ()) == 1 else None
     if not isinstance(text, str) or not text.startswith(_SUBMIT):
         return None
-    try:
-        words = shlex.split(text.removeprefix(_SUBMIT))
-    except ValueError:
-        return None
-    in_shell = len(words) == len(_SHELL) + 1 and words[:-1] == [*_SHELL]
-    found = words[-1] if in_shell else shlex.join(words)
-    return found if submit_command(found) == own else None
+    program = text.removeprefix(_SUBMIT)
+    return program if submit_command(program) == own else None
 
 
 def _groups(drafts: Drafts) -> JsonObject:
