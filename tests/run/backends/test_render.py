@@ -330,7 +330,7 @@ def test_a_driver_that_submits_a_program_makes_a_rayjob() -> None:
     assert "command" not in main_of(groups["headGroupSpec"]["template"])
     assert main_of(groups["workerGroupSpecs"][0]["template"])["command"] == ["echo a"]
 
-    kept = {"ttlSecondsAfterFinished": 60, "suspend": True, "restartScope": "Run"}
+    kept: Json = {"ttlSecondsAfterFinished": 60, "suspend": True, "restartScope": "Run"}
     found = problems("kuberay", a_run(framework="ray", replicas=replicas, **kept))
     assert [each.partition(":")[0] for each in found] == [
         "spec.ttlSecondsAfterFinished",
@@ -340,7 +340,7 @@ def test_a_driver_that_submits_a_program_makes_a_rayjob() -> None:
     assert rendered("kuberay", shut)["spec"]["shutdownAfterJobFinishes"] is True
 
     for program in ("python a.py --lr 1", "bash -c 'a && b'", 'python "a b.py" $X', "a=1 b"):
-        driver = {"template": {"spec": {"containers": [submitting(program)]}}}
+        driver: Json = {"template": {"spec": {"containers": [submitting(program)]}}}
         of = a_run(framework="ray", replicas={"head": {}, "driver": driver})
         assert rendered("kuberay", of)["spec"]["entrypoint"] == program
     driver = {**replicas["driver"], "restartPolicy": "Never"}
