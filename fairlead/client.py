@@ -232,6 +232,20 @@ class RunHandle:
         """As `resume`."""
         await self._patched(suspend=False)
 
+    def retry(self) -> RunHandle:
+        """Create the next try of it, and return that; it is over, and so are its other tries.
+
+        The new Run has the same spec, and a greater FAIRLEAD_ATTEMPT: it finds the checkpoints.
+        """
+        return _wait(self.retry_async())
+
+    async def retry_async(self) -> RunHandle:
+        """As `retry`."""
+        from webhook.run_client.retrying import retry
+
+        stored = await _ask(self.client, lambda api: retry(api, self.namespace, self.name))
+        return RunHandle(self.client, self.namespace, stored["metadata"]["name"])
+
     def delete(self) -> None:
         """Delete it, and all that it owns."""
         _wait(self.delete_async())

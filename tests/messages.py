@@ -62,6 +62,7 @@ GROUPS: Final = {
     "Commands": (
         "wording/cli/*.yaml",
         "wording/cli/run/*.yaml",
+        "wording/run_client/*.yaml",
         "wording/questions/*.yaml",
         "wording/questions/diff/sets.yaml",
         "wording/questions/live/*.yaml",

@@ -29,6 +29,7 @@ from webhook.foreign_text import (
     parse_moment,
     parse_object,
     split_names,
+    whole_number,
 )
 from webhook.placement.capacity import Mode
 from webhook.placement.fallback import Fallback
@@ -109,6 +110,12 @@ def test_a_list_has_at_most_so_many_entries(value: object) -> None:
     with pytest.raises(UnreadableText):
         parse_list(value, 2)
     assert parse_list([1, 2], 2) == [1, 2]
+
+
+def test_a_whole_number_has_one_to_nine_digits() -> None:
+    assert [whole_number(text) for text in ("0", "0012", "9" * 9)] == [0, 12, 999_999_999]
+    for value in ("", "-1", "+1", "1.0", " 1", "\u0661", "1_0", "9" * 10, 3, None, ["1"]):
+        assert whole_number(value) is None
 
 
 def test_names_are_split_up_to_a_limit() -> None:

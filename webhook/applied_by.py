@@ -37,6 +37,15 @@ _FLUX: Final = {
     "HelmRelease": "helm.toolkit.fluxcd.io",
     "Kustomization": "kustomize.toolkit.fluxcd.io",
 }
+# How the labels and annotations begin by which tools know what they have applied, and delete again
+# what is not in their source any more. Argo CD tracks by _INSTANCE, or by its own.
+TRACKING: Final = (
+    names.LAST_APPLIED,
+    "argocd.argoproj.io/",
+    _INSTANCE,
+    *(f"{group}/" for group in _FLUX.values()),
+    "meta.helm.sh/",
+)
 # Of `kubectl apply`, with --server-side and without.
 _KUBECTL: Final = ("kubectl", "kubectl-client-side-apply")
 

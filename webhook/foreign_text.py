@@ -103,6 +103,13 @@ def parse_list(value: object, most: int) -> list[Any]:
     return value
 
 
+def whole_number(text: object) -> int | None:
+    """Return the number of a text of one to nine digits; None if it is none."""
+    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 9:
+        return None
+    return int(text)
+
+
 def split_names(text: str, most: int) -> list[str]:
     """Return the first names of a list joined by commas, each once, valid or not."""
     # The rest is not split: it may be a hundred thousand names.

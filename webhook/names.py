@@ -48,6 +48,12 @@ RUN_UID: Final = f"{GROUP}/run-uid"
 ATTEMPT: Final = f"{GROUP}/attempt"
 # Variable of a replica's main container: a number that each later pod of the replica exceeds.
 ATTEMPT_VARIABLE: Final = "FAIRLEAD_ATTEMPT"
+# Of a Run that is another try of one that is over: annotations with the name of the Run before, and
+# with the number of its first pods, above those of all tries before; a label with the name of the
+# first of them.
+RETRY_OF: Final = f"{GROUP}/retry-of"
+FIRST_ATTEMPT: Final = f"{GROUP}/first-attempt"
+FIRST_TRY: Final = f"{GROUP}/first-try"
 # Annotation of a pod of a Run: what happened to its replica before. Only the controller's own user
 # may write it.
 HISTORY: Final = f"{GROUP}/history"

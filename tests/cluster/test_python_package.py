@@ -89,6 +89,23 @@ def test_waiting_raises_what_became_of_it(run_space: Space, client: fl.Client) -
         handle.wait(timeout="1m")
 
 
+def test_a_run_that_has_failed_is_tried_again(run_space: Space, client: fl.Client) -> None:
+    """The handle is that of the new Run."""
+    live = LiveRun(run_space, "sad")
+    handle = client.submit(fl.Run("sad", image=IMAGE, framework="jax", workers=1))
+    with pytest.raises(fl.FairleadError, match="not over"):
+        handle.retry()
+    live.until_phase("Running")
+    live.space.patch("runs", "sad", {"spec": {"backoffLimit": 0}})
+    live.ends("worker-0", 1)
+    live.until_phase("Failed")
+    again = handle.retry()
+    assert (again.name, again.namespace, again.client) == ("sad-2", run_space.name, client)
+    assert again.wait("Running", timeout="1m").phase == "Running"
+    with pytest.raises(fl.FairleadError, match="sad-2"):
+        asyncio.run(handle.retry_async())
+
+
 def test_a_function_goes_with_its_config_map(run_space: Space, client: fl.Client) -> None:
     handle = client.submit(fl.Run.from_function(_program, name="f", image="python:3.11"))
     found = run_space.get("configmaps", "f-code")

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -85,6 +86,56 @@ def test_code_is_mounted_from_a_config_map_that_the_run_owns(
     LiveRun(run_space, "taken").until_gone()
 
 
+def number(pod: dict[str, Any]) -> int:
+    """FAIRLEAD_ATTEMPT of a pod."""
+    env = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
+    return int(env[names.ATTEMPT_VARIABLE])
+
+
+def test_a_run_that_is_over_is_tried_again(run_space: Space, tmp_path: Path) -> None:
+    """Its pods have greater numbers, and its code outlives the Run before."""
+    (tmp_path / "train.py").write_text("print()")
+    options = ("--framework", "jax", "--workers", "2", "--set", "spec.backoffLimit=1")
+    assert create(run_space, "mnist", *options, "--code", tmp_path).exit_code == 0
+    live = LiveRun(run_space, "mnist")
+    pods = live.until_running("worker-0", "worker-1")
+    early = run_space.ask("run", "retry", "mnist")
+    assert early.exit_code == 1
+    mentions(str(early.exception), "run mnist is", "not over", "fairlead run wait mnist -n")
+    live.ends("worker-1", 1)
+    again = live.until_replaced("worker-1", pods["worker-1"])
+    last = number(again)
+    assert last > number(pods["worker-1"])
+    live.ends("worker-0", 1)
+    live.until_phase("Failed")
+
+    run_space.patch("runs", "mnist", {"metadata": {"annotations": {"note": "kept"}}})
+    retried = run_space.ask("run", "retry", "mnist")
+    assert retried.output == "run.fairlead.dev/mnist-2 created\n"
+    second = LiveRun(run_space, "mnist-2")
+    pods = second.until_running("worker-0", "worker-1")
+    assert all(number(pod) > last for pod in pods.values())
+    last = max(number(pod) for pod in pods.values())
+    made, before = second.run(), live.run()
+    assert made["metadata"]["annotations"][names.RETRY_OF] == "mnist"
+    assert made["spec"]["backoffLimit"] == before["spec"]["backoffLimit"]
+    assert run_space.ask("run", "delete", "mnist", "--wait").exit_code == 0
+    eventually("its code goes", lambda: run_space.find("configmaps", "mnist-code") is None)
+    kept = run_space.get("configmaps", "mnist-2-code")
+    assert kept["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+    mounted = pods["worker-0"]["spec"]["volumes"]
+    assert "mnist-2-code" in [(each.get("configMap") or {}).get("name") for each in mounted]
+    run_space.patch("runs", "mnist-2", {"spec": {"backoffLimit": 0}})
+    second.ends("worker-0", 4)
+    second.until_phase("Failed")
+    third = run_space.ask("run", "retry", "mnist-2", "-o", "name")
+    assert third.output == "run.fairlead.dev/mnist-3\n"
+    pods = LiveRun(run_space, "mnist-3").until_running("worker-0", "worker-1")
+    assert all(number(pod) > last for pod in pods.values())
+    listed = run_space.ask("run", "list", "-l", f"{names.FIRST_TRY}=mnist", "-o", "name").output
+    assert listed.split() == ["run.fairlead.dev/mnist-2", "run.fairlead.dev/mnist-3"]
+
+
 def test_what_nobody_enforces_is_said(run_space: Space, tmp_path: Path) -> None:
     """Without the webhook a run's capacity is only a wish; and a resumed run is not Suspended."""
     (tmp_path / "a.py").write_text("")
@@ -156,7 +207,7 @@ def test_waiting_ends_as_the_help_says(run_space: Space) -> None:
     for verb in ("suspend", "resume"):
         done = run_space.ask("run", verb, "fails")
         assert done.exit_code == 1
-        mentions(done.stderr, "run fails is over (Failed)", "create it again")
+        mentions(done.stderr, "run fails is over (Failed)", "fairlead run retry fails -n")
 
 
 def test_runs_are_suspended_resumed_and_deleted(run_space: Space) -> None:

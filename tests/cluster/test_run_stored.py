@@ -86,21 +86,23 @@ CHANGES: dict[str, tuple[Json, Any]] = {
     "template": (BARE, {"spec": {"containers": []}}),
     "mainContainer": (TENSORFLOW, "other"),
     "restartScope": (TENSORFLOW, "Run"),
-    "backoffLimit": (TENSORFLOW, 6),
-    "disruptionLimit": (TENSORFLOW, 11),
     "disruptionExitCodes": (TENSORFLOW, [85]),
-    "activeDeadlineSeconds": (TENSORFLOW, 5),
-    "cleanPodPolicy": (TENSORFLOW, "None"),
     "ports": (NOTEBOOK, [{"port": 80}]),
     "maxAgeSeconds": (NOTEBOOK, 5),
     **{name: (BY_FRAMEWORK[name], {"port": 2}) for name in FRAMEWORKS},
+}
+LIMITS: Json = {
+    "backoffLimit": 6,
+    "disruptionLimit": 11,
+    "activeDeadlineSeconds": 5,
+    "cleanPodPolicy": "None",
 }
 # Fields that are always there, once the API server has filled in its defaults.
 ALWAYS = ("kind", "template")
 
 
 def test_every_field_is_here() -> None:
-    """All but replicas, which have tests of their own, and the two that may change."""
+    """All but replicas, which have tests of their own, and those that may change."""
     assert {*CHANGES, *CHANGEABLE, "replicas"} == {*RunSpec.outer_names()}
 
 
@@ -193,11 +195,45 @@ def test_no_change_in_a_template_goes_unseen(
         (("spec", "ttlSecondsAfterFinished"), 5),
         (("spec", "ttlSecondsAfterFinished"), GONE),
         (("metadata", "labels"), {"a": "b"}),
+        *((("spec", field), value) for field, value in LIMITS.items()),
+        *((("spec", field), GONE) for field in LIMITS),
     ],
 )
 def test_what_may_change_may_change(stored: Stored, path: tuple[Any, ...], value: Any) -> None:
-    """To rest, to be kept for a while, and to be found."""
+    """To rest, to be kept for a while, to be found, and to have other limits."""
     assert stored.refused(TENSORFLOW, path, value) == []
+
+
+DELEGATED = a_run(
+    backend="jobset", framework="jax", replicas={"worker": {"count": 2}}, backoffLimit=4
+)
+
+
+@pytest.mark.parametrize("field", ["suspend", "ttlSecondsAfterFinished", "activeDeadlineSeconds"])
+def test_fairlead_enforces_these_on_any_backend(stored: Stored, field: str) -> None:
+    """So the engine's object need not change."""
+    run = changed(DELEGATED, ("spec", field), 60 if field != "suspend" else True)
+
+    assert stored.refused(DELEGATED, ("spec", field), run["spec"][field]) == []
+    assert stored.refused(run, ("spec", field), GONE) == []
+
+
+def test_what_an_engine_counts_or_does_itself_may_not_be_changed(stored: Stored) -> None:
+    """Its object has it, and is not changed."""
+    unset = changed(DELEGATED, ("spec", "backoffLimit"), GONE)
+    whole = changed(DELEGATED, ("spec", "restartScope"), "Run")
+    limit = ("spec", "backoffLimit")
+    why = message_with("the engine counts", RULES)
+
+    assert stored.refused(DELEGATED, limit, 9) == []
+    assert stored.refused(DELEGATED, limit, GONE) == [("spec.backoffLimit", why)]
+    assert stored.refused(unset, limit, 9) == [("spec.backoffLimit", why)]
+    assert stored.refused(whole, limit, 9) == [("spec.backoffLimit", why)]
+    only = "may be changed on backend native only"
+    for field in ("disruptionLimit", "cleanPodPolicy"):
+        [(at, said)] = stored.refused(DELEGATED, ("spec", field), LIMITS[field])
+        assert at == f"spec.{field}"
+        assert said.startswith(only)
 
 
 @pytest.mark.usefixtures("run_api")
@@ -221,9 +257,7 @@ def test_the_file_that_made_a_run_of_an_earlier_version_can_replace_it(stored: S
 @pytest.mark.parametrize(
     ("path", "value", "field"),
     [
-        (("backoffLimit",), 4, "backoffLimit"),
         (("restartScope",), "Run", "restartScope"),
-        (("cleanPodPolicy",), "All", "cleanPodPolicy"),
         (("replicas", "worker", "restartPolicy"), "Never", "replicas"),
         (("replicas", "worker", "count"), 3, "replicas"),
         (("mpi", "implementation"), "Intel", "mpi"),

@@ -48,11 +48,14 @@ OPERATORS: Final = select_operators(
         "kuberay-operator",
     ]
 )
+RAY_JOB: Final = next(
+    run for run in WHOLE["kuberay"] if all_rendered("kuberay", run)[0]["kind"] == "RayJob"
+)
 CASES: Final = [
     pytest.param(backend, run, id=f"{backend}-{number}")
     for backend, runs in WHOLE.items()
     for number, run in enumerate(runs)
-    if backend != "spark"
+    if backend != "spark" and run is not RAY_JOB
 ]
 # Not started: without Java it makes no pod.
 SPARK: Final = select_operators(["spark-operator"])
@@ -226,7 +229,9 @@ def test_the_engine_makes_the_pods_that_preview_shows(
     kind = next(each["kind"] for each in objects if each["kind"] in ENGINES)
     engine = ENGINES[kind]
     if "elastic" in run["spec"].get("pytorch", {}):
-        engine = engine._replace(variables=_ELASTIC)
+        # The operator's rendezvous is at worker 0, also beside a master.
+        elsewhere = {"PET_RDZV_ENDPOINT"} if "master" in run["spec"]["replicas"] else set()
+        engine = engine._replace(variables=_ELASTIC - elsewhere)
     if run["spec"].get("tensorflow", {}).get("masterTaskType") == "master":
         engine = engine._replace(roles={"chief": "master"})
     shown = previewed(run, space.name, policy_folder, tmp_path)
@@ -273,6 +278,31 @@ def test_the_service_of_a_dask_scheduler_leads_to_its_ports(space: Space) -> Non
         ],
     )
     assert not [each for each in scheduler["spec"]["containers"] if each.get("ports")]
+
+
+@pytest.mark.usefixtures("running")
+def test_kuberay_starts_ray_as_the_commands_of_a_run_do(space: Space) -> None:
+    """Of a RayJob, with its parameters, after the command that the worker runs first."""
+    (found,) = all_rendered("kuberay", RAY_JOB)
+    stored = space.create(found)
+    assert stored["spec"]["entrypoint"].startswith("bash -c ")
+
+    def starts() -> dict[str, str]:
+        return {
+            each["metadata"]["labels"]["ray.io/node-type"]: each["spec"]["containers"][0]["args"][0]
+            for each in space.items("pods", "ray.io/node-type")
+        }
+
+    head = eventually("the head is there", lambda: starts().get("head"), explain=space.pods)
+    assert head is not None
+    assert "ray start --head" in head
+    assert "--num-cpus=0" in head
+    assert "--dashboard-host=0.0.0.0" in head
+    assert "--block" in head
+    worker = eventually("a worker is there", lambda: starts().get("worker"), explain=space.pods)
+    assert worker is not None
+    assert worker.split("&&")[0].split() == ["echo", "a"]
+    assert "ray start " in worker
 
 
 @pytest.mark.parametrize("run", WHOLE["spark"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -58,10 +59,12 @@ class Scene:
         *,
         restart_delays: Delays = DELAYS,
         incident_window: float = 0.0,
+        annotations: Mapping[str, str] | None = None,
         **spec: Any,
     ) -> None:
         whole = {"template": spec_of(containers("main")), **spec}
         self.run = a_run("mnist", whole)
+        self.annotate(annotations)
         self.needs = needs or Needs()
         self.terms = RestartTerms(restart_delays, incident_window)
         self.live: dict[str, NodeHealth] = {}
@@ -101,6 +104,11 @@ class Scene:
         metadata = self.run.metadata.model_copy(update={"generation": generation})
         self.run = self.run.model_copy(update={"spec": spec, "metadata": metadata})
         return self.look()
+
+    def annotate(self, annotations: Mapping[str, str] | None) -> None:
+        """The Run's own annotations are changed, which is no edit of its spec."""
+        metadata = self.run.metadata.model_copy(update={"annotations": annotations})
+        self.run = self.run.model_copy(update={"metadata": metadata})
 
     def later(self, seconds: float) -> Scene:
         """Time goes by."""

@@ -54,13 +54,15 @@ def test_no_field_that_is_kept_can_be_long(field: str) -> None:
 def test_what_is_kept_of_a_large_run_is_small_and_still_a_run(run: Json) -> None:
     """Wherever its author put it."""
     many = {f"example.dev/{number}": "x" * 60 for number in range(3000)}
-    metadata = {**run["metadata"], "labels": {**many, names.KUEUE_QUEUE: "ml"}, "annotations": many}
+    own = {**many, names.FIRST_ATTEMPT: "0012"}
+    metadata = {**run["metadata"], "labels": {**many, names.KUEUE_QUEUE: "ml"}, "annotations": own}
     spec = {**run["spec"], "template": {"metadata": {"annotations": many}, "spec": {}}}
     kept = reduce_run({**run, "metadata": metadata, "spec": spec, "status": {"phase": "Failed"}})
     assert len(orjson.dumps(kept)) < 2000
     before = Run.model_validate(run, by_alias=True, by_name=False)
     after = Run.model_validate(kept, by_alias=True, by_name=False)
     assert after.metadata.labels == {names.KUEUE_QUEUE: "ml"}
+    assert after.metadata.annotations == {names.FIRST_ATTEMPT: "12"}
     assert [*after.spec.roles] == [*before.spec.roles]
     assert after.status.phase == "Failed"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 
 from tests.run.scene import BEGIN, DELAYS, Scene, led, workers
 from tests.wording import Wording, mentions
+from webhook import names
 from webhook.backoff import RESTART_DELAYS, Delays
 from webhook.run.actions import CreatePod, DeletePod
-from webhook.run.model import Recovering
+from webhook.run.model import Recovering, RoleStatus, RunStatus
 from webhook.run.observed import Exit, NodeHealth
 from webhook.run.restarts import (
     JITTER,
@@ -240,6 +242,42 @@ def number(scene: Scene, name: str) -> int:
         for each in reversed(created)
         if f"{each.role}-{each.index}" == name
     )
+
+
+def test_the_pods_of_a_retry_are_numbered_from_its_annotation() -> None:
+    """The status remembers the number, so that no later change of the annotation lowers it."""
+    scene = Scene(**workers(2), annotations={names.FIRST_ATTEMPT: "7"}).runs()
+    assert [number(scene, each) for each in scene.pods] == [7, 7]
+    assert attempts(scene) == {"worker-0": 0, "worker-1": 0}
+    assert not RunStatus(replicas={"worker": RoleStatus(first_attempt=7)}).begun
+    for text in ("0", "-1", "x", "9" * 10):
+        scene.annotate({names.FIRST_ATTEMPT: text})
+        scene.exits("worker-1", 1).later(60).later(3600)
+    assert number(scene, "worker-1") == 7 + scene.role("worker").restarts > 7
+    stored = json.loads(json.dumps(scene.status.to_json()))["replicas"]["worker"]
+    assert stored["firstAttempt"] == 7
+    assert "firstAttempt" not in Scene(**workers(1)).status.to_json()["replicas"]["worker"]
+
+
+def test_a_live_run_keeps_to_the_limits_that_it_has_now() -> None:
+    """One failure more, one disruption more, another deadline, and what becomes of the pods."""
+    scene = Scene(**workers(2), backoffLimit=0, disruptionLimit=0).runs()
+    scene.spec(backoff_limit=1).exits("worker-1", 1).later(60).runs()
+    assert (scene.status.phase, counts(scene, "worker")) == ("Running", (1, 0, 1))
+    scene.spec(disruption_limit=None)
+    scene.set("worker-0", disruption=TARGET)
+    scene.vanishes("worker-0").later(60).runs()
+    assert (scene.status.phase, counts(scene, "worker")) == ("Running", (1, 1, 2))
+    scene.spec(active_deadline_seconds=60).later(1)
+    failed = scene.condition("Failed")
+    assert failed is not None
+    assert failed.reason == "DeadlineExceeded"
+    scene = Scene(**workers(2), cleanPodPolicy="All", activeDeadlineSeconds=60).runs()
+    scene.spec(active_deadline_seconds=600, clean_pod_policy="None").later(100)
+    assert scene.status.phase == "Running"
+    assert scene.later(600).status.phase == "Failed"
+    assert scene.later(60).pods == ["worker-0", "worker-1"]
+    assert scene.spec(clean_pod_policy="Running").later(60).pods == []
 
 
 @pytest.mark.parametrize("scope", ["Replica", "Role", "Run"])

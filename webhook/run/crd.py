@@ -83,9 +83,29 @@ _OVERRIDES: Final = (
         at=".byIndex",
     ),
 )
-# Fields that are mutable.
-CHANGEABLE: Final = ("suspend", "ttlSecondsAfterFinished")
 _CURE: Final = "delete the Run, and create it again"
+_ALWAYS: Final = "true"
+_IS_NATIVE: Final = "(!has(self.backend) || self.backend == 'native')"
+# An engine counts the failures of a run that restarts as a whole, by a limit in its own object. It
+# has a limit of its own there where the Run set none.
+_FAIRLEAD_COUNTS: Final = (
+    "(has(self.backoffLimit) && has(oldSelf.backoffLimit)"
+    " && !(has(self.restartScope) && self.restartScope == 'Run'))"
+)
+_UNLESS_ENGINE_COUNTS: Final = (
+    "on another backend than native it may be changed only if it was set at creation and "
+    "restartScope is not Run, because otherwise the engine counts failures"
+)
+_ONLY_NATIVE: Final = "may be changed on backend native only"
+# Fields that may be changed while a Run lives, by when: CEL, and in words where not all may.
+CHANGEABLE: Final[Mapping[str, tuple[str, str]]] = {
+    "suspend": (_ALWAYS, ""),
+    "ttlSecondsAfterFinished": (_ALWAYS, ""),
+    "activeDeadlineSeconds": (_ALWAYS, ""),
+    "backoffLimit": (f"({_IS_NATIVE} || {_FAIRLEAD_COUNTS})", _UNLESS_ENGINE_COUNTS),
+    "disruptionLimit": (_IS_NATIVE, _ONLY_NATIVE),
+    "cleanPodPolicy": (_IS_NATIVE, _ONLY_NATIVE),
+}
 
 
 def _same(model: type[Strict], name: str, new: str = "self", old: str = "oldSelf") -> str:
@@ -135,14 +155,21 @@ _SAME_REPLICAS: Final = (
 _FIELDS: Final = {
     outer: name
     for name, outer in zip(RunSpec.model_fields, RunSpec.outer_names(), strict=True)
-    if outer not in (*CHANGEABLE, "replicas")
+    if outer != "replicas"
 }
 
+
+def _fixed(outer: str, name: str) -> Rule | None:
+    """Return the rule that the field does not change, or not always; None if it may at any time."""
+    when, why = CHANGEABLE.get(outer, ("", "may not be changed after creation"))
+    if when == _ALWAYS:
+        return None
+    same = _same(RunSpec, name)
+    return Rule(f"{when} || ({same})" if when else same, f"{why}: {_CURE}", at=f".{outer}")
+
+
 FIXED: Final = (
-    *(
-        Rule(_same(RunSpec, name), f"may not be changed after creation: {_CURE}", at=f".{outer}")
-        for outer, name in _FIELDS.items()
-    ),
+    *filter(None, (_fixed(outer, name) for outer, name in _FIELDS.items())),
     Rule(
         _SAME_ROLES,
         f"roles may not be added or removed after creation: {_CURE}",

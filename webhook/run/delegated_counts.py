@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from webhook.run.backends.engine_pods import assign_replicas
 from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
 from webhook.run.failure import Failure, classify_end
-from webhook.run.model import RoleStatus
 from webhook.run.model.intervals import format_intervals, parse_intervals
 from webhook.run.observed import Observed
 from webhook.run.restarts import BackoffState, Counted, backoff_state, entries_by_index, to_entries
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.run.backends.engines import Engine
-    from webhook.run.model import Run
+    from webhook.run.model import RoleStatus, Run
     from webhook.run.observed import EngineObserved, OwnedPod
 
 # Uids of counted pods that are gone, kept in the status of a role: another process may still
@@ -77,7 +76,7 @@ def _role_facts(
     *,
     count_deleted: bool,
 ) -> RoleFacts:
-    spec, before = run.spec.roles[role], run.status.replicas.get(role) or RoleStatus()
+    spec, before = run.spec.roles[role], run.role_status(role)
     succeeded = set(parse_intervals(before.succeeded_indexes))
     there: dict[int, OwnedPod] = {}
     alive: dict[int, OwnedPod] = {}

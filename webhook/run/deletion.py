@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.crd.conditions import ConditionUpdate
 from webhook.run.actions import Outcome
-from webhook.run.model import RoleStatus
 from webhook.run.model.status import READY
 from webhook.run.progress import update_conditions, without_pod_conditions
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from webhook.run.model import Run
+    from webhook.run.model import RoleStatus, Run
     from webhook.run.observed import OwnedPod
 
 BEING_DELETED: Final = "is being deleted"
@@ -30,7 +29,7 @@ def reconcile_deleted(run: Run, pods: Iterable[OwnedPod], now: datetime) -> Outc
     left = [pod for pod in pods if not pod.ended]
     roles = {
         role: recount(
-            (before.replicas.get(role) or RoleStatus()).model_copy(update={"desired": spec.count}),
+            run.role_status(role).model_copy(update={"desired": spec.count}),
             # The pods of a Deployment have no role.
             [pod for pod in left if pod.role == role or run.spec.serving],
         )

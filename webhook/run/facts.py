@@ -13,14 +13,13 @@ from webhook.run.failure import (
     disrupted_by_others,
 )
 from webhook.run.model.intervals import parse_intervals
-from webhook.run.model.status import RoleStatus
 from webhook.run.observed import NodeHealth, OwnedPod
 from webhook.run.replica_nodes import Place, recorded_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
-    from webhook.run.model import ReplicaSpec, Run
+    from webhook.run.model import ReplicaSpec, RoleStatus, Run
     from webhook.run.observed import Observed
 
 
@@ -143,7 +142,7 @@ def collect_facts(run: Run, observed: Observed) -> dict[str, RoleFacts]:
 def _role_facts(
     run: Run, role: str, spec: ReplicaSpec, pods: Iterable[OwnedPod], observed: Observed
 ) -> RoleFacts:
-    before = run.status.replicas.get(role) or RoleStatus()
+    before = run.role_status(role)
     disruption_codes = run.spec.disruption_exit_codes or ()
     there = {pod.index: pod for pod in pods if pod.index < spec.count}
     counted = frozenset(before.counted_uids)

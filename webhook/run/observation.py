@@ -11,7 +11,7 @@ import orjson
 
 from webhook import names
 from webhook.dns_names import is_subdomain
-from webhook.foreign_text import annotation
+from webhook.foreign_text import annotation, whole_number
 from webhook.placement.node_affinity import avoided_nodes
 from webhook.placement.pod_requests import requests
 from webhook.placement.stamp_text import read_given_up, read_waits
@@ -119,7 +119,7 @@ def engine_pod(
     metadata = raw["metadata"]
     controller = controller_of(raw)
     labels = metadata.get("labels") or {}
-    index = _number(labels.get(index_label, "0"))
+    index = whole_number(labels.get(index_label, "0"))
     if controller is None or index is None or role_label not in labels:
         return None
     found = Containers(raw, containers.get(controller["kind"], ""))
@@ -228,7 +228,7 @@ def _read_pod(
         run_uid=run_uid,
         role=sys.intern(role),
         index=index,
-        attempt=_number(annotation(metadata, names.ATTEMPT)) or 0,
+        attempt=whole_number(annotation(metadata, names.ATTEMPT)) or 0,
         phase=phase,
         ready=_is_true(conditions.get("Ready")),
         node=sys.intern(spec.get("nodeName") or ""),
@@ -297,16 +297,10 @@ def _served(metadata: Mapping[str, Any]) -> str | None:
 
 def _replica(name: str, run: str) -> tuple[str, int] | None:
     role, _, last = name.removeprefix(f"{run}-").rpartition("-")
-    index = _number(last)
+    index = whole_number(last)
     if not name.startswith(f"{run}-") or not role or index is None:
         return None
     return role, index
-
-
-def _number(text: object) -> int | None:
-    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 9:
-        return None
-    return int(text)
 
 
 def _is_true(condition: Mapping[str, Any] | None) -> bool:

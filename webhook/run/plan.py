@@ -246,16 +246,17 @@ class Plan:
             return make_template_cache(self.run, draft, self.shared)
         return self.templates[role]
 
-    def replica_env(self, role: str, index: int, number: int = 0) -> ReplicaEnv:
+    def replica_env(self, role: str, index: int, number: int | None = None) -> ReplicaEnv:
         """Return the variables by which the replica finds the others, and knows earlier pods.
 
         number: of attempts and restarts of the role, counted or not, when the pod is created. Each
-        later pod of the replica has a greater one.
+        later pod of the replica has a greater one. Default: that of the first pod.
         """
         found = render_env(self.gang, role, index)
         if self.run.spec.serving:
             return found
-        return replace(found, env={**found.env, names.ATTEMPT_VARIABLE: str(number)})
+        text = str(self.run.first_attempt if number is None else number)
+        return replace(found, env={**found.env, names.ATTEMPT_VARIABLE: text})
 
     def service(self, *, closed: bool = False) -> JsonObject:
         """Return the run's v1.Service: headless, or in front of a Deployment.

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 # Bytes of the JSON text of a Run's spec. The controller keeps it as long as the Run is active, and
-# an object of the API server may have six times as many. The spec does not change, so no Run grows.
+# an object of the API server may have six times as many. Of the spec only limits may change, so no
+# Run grows by more than some bytes.
 MOST_BYTES: Final = 256 * 1024
 _MOST_NAMED: Final = 3
 _LONGEST: Final = 1000
@@ -176,7 +177,7 @@ def _read_spec(
 def hold_invalid(problems: Iterable[str]) -> ConditionUpdate:
     """Return why a run is held of which this version could make no pods, though it has begun.
 
-    Its spec was valid then, and does not change: another version judged it.
+    Its spec was valid then, and its templates do not change: another version judged it.
     """
     return _not_understood("InvalidSpec", tuple(problems), _HELD + _DELETE)
 

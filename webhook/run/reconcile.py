@@ -118,7 +118,7 @@ def reconcile(
 def invalid_status(
     before: RunStatus, generation: int, reason: str, problems: tuple[str, ...], now: datetime
 ) -> RunStatus:
-    """Return the status of a Run without valid pods. It has failed, as its spec is immutable."""
+    """Return the status of a Run without valid pods. It has failed: templates do not change."""
     text = "; ".join(problems)
     end = Verdict("Failed", reason, cut(text, 4000))
     return ended_status(before, generation, end, now)
@@ -322,7 +322,7 @@ def _newly_planned(run: Run, steps: Steps, roles: Mapping[str, RoleStatus]) -> f
     """
     found = set()
     for role, planned in steps.planned.items():
-        before = run.status.replicas.get(role) or RoleStatus()
+        before = run.role_status(role)
         same = pod_number(before) == pod_number(roles[role]) and run.status.phase != "Suspended"
         new = planned - parse_intervals(before.creating_indexes) if same else planned
         found |= {run.pod_name(role, index) for index in new}

@@ -215,9 +215,10 @@ def pod_number(status: RoleStatus) -> int:
     """Return FAIRLEAD_ATTEMPT of the pods that are created now.
 
     One of the three counts is raised, and stored, before a replica gets another pod, so each later
-    pod of a replica has a greater number.
+    pod of a replica has a greater number. Those of a retry are above those of the Runs before.
     """
-    return status.attempt + status.restarts + status.recreations
+    counted = status.attempt + status.restarts + status.recreations
+    return status.first_attempt + counted
 
 
 def role_at_end(facts: RoleFacts, counted: RoleStatus) -> RoleStatus:

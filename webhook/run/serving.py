@@ -10,7 +10,7 @@ from webhook.run import progress
 from webhook.run.actions import CreateDeployment, CreateService, Outcome, ScaleDeployment
 from webhook.run.announcements import make_announcements
 from webhook.run.facts import PodOnLostNode
-from webhook.run.model import DEFAULT_ROLE, RoleStatus
+from webhook.run.model import DEFAULT_ROLE
 from webhook.run.model.status import READY
 from webhook.run.progress import (
     active_status,
@@ -59,7 +59,7 @@ def reconcile(run: Run, needs: Needs, observed: Observed, now: datetime) -> Outc
 def _with_replica(run: Run, needs: Needs, observed: Observed) -> RunStatus:
     deployment = observed.deployment
     ready = deployment.ready if deployment else 0
-    replica = (run.status.replicas.get(DEFAULT_ROLE) or RoleStatus()).model_copy(
+    replica = run.role_status(DEFAULT_ROLE).model_copy(
         update={"desired": 1, "active": deployment.replicas if deployment else 0, "ready": ready}
     )
     return run.status.model_copy(

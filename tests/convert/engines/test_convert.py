@@ -5,21 +5,26 @@ from __future__ import annotations
 import copy
 import json
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from yaml import YAMLError
 
 from tests.fast_yaml import load_all_yaml, load_yaml
 from tests.run.backends.runs import WHOLE, Json, a_run, all_rendered, model
 from webhook.convert.engines.convert import CONVERTIBLE, convert_object, is_engine_object
+from webhook.errors import InvalidRun
 from webhook.policy.findings import Finding
-from webhook.run.backends.backend import Drafts
+from webhook.run.backends.backend import Backend, Drafts
 from webhook.run.backends.batch_job import render_batch_job
 from webhook.run.backends.kuberay import JOB as RAY_JOB
-from webhook.run.backends.kuberay import render_ray_job
+from webhook.run.backends.kuberay import KIND as RAY_CLUSTER
+from webhook.run.backends.kuberay import render_ray_cluster, render_ray_job
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.backends.training_operator import READ_ONLY, Kubeflow, render_job
 from webhook.run.plan import drafts
@@ -49,12 +54,21 @@ BACKEND_OF = {
     "DaskJob": "dask",
     "TrainJob": "trainer",
     "RayCluster": "kuberay",
+    "RayJob": "kuberay",
     "SparkApplication": "spark",
 }
 
 
+def backend_of(documents: list[Json]) -> Backend:
+    """The backend that renders Runs to objects of these kinds."""
+    if ("kubeflow.org/v1", "MPIJob") in {(each["apiVersion"], each["kind"]) for each in documents}:
+        return Kubeflow("v1")
+    kinds = [BACKEND_OF[each["kind"]] for each in documents if each["kind"] in BACKEND_OF]
+    return BACKENDS[next(iter(kinds), "kubeflow")]
+
+
 def again(documents: list[Json], run: Json) -> list[Json]:
-    """The Run as objects of the same kind."""
+    """The Run as objects of the same kind, whatever its backend says of it."""
     found = model(run)
     whole = Drafts(found, {each.role: each for each in drafts(found)[0] if each.index is None})
     kinds = {(each["apiVersion"], each["kind"]) for each in documents}
@@ -62,11 +76,12 @@ def again(documents: list[Json], run: Json) -> list[Json]:
         return [dict(render_batch_job(whole))]
     if kinds == {(RAY_JOB.api_version, RAY_JOB.kind)}:
         return [dict(render_ray_job(whole))]
+    if (RAY_CLUSTER.api_version, RAY_CLUSTER.kind) in kinds:
+        return [*map(dict, render_ray_cluster(whole))]
     for kind in READ_ONLY:
         if (kind.api_version, kind.kind) in kinds:
             return [dict(render_job(whole, kind))]
-    backend = next((BACKEND_OF[kind] for _, kind in kinds if kind in BACKEND_OF), "kubeflow")
-    return [*BACKENDS[backend].render(whole)]
+    return [*backend_of(documents).render(whole)]
 
 
 def leaves(value: Any, path: Steps = ()) -> dict[Steps, Any]:
@@ -180,7 +195,7 @@ def cases(draw: st.DrawFn) -> tuple[str, Json]:
     }
     roles: Json = {}
     for role, replica in spec["replicas"].items():
-        own = {key: value for key, value in replica.items() if draw(st.booleans())}
+        own = {k: value for k, value in replica.items() if k == "template" or draw(st.booleans())}
         if "count" in replica:
             own["count"] = draw(st.integers(2, 20))
         if draw(st.booleans()):
@@ -272,6 +287,85 @@ def test_a_golden_object_becomes_this_run(case: Json) -> None:
         identity = {key: found.document[key] for key in ("apiVersion", "kind")}
         assert found.document == {**identity, **wanted}
         assert "respelt" in case or unsaid([*load_all_yaml(case["file"])]) == []
+
+
+TESTS = Path(__file__).parents[2]
+# Files with objects of engines, at any depth, and in texts.
+CORPORA = sorted(
+    [
+        *(TESTS / "golden" / "engines").glob("*.yaml"),
+        *(TESTS / "golden" / "workloads").glob("*.yaml"),
+        *(TESTS / "golden" / "sessions").glob("**/*.yaml"),
+        *(TESTS / "operators" / "files").glob("*.yaml"),
+    ]
+)
+
+
+def is_object(value: Any) -> bool:
+    """Whether it has an apiVersion and a kind, which are texts."""
+    named = (value.get("apiVersion"), value.get("kind")) if isinstance(value, dict) else ()
+    return bool(named) and all(isinstance(each, str) for each in named)
+
+
+def documents_in(value: Any) -> Iterator[list[Json]]:
+    """The objects that can be converted; those of one text belong together."""
+    if isinstance(value, str) and "apiVersion:" in value:
+        with suppress(YAMLError):
+            yield list(filter(is_object, load_all_yaml(value)))
+    elif is_object(value):
+        yield [value]
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from documents_in(each)
+
+
+# What a kind's definition or its operator requires; some files have only what makes pods.
+REQUIRED = {"RayJob": "entrypoint", "SparkApplication": "type", "DaskJob": "job"}
+
+
+def converted_objects() -> dict[str, tuple[list[Json], Json]]:
+    """By a short name: the objects of one Run, and the Run."""
+    result: dict[str, tuple[list[Json], Json]] = {}
+    for file in CORPORA:
+        for documents in documents_in([*load_all_yaml(file.read_text())]):
+            kinds = {(each["apiVersion"], each["kind"]) for each in documents}
+            whole = all(
+                REQUIRED.get(d["kind"], "") in ("", *(d.get("spec") or ())) for d in documents
+            )
+            if whole and kinds & CONVERTIBLE.keys():
+                found = convert_object(written(documents))
+                if found.document is not None:
+                    name = f"{file.stem} {len(result)} {documents[0]['kind']}"
+                    result[name] = (documents, dict(found.document))
+    return result
+
+
+CONVERTED = converted_objects()
+# Kinds that no backend renders, or not to themselves.
+NOT_RENDERED = {"MXJob": "MXJob was removed", "Job": "no framework has no kind of Kubeflow"}
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_what_was_converted_is_rendered_to_the_kind_that_it_was(name: str) -> None:
+    """No backend refuses what a conversion wrote, and it renders what warnings are made from."""
+    documents, run = CONVERTED[name]
+    backend = backend_of(documents)
+    kinds = {each["kind"] for each in documents}
+    if refused := [NOT_RENDERED[kind] for kind in NOT_RENDERED.keys() & kinds if len(kinds) == 1]:
+        with pytest.raises(InvalidRun, match=refused[0]):
+            render_run(model(run), backend)
+        return
+    made = [dict(each) for each in render_run(model(run), backend)]
+    assert made == again(documents, run)
+    assert {each["kind"].removeprefix("Cluster") for each in documents} <= {
+        each["kind"] for each in made
+    }
+
+
+def test_every_kind_makes_the_round_trip() -> None:
+    """So that a new kind has an object among these files."""
+    kinds = {(d["apiVersion"], d["kind"]) for documents, _ in CONVERTED.values() for d in documents}
+    assert {*CONVERTIBLE} <= kinds
 
 
 def test_a_file_without_an_api_version_is_no_object_of_an_engine() -> None:

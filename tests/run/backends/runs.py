@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tests.objects import an_object
+from webhook.run.backends.kuberay import start_command, submit_command
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.model import Run
 
@@ -60,6 +61,12 @@ _WITH_SIDECAR: Final[Json] = {
 }
 _GPU: Final[Json] = {"limits": {"nvidia.com/gpu": 8}}
 
+
+def _main(**fields: Any) -> Json:
+    """A template in which the main container has these fields too."""
+    return {"spec": {"containers": [{"name": "main", **fields}]}}
+
+
 # By backend: Runs with every field that the engine has.
 WHOLE: Final[dict[str, list[Json]]] = {
     "kubeflow": [
@@ -91,6 +98,11 @@ WHOLE: Final[dict[str, list[Json]]] = {
             framework="pytorch",
             replicas={"worker": {"count": 3}},
             pytorch={"nprocPerNode": "auto", "elastic": {"minReplicas": 2, "maxRestarts": 5}},
+        ),
+        a_run(
+            framework="pytorch",
+            replicas={"master": {}, "worker": {"count": 3}},
+            pytorch={"elastic": {"minReplicas": 2}},
         ),
         a_run(framework="paddle", replicas={"worker": {"count": 2}}),
         a_run(framework="paddle", replicas={"server": {"count": 2}, "worker": {"count": 2}}),
@@ -173,6 +185,18 @@ WHOLE: Final[dict[str, list[Json]]] = {
             suspend=True,
         ),
         a_run(framework="ray", replicas={"head": {}, "worker": {}, "driver": {}}, backoffLimit=2),
+        a_run(
+            framework="ray",
+            replicas={
+                "head": {"template": _main(**start_command("head", {"num-cpus": "0"}))},
+                "worker": {"count": 2, "template": _main(**start_command("worker", {}, "echo a"))},
+                "driver": {"template": _main(**submit_command("python 'a b.py' && echo"))},
+            },
+            restartScope="Run",
+            backoffLimit=2,
+            activeDeadlineSeconds=600,
+            cleanPodPolicy="None",
+        ),
         a_run(framework="ray", replicas={"head": {}}),
     ],
     "spark": [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.run.backends.runs import WHOLE, Json, a_run, all_rendered, model, ren
 from webhook.convert.engines.convert import convert_object
 from webhook.errors import InvalidRun
 from webhook.run.backends.backend import written_fields
+from webhook.run.backends.kuberay import submit_command
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.backends.training_operator import KINDS, Kubeflow
 
@@ -139,10 +141,10 @@ def test_overrides_of_single_replicas_are_refused(backend: str) -> None:
             "kubeflow",
             {
                 "framework": "pytorch",
-                "replicas": MASTER_AND_WORKERS,
+                "replicas": {"master": {}},
                 "pytorch": {"elastic": {"minReplicas": 1}},
             },
-            "workers only",
+            "needs a worker",
         ),
         (
             "jobset",
@@ -310,6 +312,40 @@ def test_kuberay_starts_ray_unless_head_and_workers_have_a_command() -> None:
 
     assert found["metadata"]["annotations"] == {"ray.io/overwrite-container-cmd": "true"}
     assert problem.startswith("spec.replicas.worker: KubeRay starts Ray in head and workers")
+
+
+def submitting(program: str) -> Json:
+    return {"name": "main", **submit_command(program)}
+
+
+def test_a_driver_that_submits_a_program_makes_a_rayjob() -> None:
+    """With what KubeRay asks of one; other drivers, and fields of its Job, make a RayCluster."""
+    run = WHOLE["kuberay"][2]
+    replicas = run["spec"]["replicas"]
+    (job,) = all_rendered("kuberay", run)
+    assert job["kind"] == "RayJob"
+    assert shlex.split(job["spec"]["entrypoint"]) == ["bash", "-c", "python 'a b.py' && echo"]
+    groups = job["spec"]["rayClusterSpec"]
+    assert groups["headGroupSpec"]["rayStartParams"] == {"num-cpus": "0"}
+    assert "command" not in main_of(groups["headGroupSpec"]["template"])
+    assert main_of(groups["workerGroupSpecs"][0]["template"])["command"] == ["echo a"]
+
+    kept: Json = {"ttlSecondsAfterFinished": 60, "suspend": True, "restartScope": "Run"}
+    found = problems("kuberay", a_run(framework="ray", replicas=replicas, **kept))
+    assert [each.partition(":")[0] for each in found] == [
+        "spec.ttlSecondsAfterFinished",
+        "spec.suspend",
+    ]
+    shut = a_run(framework="ray", replicas=replicas, **kept, cleanPodPolicy="Running")
+    assert rendered("kuberay", shut)["spec"]["shutdownAfterJobFinishes"] is True
+
+    for program in ("python a.py --lr 1", "bash -c 'a && b'", 'python "a b.py" $X', "a=1 b"):
+        driver: Json = {"template": {"spec": {"containers": [submitting(program)]}}}
+        of = a_run(framework="ray", replicas={"head": {}, "driver": driver})
+        assert rendered("kuberay", of)["spec"]["entrypoint"] == program
+    driver = {**replicas["driver"], "restartPolicy": "Never"}
+    own = a_run(framework="ray", replicas={**replicas, "driver": driver})
+    assert [each["kind"] for each in all_rendered("kuberay", own)] == ["RayCluster", "Job"]
 
 
 def test_a_driver_finds_the_head_by_the_service_of_kuberay() -> None:

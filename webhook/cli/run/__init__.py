@@ -18,6 +18,7 @@ COMMANDS: Final[dict[str, str]] = {
     "logs": "Print the logs of all replicas of a Run.",
     "preview": "Preview a Run's objects and placement, without a cluster.",
     "resume": "Resume suspended Runs.",
+    "retry": "Try a Run again that is over; its checkpoints are found.",
     "render": "Render a Run as the object of another engine, without a cluster.",
     "status": "Show a Run's phase and reason, its replicas and its last failure.",
     "suspend": "Suspend Runs: their pods are deleted, and their counts are kept.",

@@ -123,8 +123,9 @@ def _suspending(wanted: bool) -> Change:
         """Patch the Run. Raises UnreadableInput if it is over."""
         phase = (run.get("status") or {}).get("phase")
         if phase in ("Succeeded", "Failed"):
-            name = run["metadata"]["name"]
-            raise UnreadableInput([f"run {name} is over ({phase}): create it again to run it"])
+            name, where = (run["metadata"][key] for key in ("name", "namespace"))
+            cure = f"to try it again, give: fairlead run retry {name} -n {where}"
+            raise UnreadableInput([f"run {name} is over ({phase}); {cure}"])
         return await client.patch(path, {"spec": {"suspend": wanted}}, "merge")
 
     return change

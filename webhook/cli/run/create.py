@@ -14,10 +14,10 @@ import click
 from webhook import names
 from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.output import print_json, print_notes, print_yaml
+from webhook.cli.output import print_notes
 from webhook.cli.run.cluster import target_options
+from webhook.cli.run.creating import follow_to_end, print_created, submit_run
 from webhook.errors import UnreadableInput
-from webhook.run_client.rows import reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -238,16 +238,14 @@ def command(
     if dry_run:
         checked(raw, within or "default")
         # Else the Run would mount a ConfigMap that nobody makes.
-        _print(raw, output or "yaml", [config_map(raw, files)] if files else [])
+        print_created(raw, output or "yaml", [config_map(raw, files)] if files else [])
         return
     within = within or kubeconfig.namespace()
     run = checked(raw, within)
 
     async def create(client: Client) -> int:
-        from webhook.cli.run.creating import follow_to_end, submit_run
-
         stored = await submit_run(client, raw, within, files)
-        _print(stored, output)
+        print_created(stored, output)
         if wait or logs:
             return await follow_to_end(client, within, stored["metadata"]["name"], logs=logs)
         return 0
@@ -343,14 +341,3 @@ def _set(raw: dict[str, Any], path: str, text: str) -> None:
             at[int(last)] = value
     except (AttributeError, IndexError, TypeError, ValueError):
         raise UnreadableInput([f"--set {path}: the Run has no such place"]) from None
-
-
-def _print(raw: dict[str, Any], output: str | None, beside: Sequence[dict[str, Any]] = ()) -> None:
-    """Print the Run, and as YAML or JSON what has to be created beside it."""
-    if output == "yaml":
-        print_yaml([*beside, raw])
-    elif output == "json":
-        items = {"apiVersion": "v1", "kind": "List", "items": [*beside, raw]}
-        print_json(items if beside else raw)
-    else:
-        click.echo(f"{reference(raw)}{'' if output == 'name' else ' created'}")

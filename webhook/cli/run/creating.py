@@ -9,11 +9,19 @@ import click
 
 from webhook import names
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.output import print_aside, print_error, print_notes, say
+from webhook.cli.output import (
+    print_aside,
+    print_error,
+    print_json,
+    print_notes,
+    print_yaml,
+    say,
+)
 from webhook.errors import ClusterError, FairleadError, UnreadableInput
+from webhook.run_client.rows import reference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from webhook.evaluation.world import World
     from webhook.kube.client import Client
@@ -128,3 +136,16 @@ async def follow_to_end(client: Client, namespace: str, name: str, *, logs: bool
         say("error", f"run {name} was deleted")
         return FAILED
     return exit_code(ending.status)
+
+
+def print_created(
+    raw: dict[str, Any], output: str | None, beside: Sequence[dict[str, Any]] = ()
+) -> None:
+    """Print the Run, and as YAML or JSON what has to be created beside it."""
+    if output == "yaml":
+        print_yaml([*beside, raw])
+    elif output == "json":
+        items = {"apiVersion": "v1", "kind": "List", "items": [*beside, raw]}
+        print_json(items if beside else raw)
+    else:
+        click.echo(f"{reference(raw)}{'' if output == 'name' else ' created'}")

@@ -107,7 +107,7 @@ CONVERTIBLE: Final[Mapping[tuple[str, str], Convertible]] = {
         Convertible(
             kuberay.KIND,
             extract_ray,
-            kuberay.KubeRayBackend().render,
+            kuberay.render_ray_cluster,
             companions=(batch_job.KIND.kind,),
         ),
         Convertible(
@@ -323,6 +323,8 @@ def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Con
     if engine.job is not None:
         _spell_as(plain(item), rendered[0], engine.job, done.run)
         _warn_ports(engine.job, made, done.run, notes)
+    elif key[1] in (kuberay.KIND.kind, kuberay.JOB.kind):
+        _spell_groups(item, rendered[0], made.roles)
     elif key[1] == dask_operator.KIND.kind:
         own = item.find("spec", "job", "spec").present
         if own and "restartPolicy" not in own:
@@ -358,14 +360,19 @@ def _put_in_place(rendered: JsonObject, roles: Mapping[str, Item]) -> None:
 def _spell_as(given: JsonObject, rendered: JsonObject, kind: JobKind, run: Run) -> None:
     """Write the rendered object as the given one is written, where both mean the same.
 
-    The operators take keys of replicas in any case. The older MPIJob has a second place for
-    cleanPodPolicy, and a field for the main container, which is rendered as the first one.
+    The operators take keys of replicas in any case. An elastic PyTorchJob has an older place for
+    the processes of a node. The older MPIJob has one for cleanPodPolicy, and a field for the main
+    container, which is rendered as the first one.
     """
     own, spec = given["spec"], rendered["spec"]
     keys = {str(key).lower(): key for key in own[kind.replicas]}
     spec[kind.replicas] = {
         keys.get(key.lower(), key): each for key, each in spec[kind.replicas].items()
     }
+    older = at(own, ("elasticPolicy", "nProcPerNode"))
+    if older is not None and str(older) == spec.get("nprocPerNode") and not own.get("nprocPerNode"):
+        del spec["nprocPerNode"]
+        spec["elasticPolicy"]["nProcPerNode"] = older
     if kind is MPIJOB_V1:
         policy = spec.get("runPolicy", {})
         if own.get("cleanPodPolicy") and not at(own, ("runPolicy", "cleanPodPolicy")):
@@ -373,6 +380,17 @@ def _spell_as(given: JsonObject, rendered: JsonObject, kind: JobKind, run: Run) 
         if own.get("mainContainer"):
             containers = {each.container["name"] for each in _drafts(run).roles.values()}
             spec["mainContainer"] = containers.pop() if len(containers) == 1 else None
+
+
+def _spell_groups(item: Item, rendered: JsonObject, roles: Mapping[str, Item]) -> None:
+    """Write how Ray's groups start as the given object has it."""
+    cluster = item.find("spec", "rayClusterSpec")
+    head = (item.find("spec") if cluster is NOTHING else cluster).find("headGroupSpec")
+    for group in (head, *roles.values()):
+        own = at(rendered, group.origin.path)
+        kuberay.spell_parameters(plain(group.find("rayStartParams")), own["rayStartParams"])
+        main = group.find("template", "spec", "containers", 0)
+        kuberay.spell_command(plain(main), own["template"]["spec"]["containers"][0])
 
 
 def _warn_ports(kind: JobKind, made: Made, run: Run, notes: Notes) -> None:

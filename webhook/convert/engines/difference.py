@@ -95,7 +95,30 @@ _REASONS: Final[Mapping[tuple[str, ...], str]] = {
         "it is in the template of the Run, and executors have none",
     ),
     ("driver", "memory"): "write the memory of the pod into resources, with Spark's overhead",
-    ("elasticPolicy", "metrics"): "the number of replicas of a Run is fixed",
+    **dict.fromkeys(
+        (
+            ("elasticPolicy", "metrics"),
+            *((at, "enableInTreeAutoscaling") for at in ("spec", "rayClusterSpec")),
+            *((at, "autoscalerOptions") for at in ("spec", "rayClusterSpec")),
+        ),
+        "the number of replicas of a Run is fixed",
+    ),
+    **dict.fromkeys(
+        (("elasticPolicy", "rdzvHost"), ("elasticPolicy", "standalone")),
+        "the replicas of a Run meet at its leader, by c10d",
+    ),
+    ("elasticPolicy", "rdzvPort"): (
+        "the replicas of a Run meet at its leader, by c10d; pytorch.port is the port"
+    ),
+    ("elasticPolicy", "rdzvId"): "it is the name of the Run",
+    ("elasticPolicy", "rdzvConf"): "give it to torchrun, as --rdzv-conf",
+    ("elasticPolicy", "nProcPerNode"): "nprocPerNode, which is set too, is in the Run",
+    **dict.fromkeys(
+        (("spec", "rayVersion"), ("rayClusterSpec", "rayVersion")),
+        "the image has the version that it has",
+    ),
+    ("rayStartParams", "address"): "the workers of a Run have the head's address",
+    ("rayStartParams", "port"): "spec.ray.port is the head's port",
 }
 
 

@@ -6,7 +6,7 @@ Jobs and DaskJobs. Above 300 lines: one part for each engine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from webhook.convert.engines.parts import (
     begin,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.convert.polyaxon.draft import Converted, Draft
-    from webhook.run.backends.backend import ObjectKind
     from webhook.run.backends.training_operator import JobKind
 
 # Fields of a SparkApplication's driver that are fields of its container.
@@ -82,6 +81,12 @@ def _named_container(template: Item, built: dict[str, Draft]) -> dict[str, Draft
         # Rendering makes the sizes of the template's resources: others are a difference.
         own = containers[at].find("resources").value
         main = {k: v for k, v in main.items() if k != "resources" or own is None}
+        limit, request = (
+            containers[at].find("resources", part, "memory") for part in ("limits", "requests")
+        )
+        if limit.value is not None and request.value not in (None, limit.value):
+            # Spark sets both to one value.
+            main["resources"] = {"requests": {"memory": limit}}
         main["name"] = names_of[at]
     merged = [
         _merge_drafts(dict(each.entries), main) if n == at else each
@@ -135,34 +140,53 @@ def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
     }
 
 
-def _begin(item: Item, kind: ObjectKind) -> Converted:
-    made = begin(item, kind)
-    made.annotations = {k: v for k, v in made.annotations.items() if k != kuberay.OWN_COMMAND}
-    return made
+class _Cluster(NamedTuple):
+    """Replicas, templates and commands by role: the head, and the first group with workers."""
+
+    replicas: dict[str, dict[str, Draft]]
+    templates: dict[str, Item]
+    commands: dict[str, dict[str, Draft]]
 
 
-def _read_cluster(
-    made: Converted, cluster: Item
-) -> tuple[dict[str, dict[str, Draft]], dict[str, Item]]:
-    """Return replicas and templates by role: the head, and the first group with workers."""
+def _read_cluster(made: Converted, cluster: Item, annotations: Item) -> _Cluster:
     made.replicas = cluster
+    parts = {"head": cluster.find("headGroupSpec")}
     found: dict[str, dict[str, Draft]] = {"head": {}}
-    templates = {"head": cluster.find("headGroupSpec", "template")}
     groups = cluster.find("workerGroupSpecs").elements
     for group in [each for each in groups if each.find("replicas").value != 0][:1]:
         made.roles = {"worker": group}
+        parts["worker"] = group
         found["worker"] = read_replica(group, ())
-        templates["worker"] = group.find("template")
-    return found, templates
+    templates = {role: each.find("template") for role, each in parts.items()}
+    own = annotations.find(kuberay.OWN_COMMAND).as_text.lower() == "true"
+    made.annotations = {k: v for k, v in made.annotations.items() if k != kuberay.OWN_COMMAND}
+    commands = {} if own else {role: _start(role, each) for role, each in parts.items()}
+    return _Cluster(found, templates, commands)
+
+
+def _start(role: str, group: Item) -> dict[str, Draft]:
+    """Return the command of a container whose program KubeRay starts; empty if it does not.
+
+    It does unless the container's own command has the words. That command runs first then.
+    """
+    main = group.find("template", "spec", "containers", 0)
+    own = (*main.find("command").elements, *main.find("args").elements)
+    before = " ".join(each.as_text for each in own)
+    if "ray start" in before:
+        return {}
+    given = group.find("rayStartParams").present
+    parameters = {key: each.as_text for key, each in given.items()}
+    return kuberay.start_command(role, parameters, before)
 
 
 def extract_ray(item: Item, driver: Item) -> Converted:
     """Return the Run of a RayCluster, and of the driver's Job if there is one."""
-    made = _begin(item, kuberay.KIND)
-    found, templates = _read_cluster(made, item.find("spec"))
+    made = begin(item, kuberay.KIND)
+    notes = item.find("metadata", "annotations")
+    found, templates, commands = _read_cluster(made, item.find("spec"), notes)
     name = item.find("metadata", "name").as_text
     if driver is NOTHING:
-        set_templates(made, found, templates)
+        set_templates(made, found, templates, commands=commands)
         return made
     spec = driver.find("spec")
     found["driver"] = {}
@@ -174,21 +198,22 @@ def extract_ray(item: Item, driver: Item) -> Converted:
         set_present(made.spec, backoffLimit=limit)
     set_present(made.spec, activeDeadlineSeconds=spec.find("activeDeadlineSeconds"))
     marks, env = kuberay.driver_labels(name), kuberay.driver_env(name)
-    set_templates(made, found, templates, {"driver": marks}, {"driver": env})
+    set_templates(made, found, templates, {"driver": marks}, {"driver": env}, commands)
     return made
 
 
 def extract_ray_job(item: Item, _: Item) -> Converted:
     """Return the Run of a RayJob: its driver submits the entrypoint, which runs on the head."""
-    made = _begin(item, kuberay.JOB)
+    made = begin(item, kuberay.JOB)
     spec = item.find("spec")
     if spec.find("backoffLimit").value:
         made.spec["restartScope"] = "Run"
-    found, templates = _read_cluster(made, spec.find("rayClusterSpec"))
+    notes = item.find("metadata", "annotations")
+    found, templates, commands = _read_cluster(made, spec.find("rayClusterSpec"), notes)
     head, own = templates["head"], spec.find("submitterPodTemplate")
     found["driver"] = {}
     templates["driver"] = first_of(own, head)
-    set_templates(made, found, templates)
+    set_templates(made, found, templates, commands=commands)
     if "template" not in found["driver"]:
         for replica in found.values():
             replica["template"] = made.spec["template"]
@@ -201,8 +226,8 @@ def extract_ray_job(item: Item, _: Item) -> Converted:
         main = kuberay.submitter(image if image.value is not None else None)
         driver = {"spec": {}}
     entrypoint = spec.find("entrypoint")
-    if isinstance(entrypoint.value, str) and "command" not in main:
-        main = {**main, "command": kuberay.submit_command(entrypoint.value)}
+    if isinstance(entrypoint.value, str) and not main.get("command"):
+        main = {**main, **kuberay.submit_command(entrypoint.value)}
     pod = driver["spec"]
     if main and isinstance(pod, dict):
         driver["spec"] = {**pod, "containers": [main, *containers[1:]]}
@@ -304,9 +329,14 @@ def _named(listed: Item, name: str) -> Item:
 def _complete_elastic(
     settings: dict[str, Any], policy: Item, found: Mapping[str, Mapping[str, Draft]]
 ) -> None:
-    """Set the minimum, which a Run requires; the operator has the maximum by default."""
+    """Set the minimum, which a Run requires, and the processes at their older place.
+
+    The operator has the maximum by default, and without workers no elastic job.
+    """
     elastic = settings.pop("elastic", {})
-    if "master" not in found and "worker" in found:
+    if "nprocPerNode" not in settings:
+        set_present(settings, nprocPerNode=policy.find("nProcPerNode"))
+    if "worker" in found:
         most = policy.find("maxReplicas")
         default = most if most.value is not None else found["worker"].get("count", 1)
         settings["elastic"] = {"minReplicas": default, **elastic}

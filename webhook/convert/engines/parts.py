@@ -6,6 +6,7 @@ changes, is found afterwards by rendering the Run again (`difference.py`), so it
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
@@ -14,7 +15,7 @@ from webhook.convert.polyaxon.item import NOTHING, Item, plain
 from webhook.run.backends.backend import put
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from webhook.convert.polyaxon.draft import Draft
     from webhook.run.backends.backend import ObjectKind
@@ -70,16 +71,20 @@ def set_templates(
     templates: Mapping[str, Item],
     marks: Mapping[str, Mapping[str, str]] | None = None,
     env: Mapping[str, list[dict[str, Any]]] | None = None,
+    commands: Mapping[str, Mapping[str, Draft]] | None = None,
 ) -> None:
     """Set one template if all roles have the same; else each role has its own.
 
-    marks, env: by role, labels and variables that rendering adds again.
+    marks, env: by role, labels and variables that rendering adds again. commands: by role, what
+    the engine starts in the main container, which rendering leaves to it again.
     """
     drafts = {
         role: read_template(each, (marks or {}).get(role, {})) for role, each in templates.items()
     }
     for role, own in (env or {}).items():
         strip_env(drafts[role], own)
+    for role, command in (commands or {}).items():
+        _change_main(drafts[role], partial(_merge, command))
     texts = [settled(each) for each in drafts.values()]
     if all(each == texts[0] for each in texts):
         made.spec["template"] = next(iter(drafts.values()), {})
@@ -117,19 +122,31 @@ def without_env(made: Converted, own: Mapping[str, list[dict[str, Any]]]) -> Non
 
 def strip_env(template: Any, own: list[dict[str, Any]]) -> None:
     """Remove variables from the main container of a template, if there is one."""
+
+    def strip(main: Mapping[str, Item]) -> Mapping[str, Draft]:
+        env = main.get("env", NOTHING)
+        if env.value is not None and not isinstance(env.value, tuple):
+            return main
+        kept = [each for each in env.elements if plain(each) not in own]
+        others = {key: each for key, each in main.items() if key != "env"}
+        return {**others, **non_empty(env=kept)}
+
+    _change_main(template, strip)
+
+
+def _merge(command: Mapping[str, Draft], main: Mapping[str, Item]) -> Mapping[str, Draft]:
+    return {**main, **command}
+
+
+def _change_main(
+    template: Any, change: Callable[[Mapping[str, Item]], Mapping[str, Draft]]
+) -> None:
+    """Change the main container of a template, which is the first, if there is one."""
     spec = template["spec"] if template else {}
     containers = spec.get("containers", ())
     listed = containers.elements if isinstance(containers, Item) else containers
-    if not listed or not isinstance(listed[0].value, dict):
-        return
-    main, *rest = listed
-    fields: dict[str, Draft] = dict(main.entries)
-    env = main.find("env")
-    if env.value is not None and not isinstance(env.value, tuple):
-        return
-    kept = [each for each in env.elements if plain(each) not in own]
-    fields.pop("env", None)
-    spec["containers"] = [{**fields, **non_empty(env=kept)}, *rest]
+    if listed and isinstance(listed[0].value, dict):
+        spec["containers"] = [change(listed[0].entries), *listed[1:]]
 
 
 def first_of(*found: Item) -> Item:

@@ -1,16 +1,19 @@
-"""KubeRay 1.4: a RayCluster, and a Job for the driver.
+"""KubeRay 1.4: a RayJob if the driver only submits a program, else a RayCluster and a driver's Job.
 
-Source: apis/ray/v1 and controllers/ray/utils of ray-project/kuberay, branch release-1.4. KubeRay
-starts Ray in each container, unless an annotation leaves the container's own command.
+Source: apis/ray/v1, controllers/ray/utils and controllers/ray/common/pod.go of ray-project/kuberay,
+branch release-1.4. KubeRay starts Ray in each container, unless an annotation leaves the
+container's own command. In a Run the command does.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.frameworks.ray import CLIENT_PORT, DASHBOARD_PORT, PORT
+from webhook.run import plan
 from webhook.run.backends import batch_job
 from webhook.run.backends.backend import (
     NATIVE_CURE,
@@ -26,7 +29,7 @@ from webhook.run.backends.backend import (
 from webhook.strict import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.backends.backend import Drafts, Manifest
@@ -36,6 +39,8 @@ OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
 # KubeRay shortens names of more characters, so the driver would not find the head's Service.
 _MOST: Final = 50
 _SERVICE: Final = "-head-svc"
+# Names of objects, which KubeRay refuses above that.
+_LONGEST: Final = {"RayCluster": 53, "RayJob": 47}
 DRIVER: Final = "-driver"
 _STAYS: Final = "the limit is the driver's; KubeRay always replaces the pods of the cluster"
 KIND: Final = ObjectKind(
@@ -70,10 +75,14 @@ KIND: Final = ObjectKind(
 )
 
 _SUBMITTER: Final = "ray-job-submitter"
-# It finds the head's dashboard by RAY_API_SERVER_ADDRESS, which a driver has.
-_SUBMIT: Final = ("ray", "job", "submit", "--")
-_SHELL: Final = "bash -c"
-# Only converted: its entrypoint runs in the head's container, and a Run's driver in its own.
+_COMMAND: Final = ("/bin/sh", "-c")
+# They find the head's dashboard by RAY_API_SERVER_ADDRESS, which a driver has. KubeRay submits when
+# the dashboard answers.
+WAIT: Final = "until ray job list >/dev/null 2>&1; do sleep 2; done"
+_SUBMIT: Final = f"{WAIT}; exec ray job submit -- "
+_SHELL: Final = ("bash", "-c")
+_OPERATORS: Final = "();<>|&"
+# Its entrypoint runs in the head's container, and a Run's driver in its own.
 JOB: Final = ObjectKind(
     api_version=KIND.api_version,
     kind="RayJob",
@@ -97,8 +106,95 @@ JOB: Final = ObjectKind(
             unset="None",
         ),
         FieldMapping("suspend", "suspend"),
+        FieldMapping("ray.port", "", only=(PORT,)),
     ),
 )
+
+_START: Final = {
+    "head": "ray start --head --port=$RAY_PORT --dashboard-host=0.0.0.0",
+    "worker": "ray start --address=$RAY_ADDRESS",
+}
+_BLOCK: Final = "--block"
+_THEN: Final = " && "
+# Parameters of `ray start` that the command has, with what KubeRay sets if they are not there.
+OWN_PARAMETERS: Final[Mapping[str, str]] = {
+    "address": "",
+    "block": "true",
+    "dashboard-host": "0.0.0.0",  # noqa: S104  (a text of KubeRay's)
+    "head": "",
+    "port": str(PORT),
+}
+# The flags that take true and false; KubeRay writes any other one without a value, or not at all.
+_WITH_VALUE: Final = ("log-color", "include-dashboard")
+_PARAMETER: Final = re.compile(
+    r" --([a-z0-9-]+)(?:=(.*?))?(?= --[a-z0-9-]+(?:[= ]|$)|$)", re.DOTALL
+)
+
+
+def start_command(role: str, parameters: Mapping[str, str], before: str = "") -> JsonObject:
+    """Return command and args by which a head or a worker starts Ray, as KubeRay starts it.
+
+    before: what the shell runs first.
+    """
+    flags = [
+        text
+        for name, value in parameters.items()
+        if name not in OWN_PARAMETERS and (text := _flag(name, value))
+    ]
+    start = " ".join([f"exec {_START[role]}", *flags, _BLOCK])
+    return {"command": [*_COMMAND], "args": [f"{before}{_THEN}{start}" if before else start]}
+
+
+def _flag(name: str, value: str) -> str:
+    if value.lower() in ("true", "false") and name not in _WITH_VALUE:
+        return f"--{name}" if value.lower() == "true" else ""
+    return f"--{name}={value}"
+
+
+class _Start(NamedTuple):
+    """How a container starts Ray: parameters, and what its shell runs first."""
+
+    parameters: Mapping[str, str]
+    before: str = ""
+
+
+def _read_start(role: str, container: JsonObject) -> _Start | None:
+    """Return how a container starts Ray by `start_command`; None if it does so in its own way.
+
+    Without a command, the container leaves it to KubeRay.
+    """
+    command, args = container.get("command") or [], container.get("args") or []
+    if not command and not args:
+        return _Start({})
+    text = args[0] if len(args) == 1 else None
+    if not isinstance(text, str):
+        return None
+    before, begin, end = text.partition(f"exec {_START[role]}")
+    found = {
+        each[1]: "true" if each[2] is None else each[2]
+        for each in _PARAMETER.finditer(end.removesuffix(f" {_BLOCK}"))
+    }
+    start = _Start(found, before.removesuffix(_THEN))
+    again = start_command(role, *start)
+    return start if begin and again == {"command": command, "args": args} else None
+
+
+def spell_command(given: JsonObject, rendered: JsonObject) -> None:
+    """Write the rendered container's command as the given one is, if KubeRay joins both to one."""
+    one, other = (
+        " ".join(str(word) for key in ("command", "args") for word in each.get(key) or ())
+        for each in (given, rendered)
+    )
+    if one and one == other:
+        del rendered["command"]
+        rendered |= {key: given[key] for key in ("command", "args") if key in given}
+
+
+def spell_parameters(given: object, rendered: JsonObject) -> None:
+    """Add the given parameters of `ray start` that mean what is so without them."""
+    for name, value in given.items() if isinstance(given, dict) else ():
+        if value == OWN_PARAMETERS.get(name, "false") and name not in _WITH_VALUE:
+            rendered[name] = value
 
 
 class KubeRayBackend(Backend):
@@ -107,34 +203,54 @@ class KubeRayBackend(Backend):
     name = "kuberay"
     only = KIND
 
+    def kind(self, run: Run) -> ObjectKind | None:
+        """Return RayJob for a Run whose driver submits a program to the head, else RayCluster."""
+        found = super().kind(run)
+        return JOB if found and _submits(run) else found
+
     def own_problems(self, run: Run) -> Iterable[Problem]:
         """Yield what a RayCluster cannot do."""
-        return _own_problems(run)
+        return _own_problems(run, self.kind(run) or KIND)
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield a problem if only one of head and workers starts Ray itself."""
-        own = {
-            role: _has_command(drafts, role) for role in ("head", "worker") if role in drafts.roles
-        }
-        if len({*own.values()}) > 1:
-            role = next(role for role, has in own.items() if not has)
+        nodes = [role for role in _START if role in drafts.roles]
+        without = [role for role in nodes if not _has_command(drafts, role)]
+        if without and _has_own_commands(drafts):
             what = (
                 "KubeRay starts Ray in head and workers, or in neither: give the container of role "
-                f"{role} a command too, or remove that of the other role"
+                f"{without[0]} a command too, or remove that of the other role"
             )
-            yield Problem(("spec", "replicas", role), what)
+            yield Problem(("spec", "replicas", without[0]), what)
 
     def render(self, drafts: Drafts) -> Sequence[Manifest]:
-        """Return the RayCluster, and the driver's Job if the run has a driver."""
-        run = drafts.run
-        spec: JsonObject = {}
-        if "suspend" in run.spec.model_fields_set:
-            spec["suspend"] = run.spec.suspend
-        spec |= _groups(drafts)
-        cluster = make_object(run, KIND, spec)
-        if _has_command(drafts, "head"):
-            cluster["metadata"].setdefault("annotations", {})[OWN_COMMAND] = "true"
-        return [cluster, *([_driver(drafts)] if "driver" in drafts.roles else [])]
+        """Return the RayJob; or the RayCluster, and the driver's Job if the run has a driver."""
+        return [render_ray_job(drafts)] if _submits(drafts.run) else render_ray_cluster(drafts)
+
+
+def _submits(run: Run) -> bool:
+    """Return True if the driver submits a program, and nothing is set that only its Job has."""
+    if "driver" not in run.spec.roles or (run.spec.restart_scope != "Run" and _is_set(run)):
+        return False
+    found = next((each for each in plan.drafts(run)[0] if each.role == "driver"), None)
+    return found is not None and _entrypoint(found.container) is not None
+
+
+def _is_set(run: Run) -> bool:
+    driver = run.spec.roles["driver"]
+    written = "restart_scope" in run.spec.model_fields_set
+    return written or "restart_policy" in driver.model_fields_set
+
+
+def render_ray_cluster(drafts: Drafts) -> Sequence[Manifest]:
+    """Return the RayCluster, and the driver's Job if the run has a driver."""
+    run = drafts.run
+    spec: JsonObject = {}
+    if "suspend" in run.spec.model_fields_set:
+        spec["suspend"] = run.spec.suspend
+    spec |= _groups(drafts)
+    cluster = _leave_commands(make_object(run, KIND, spec), drafts)
+    return [cluster, *([_driver(drafts)] if "driver" in drafts.roles else [])]
 
 
 def render_ray_job(drafts: Drafts) -> Manifest:
@@ -142,13 +258,24 @@ def render_ray_job(drafts: Drafts) -> Manifest:
     spec = render_fields(drafts.run, JOB)
     driver = render_template(drafts.roles["driver"], first=True)
     main = driver["spec"]["containers"][0]
-    if (entrypoint := _entrypoint(main.get("command"))) is not None:
+    if (entrypoint := _entrypoint(main)) is not None:
         spec["entrypoint"] = entrypoint
-        del main["command"]
+        del main["command"], main["args"]
     head = drafts.roles["head"].container.get("image")
     if driver != {"spec": {"containers": [submitter(head)]}}:
         spec["submitterPodTemplate"] = driver
-    return make_object(drafts.run, JOB, {**spec, "rayClusterSpec": _groups(drafts)})
+    made = make_object(drafts.run, JOB, {**spec, "rayClusterSpec": _groups(drafts)})
+    return _leave_commands(made, drafts)
+
+
+def _leave_commands(made: Manifest, drafts: Drafts) -> Manifest:
+    """Return the object with the annotation by which KubeRay leaves commands of head and workers.
+
+    Of a RayJob KubeRay copies it to the RayCluster.
+    """
+    if _has_own_commands(drafts):
+        made["metadata"].setdefault("annotations", {})[OWN_COMMAND] = "true"
+    return made
 
 
 def submitter(image: Any) -> JsonObject:
@@ -156,24 +283,33 @@ def submitter(image: Any) -> JsonObject:
     return {"name": _SUBMITTER, **({"image": image} if image is not None else {})}
 
 
-def submit_command(entrypoint: str) -> list[str]:
-    """Return the command that submits a program, which `ray job submit` runs in a shell."""
-    words = [*_SHELL.split(), entrypoint]
+def submit_command(entrypoint: str) -> JsonObject:
+    """Return command and args that submit a program, which Ray runs in a shell.
+
+    What follows an operator such as && would run in the driver, so the program then is a shell.
+    """
+    program = shlex.join([*_SHELL, entrypoint]) if _has_operator(entrypoint) else entrypoint
+    return {"command": [*_COMMAND], "args": [f"{_SUBMIT}{program}"]}
+
+
+def _has_operator(text: str) -> bool:
+    """Return True if a shell reads more than one command, or a redirection."""
+    words = shlex.shlex(text, posix=True, punctuation_chars=True)
+    words.whitespace_split, words.commenters = True, ""
     try:
-        if shlex.join(found := shlex.split(entrypoint)) == entrypoint:
-            words = found
+        return "\n" in text or any({*word} <= {*_OPERATORS} for word in words)
     except ValueError:
-        pass
-    return [*_SUBMIT, *words]
+        return True
 
 
-def _entrypoint(command: Any) -> str | None:
-    if not isinstance(command, list) or command[: len(_SUBMIT)] != [*_SUBMIT]:
+def _entrypoint(container: JsonObject) -> str | None:
+    """Return the program of a container that submits it by `submit_command`, else None."""
+    own = {key: container[key] for key in ("command", "args") if container.get(key)}
+    text = own["args"][0] if len(own.get("args") or ()) == 1 else None
+    if not isinstance(text, str) or not text.startswith(_SUBMIT):
         return None
-    words = command[len(_SUBMIT) :]
-    if words[:2] == _SHELL.split() and len(words) == len(_SHELL.split()) + 1:
-        return str(words[-1])
-    return shlex.join(words)
+    program = text.removeprefix(_SUBMIT)
+    return program if submit_command(program) == own else None
 
 
 def _groups(drafts: Drafts) -> JsonObject:
@@ -200,7 +336,26 @@ def driver_labels(name: str) -> dict[str, str]:
 
 
 def _group(drafts: Drafts, role: str) -> JsonObject:
-    return {"rayStartParams": {}, "template": render_template(drafts.roles[role], first=True)}
+    template = render_template(drafts.roles[role], first=True)
+    if _has_own_commands(drafts):
+        return {"rayStartParams": {}, "template": template}
+    start = _start_of(drafts, role) or _Start({})
+    main = template["spec"]["containers"][0]
+    main = {key: value for key, value in main.items() if key not in ("command", "args")}
+    if start.before:
+        # KubeRay runs it first.
+        main["command"] = [start.before]
+    template["spec"]["containers"][0] = main
+    return {"rayStartParams": {**start.parameters}, "template": template}
+
+
+def _has_own_commands(drafts: Drafts) -> bool:
+    """Return True if KubeRay has to leave the commands of head and workers as they are."""
+    return any(_start_of(drafts, role) is None for role in _START if role in drafts.roles)
+
+
+def _start_of(drafts: Drafts, role: str) -> _Start | None:
+    return _read_start(role, drafts.roles[role].container)
 
 
 def _driver(drafts: Drafts) -> Manifest:
@@ -225,14 +380,31 @@ def _has_command(drafts: Drafts, role: str) -> bool:
     return bool(main.get("command") or main.get("args"))
 
 
-def _own_problems(run: Run) -> Iterator[Problem]:
+def _shuts_down(run: Run) -> bool:
+    """Return True if a RayJob deletes its RayCluster at its end, which it does not by default."""
+    written = "clean_pod_policy" in run.spec.model_fields_set
+    return written and run.spec.clean_pod_policy == "Running"
+
+
+def _own_problems(run: Run, kind: ObjectKind) -> Iterator[Problem]:
     for role in ("head", "worker"):
         replica = run.spec.roles.get(role)
         if replica and replica.restart_policy != "OnFailure":
             what = f"KubeRay always replaces the pods of the {role}; remove it, or {NATIVE_CURE}"
             yield Problem(("spec", "replicas", role, "restartPolicy"), what)
-    room = _MOST - len(_SERVICE)
+    if kind is JOB and not _shuts_down(run):
+        for field, is_set in (
+            ("ttlSecondsAfterFinished", run.spec.ttl_seconds_after_finished),
+            ("suspend", run.spec.suspend),
+        ):
+            if is_set:
+                what = "KubeRay takes it only with cleanPodPolicy Running; set that, or remove it"
+                yield Problem(("spec", field), what)
+    at, room = ("metadata", "name"), _LONGEST[kind.kind]
     if len(run.name) > room:
+        what = f"is too long: KubeRay refuses a {kind.kind} with a name of more than {room}"
+        yield Problem(at, f"{what} characters")
+    elif kind is KIND and "driver" in run.spec.roles and len(run.name) > _MOST - len(_SERVICE):
         what = f"is too long: KubeRay shortens names of more than {_MOST} characters, and appends "
-        what += f"{_SERVICE} to the Service's; want {room} characters at most"
-        yield Problem(("metadata", "name"), what)
+        what += f"{_SERVICE} to the Service's; want {_MOST - len(_SERVICE)} characters at most"
+        yield Problem(at, what)

@@ -59,12 +59,12 @@ def page() -> str:
         ("jobset", "`--backend jobset`", [jobset.KIND]),
         ("dask", "`--backend dask`", [dask_operator.KIND]),
         ("trainer", "`--backend trainer`, with a TrainingRuntime", [trainer.KIND]),
-        ("kuberay", "`--backend kuberay`, with a Job for the driver", [kuberay.KIND]),
+        ("kuberay", "`--backend kuberay`", [kuberay.JOB, kuberay.KIND]),
         ("spark", "`--backend spark`", [spark_operator.KIND]),
         (
             "converted",
             "`fairlead run convert`; MPIJob also `run render --mpijob v1`",
-            [*READ_ONLY, kuberay.JOB, batch_job.KIND],
+            [*READ_ONLY, batch_job.KIND],
         ),
     ):
         heading = "Other kinds that are converted" if title == "converted" else f"Backend {title}"
@@ -106,6 +106,10 @@ def _kind_lines(kind: ObjectKind, backend: str) -> Iterator[str]:
         framework = "no framework"
     elif kind is trainer.KIND:
         framework = "framework `pytorch`, or none"
+    elif kind is kuberay.JOB:
+        framework += ", for a driver that submits a program as `fairlead run convert` writes it"
+    elif kind is kuberay.KIND:
+        framework += ", with a Job for any other driver"
     yield f"### {kind.kind} ({kind.api_version})"
     yield ""
     yield f"{backend}, {framework}."

@@ -49,7 +49,6 @@ _MPI_POLICY: Final = tuple(
     for each in _POLICY
 )
 _PORT: Final = "the port of the main container by which the operator finds it"
-_MIN: Final = "the minimum counts workers only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
                 unset="auto",
                 native=BY_GPUS,
             ),
-            FieldMapping("pytorch.elastic.minReplicas", "elasticPolicy.minReplicas", note=_MIN),
+            FieldMapping("pytorch.elastic.minReplicas", "elasticPolicy.minReplicas"),
             FieldMapping("pytorch.elastic.maxRestarts", "elasticPolicy.maxRestarts", unset="0"),
             FieldMapping("pytorch.port", "", place=_PORT),
         ),
@@ -275,10 +274,10 @@ def render_job(drafts: Drafts, kind: JobKind) -> Manifest:
         # A run without a chief ends with all its workers; a TFJob with worker 0.
         spec["successPolicy"] = "AllWorkers"
     if "elasticPolicy" in spec:
-        # Without these the operator allows as many workers as the minimum, and torchrun uses
-        # its static rendezvous.
-        workers = run.spec.roles["worker"].count
-        spec["elasticPolicy"] |= {"maxReplicas": workers, "rdzvBackend": "c10d"}
+        # Without these the operator allows as many nodes as the minimum, and torchrun uses its
+        # static rendezvous. A master is one of the nodes (pkg/controller.v1/pytorch/elastic.go).
+        nodes = sum(each.count for each in run.spec.roles.values())
+        spec["elasticPolicy"] |= {"maxReplicas": nodes, "rdzvBackend": "c10d"}
     spec[kind.replicas] = {
         role_key(run, kind, role): _replica(run, kind, role, draft)
         for role, draft in drafts.roles.items()
@@ -329,7 +328,6 @@ def _elastic(run: Run) -> Iterator[Problem]:
     if elastic is None:
         return
     at = ("spec", "pytorch", "elastic")
-    worker = run.spec.roles.get("worker")
-    if worker is None or "master" in run.spec.roles:
-        what = "an elastic PyTorchJob has workers only; make the master a worker, or remove it"
+    if "worker" not in run.spec.roles:
+        what = "an elastic PyTorchJob needs a worker; make the master a worker, or remove it"
         yield Problem(at, what)

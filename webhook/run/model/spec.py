@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, Field, create_model
 
+from webhook import names
 from webhook.dns_names import LABEL, MAX_LABEL, SERVICE_NAME
+from webhook.foreign_text import whole_number
 from webhook.frameworks.native_default import native_default
 from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ServiceName
@@ -17,7 +19,7 @@ from webhook.run.model.run_checks import (
     name_problems,
     spec_problems,
 )
-from webhook.run.model.status import RunStatus
+from webhook.run.model.status import RoleStatus, RunStatus
 from webhook.strict import Problem, Strict, distinct, own_error
 
 RunKind: TypeAlias = Literal["experiment", "job", "build", "notebook", "tensorboard", "service"]
@@ -127,7 +129,9 @@ class RunSpec(Strict):
     )
     backoff_limit: int = native_default(
         3,
-        "The number of program failures after which replicas restart; the next one fails the run.",
+        "The number of program failures after which replicas restart; the next one fails the run. "
+        "May be changed while the run lives; on another backend only if it was set at creation and "
+        "restartScope is not Run.",
         ge=0,
         le=MAX_INT32,
     )
@@ -136,7 +140,8 @@ class RunSpec(Strict):
         ge=0,
         le=MAX_INT32,
         description="The number of disruptions (lost nodes, evictions, preemptions) after which "
-        "replicas restart; the next one fails the run. Default: no limit.",
+        "replicas restart; the next one fails the run. May be changed while the run lives. "
+        "Default: no limit.",
     )
     disruption_exit_codes: Annotated[list[ExitCode], AfterValidator(_distinct_codes)] | None = (
         Field(
@@ -152,22 +157,24 @@ class RunSpec(Strict):
         ge=1,
         le=MAX_INT32,
         description="The number of seconds after its start at which an active run fails. "
-        "Suspension resets the start.",
+        "Suspension resets the start. May be changed while the run lives.",
     )
     ttl_seconds_after_finished: int | None = Field(
         default=None,
         ge=0,
         le=MAX_INT32,
         description="The number of seconds after its end at which the Run and all objects that it "
-        "owns are deleted. Default: never.",
+        "owns are deleted. May be changed at any time. Default: never.",
     )
     clean_pod_policy: Literal["Running", "All", "None"] = native_default(
         "Running",
-        "The pods to delete at the run's end: those still running, all, or none.",
+        "The pods to delete at the run's end: those still running, all, or none. May be changed at "
+        "any time on backend native.",
     )
     suspend: bool = Field(
         default=False,
-        description="Suspends the run: its pods are deleted, and its counts are kept.",
+        description="Suspends the run: its pods are deleted, and its counts are kept. May be "
+        "changed while the run lives.",
     )
     ports: Annotated[list[Port], AfterValidator(_distinct_ports)] | None = Field(
         default=None,
@@ -267,6 +274,18 @@ class Run(Strict):
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Check that the names of the pods are valid hostnames."""
         yield from name_problems(given)
+
+    @property
+    def first_attempt(self) -> int:
+        """FAIRLEAD_ATTEMPT of the first pods, by the annotation of a retry; else 0."""
+        return whole_number((self.metadata.annotations or {}).get(names.FIRST_ATTEMPT)) or 0
+
+    def role_status(self, role: str) -> RoleStatus:
+        """Return the status of a role; one that has none yet begins with the annotation's number.
+
+        From then on the status decides, whoever changes the annotation.
+        """
+        return self.status.replicas.get(role) or RoleStatus(first_attempt=self.first_attempt)
 
     def pod_name(self, role: str, index: int) -> str:
         """Return the name of one replica's pod."""

@@ -66,6 +66,7 @@ _REMEMBERED: Final = (
     "activeIndexes",
     "creatingIndexes",
     "recreations",
+    "firstAttempt",
     "nodes",
     "countedUIDs",
     "ending",
@@ -191,6 +192,11 @@ class RoleStatus(Reported):
         default=0,
         description="The number of times that pods were created again without a restart being "
         "counted: nobody saw whether there was one before, or it had no node.",
+    )
+    first_attempt: Attempt = Field(
+        default=0,
+        description="The FAIRLEAD_ATTEMPT of the first pods: of a retry it is greater than that of "
+        "all pods of the Runs before.",
     )
     nodes: Annotated[tuple[ReplicaNodes, ...], readable(_check_nodes)] = Field(
         default=(),

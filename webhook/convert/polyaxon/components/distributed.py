@@ -1,8 +1,7 @@
 """Distributed runtimes: one role of the Run for each kind of replica.
 
-Source of the commands of Ray's pods, which KubeRay would add: KubeRay
-(`ray-operator/controllers/ray/common/pod.go`: ray start with the parameters as flags; `job.go`: the
-entrypoint is submitted to the head's dashboard). Above 300 lines: Ray is one of the runtimes.
+Ray's pods get the commands that KubeRay would add (`run/backends/kuberay.py`; the entrypoint is
+submitted to the head's dashboard). Above 300 lines: Ray is one of the runtimes.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from webhook.convert.polyaxon.item import (
     want_whole,
 )
 from webhook.convert.polyaxon.pods import POD, RUNTIME, Pod, pick, pod
+from webhook.run.backends import kuberay
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,14 +112,6 @@ _OWN_OF_ROLE: Final[Mapping[str, Mapping[str, FieldReader]]] = {
 HEAD: Final = "head"
 DRIVER: Final = "driver"
 _SHELL: Final = ("/bin/sh", "-c")
-_START: Final = {
-    HEAD: "ray start --head --port=$RAY_PORT --dashboard-host=0.0.0.0",
-    "worker": "ray start --address=$RAY_ADDRESS",
-}
-# Set above, or by the resources of the container.
-_OURS: Final = frozenset({"port", "address", "dashboard-host", "block", "head"})
-# RAY_API_SERVER_ADDRESS has the address of the dashboard for the driver.
-_WAIT: Final = "until ray job list >/dev/null 2>&1; do sleep 2; done"
 _KEPT: Final = ("name", "image", "imagePullPolicy", "volumeMounts")
 
 
@@ -256,15 +248,11 @@ def _split(maps: Mapping[str, Mapping[str, Any]]) -> Split:
 
 def start(role: str, main: dict[str, Draft], params: Mapping[str, Item], notes: Notes) -> None:
     """Set the command of a head's or a worker's main container, if it has none."""
-    if role not in _START or main.get("command") or main.get("args"):
+    if role == DRIVER or main.get("command") or main.get("args"):
         return
-    flags = []
-    for name, value in params.items():
-        text = want_text(value, notes)
-        if name not in _OURS and text is not None:
-            flags.append(f"--{name}={shlex.quote(text)}")
-    main["command"] = list(_SHELL)
-    main["args"] = [" ".join([f"exec {_START[role]}", *flags, "--block"])]
+    texts = {name: want_text(value, notes) for name, value in params.items()}
+    written = {name: text for name, text in texts.items() if text is not None}
+    main |= kuberay.start_command(role, written)
 
 
 def driver(
@@ -279,7 +267,7 @@ def driver(
     flag = ""
     if runtime_env is not None and (fields := want_mapping(runtime_env, notes)):
         flag = f" --runtime-env-json {shlex.quote(_as_json(fields, notes))}"
-    container["args"] = [f"{_WAIT}; exec ray job submit{flag} -- {entrypoint}"]
+    container["args"] = [f"{kuberay.WAIT}; exec ray job submit{flag} -- {entrypoint}"]
     return container
 
 
