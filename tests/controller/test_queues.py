@@ -305,10 +305,19 @@ def refuse_flavor(pod: Json) -> Json:
     return denied(pod) if pod["spec"].get("tolerations") else placed("spot")(pod)
 
 
+def remove_tolerations(pod: Json) -> Json:
+    """Admission that takes all tolerations."""
+    made = placed("spot")(pod)
+    return {**made, "spec": {**made["spec"], "tolerations": []}}
+
+
 @pytest.mark.parametrize(
     ("admit", "reason", "words"),
     [
         pytest.param(refuse_flavor, "CannotCreate", ["denied the request"], id="a toleration"),
+        pytest.param(
+            remove_tolerations, "CannotCreate", ["policies remove", '"key": "gpu"'], id="removed"
+        ),
         pytest.param(denied, "CannotCreate", ["denied the request"], id="rejected"),
         pytest.param(placed("big"), "PlacementChanged", ["worker 0", "otherwise"], id="elsewhere"),
     ],

@@ -34,6 +34,7 @@ from webhook.run.queue_workload import (
     find_updates,
     longest,
     pod_set_of,
+    removed_tolerations,
     sets_of_replicas,
     updated,
     workload_name,
@@ -367,7 +368,9 @@ class Queues:
             if update is not None:
                 if why := conflict(each.text, pod, update):
                     return why
-                await self._try(run, updated(pod, update))
+                placed = await self._try(run, updated(pod, update))
+                if why := removed_tolerations(each.text, placed, update):
+                    return why
         return ""
 
     async def leaves_for(

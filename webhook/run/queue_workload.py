@@ -197,6 +197,18 @@ def conflict(pod_set: str, pod: JsonObject, update: PodUpdate) -> str:
     return ""
 
 
+def removed_tolerations(pod_set: str, placed: JsonObject, update: PodUpdate) -> str:
+    """Return which tolerations that Kueue wants policies remove from a pod; empty if none."""
+    kept = placed["spec"].get("tolerations") or ()
+    removed = [json.dumps(each) for each in update.tolerations if each not in kept]
+    if not removed:
+        return ""
+    return (
+        f"tolerations of {pod_set}: policies remove {', '.join(removed)}, which a flavor or an "
+        "admission check adds; allow it in the policy, or change the flavor"
+    )
+
+
 def updated(pod: JsonObject, update: PodUpdate | None) -> JsonObject:
     """Return the pod with what Kueue wants in it."""
     if update is None:
