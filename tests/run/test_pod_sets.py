@@ -172,6 +172,16 @@ def test_replicas_that_gave_a_class_up_are_a_pod_set_of_their_own() -> None:
     assert [each.given_up for each in stored(sets).pod_sets] == [each.given_up for each in sets]
 
 
+def test_a_history_of_which_policies_make_nothing_divides_no_pod_set() -> None:
+    """The pod that was tried is tried again with its own history."""
+    event = {"class": "spot", "time": "2026-11-30T11:00:00Z"}
+    history = [{"indexes": "2", "asOf": "2026-11-30T10:00:00Z", "events": [event]}]
+    of = planned(4, {"replicas": {"worker": {"history": history}}})
+    histories = histories_at_start(of.run, NOW)
+    (found,) = sampled(of, lambda pod, _: stamped(pod, "spot"), histories).sets()
+    assert (found.text, found.tried, found.history) == ("worker 0-3", 0, "")
+
+
 def test_what_is_placed_otherwise_than_before_is_named() -> None:
     """Of a Workload of an earlier version, counts alone are compared."""
     before = sampled(planned(4), lambda pod, _: stamped(pod, "spot")).sets()

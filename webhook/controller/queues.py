@@ -364,7 +364,7 @@ class Queues:
         """
         for each in sets:
             update = updates.get(each.name)
-            pod = plan.pod(each.role, each.indexes[0], 0, each.history)
+            pod = plan.pod(each.role, each.tried, 0, each.history)
             if update is not None:
                 if why := conflict(each.text, pod, update):
                     return why

@@ -38,15 +38,16 @@ MOST_POD_SETS: Final = 8
 class PodSet(NamedTuple):
     """Replicas of a role that are placed alike.
 
-    history: the annotation of their next pods. asks: the pod set as Kueue has it, from the pod of
-    the first of them as admission placed it. given_up: the classes that policies gave up for it.
-    set_hash: of the policies that placed it, as the stamp has it. priority: the fields priority and
-    priorityClassName of the pod.
+    tried, history: the replica whose pod was tried, and the annotation of that pod. asks: the pod
+    set as Kueue has it, from that pod as admission placed it. given_up: the classes that policies
+    gave up for it. set_hash: of the policies that placed it, as the stamp has it. priority: the
+    fields priority and priorityClassName of the pod.
     """
 
     name: str
     role: str
     indexes: tuple[int, ...]
+    tried: int
     history: str
     asks: JsonObject
     given_up: frozenset[str]
@@ -94,7 +95,7 @@ class Sampling:
     def __init__(self, plan: Plan, histories: Histories) -> None:
         self._untried = [*_untried(plan, histories)]
         self._untried.reverse()
-        self._sets: dict[tuple[str, str], PodSet] = {}
+        self._sets: dict[tuple[str, str, frozenset[str]], PodSet] = {}
 
     def next(self) -> tuple[str, int, str] | None:
         """Return role, index and history of the next replica to try; None if none is left, or if
@@ -117,13 +118,14 @@ class Sampling:
             role,
             role,
             alike,
+            indexes[0],
             history,
             pod_set(role, len(alike), placed),
             frozenset(name for name, _ in read_given_up(placed["metadata"])),
             stamp.set_hash if stamp else "",
             {key: placed["spec"].get(key) for key in ("priority", "priorityClassName")},
         )
-        key = (role, found.digest)
+        key = (role, found.digest, found.given_up)
         if before := self._sets.get(key):
             found = before._replace(indexes=tuple(sorted((*before.indexes, *alike))))
         self._sets[key] = found
