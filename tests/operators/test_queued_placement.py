@@ -105,8 +105,8 @@ def space_for(new_namespace: NewNamespace) -> Callable[[str], Space]:
 
 
 def workers(space: Space, queue: str, count: int, **spec: Any) -> LiveRun:
-    """A run of workers in a queue."""
-    return play(space, queue, size={"worker": count}, **{"framework": None, **spec})
+    """A run of workers in a queue: JAX has no other role."""
+    return play(space, queue, size={"worker": count}, framework="jax", **spec)
 
 
 def starts_again(run: LiveRun, count: int) -> None:
@@ -144,7 +144,7 @@ def test_the_replica_that_leads_is_charged_to_its_own_flavor(
     space_for: Callable[[str], Space],
 ) -> None:
     """JAX has one role, whose first replica leads."""
-    run = workers(space_for("leaders"), "either", 3, framework="jax")
+    run = workers(space_for("leaders"), "either", 3)
     run.until_whole(3)
     assert pools(run) == {"worker-0": "on-demand", "worker-1": "gpu", "worker-2": "gpu"}
     assert sets(run) == {"worker": 1, "worker-1": 2}
@@ -255,7 +255,7 @@ def test_a_run_with_more_pod_sets_than_kueue_takes_has_no_quota(
     space_for: Callable[[str], Space], running: Running
 ) -> None:
     """It says so before any is taken."""
-    shares = ", ".join(f"{{class: c{at}, count: 1}}" for at in range(9))
+    shares = ", ".join(f"{{class: c{at}, count: 1}}" for at in range(8)) + ", {class: c8}"
     classes = "".join(
         f"---\napiVersion: fairlead.dev/v1alpha1\nkind: CapacityClass\nmetadata: {{name: c{at}}}\n"
         f"spec: {{nodes: [{{labels: {{shelf: '{at}'}}}}]}}\n"
