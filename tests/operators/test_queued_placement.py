@@ -82,6 +82,9 @@ def controller(
     control_plane: ControlPlane, cluster_kubectl: Kubectl, running: Running
 ) -> Iterator[None]:
     """The controller, which knows what the webhook serves."""
+    # Tests serve other sets from the file of `serve`.
+    (running.policies / "policies.yaml").unlink()
+    running.serve(POLICIES)
     for definition in custom_resource_definitions().values():
         install_definitions(control_plane.api, [definition])
     replica = ("--webhook-replica", running.webhook.health_url.rpartition("/")[2])
