@@ -260,6 +260,7 @@ def test_pods_that_are_refused_for_a_while_give_the_quota_back(
     gate = decide(run, known, NOW, pods_left=pods_left, refusals=refusals)
     assert gate.open
     assert bool(gate.actions) == gives_back
+    assert gate.after == (0 if gives_back else 30 if since == "11:59:30" else None)
     if gives_back:
         (action,) = gate.actions
         assert isinstance(action, WriteWorkload)

@@ -140,13 +140,14 @@ def decide(
         return _shut("Queued", text, actions=(CheckWorkload(workload.name, workload.uid),))
     if not workload.has("Admitted"):
         return _shut("Queued", _waiting(workload, known.position), after=_pause(known.position))
-    why = _stuck(workload, refusals, now, pods_left=pods_left)
+    why, left = _stuck(workload, refusals, now, pods_left=pods_left)
     about = _flavors(workload)
     if known.withheld:
         about += f"; no replica can be created now: {known.withheld}"
     return Gate(
         updates=_admission(about, admitted=True),
-        actions=(evict(workload, CANNOT_CREATE, why),) if why else (),
+        actions=(evict(workload, CANNOT_CREATE, why),) if left == 0 else (),
+        after=left,
     )
 
 
@@ -202,8 +203,9 @@ def _evicted(run: Run, workload: StoredWorkload, position: int | None, *, pods_l
 
 def _stuck(
     workload: StoredWorkload, refusals: Sequence[Refusal], now: datetime, *, pods_left: bool
-) -> str:
-    """Return why pods of an admitted run have not been created for a while; empty if it may go on.
+) -> tuple[str, float | None]:
+    """Return why pods of an admitted run are not created, and the seconds until it gives its quota
+    back for that; None if it does not.
 
     A run that was whole keeps its quota as long as some of its pods are there.
     """
@@ -212,11 +214,12 @@ def _stuck(
     since = [workload.conditions["Admitted"].since]
     if ready and (ready.true or ready.reason in _RECOVERS):
         if ready.true or pods_left:
-            return ""
+            return "", None
         since.append(ready.since)
-    if not refused or elapsed(max(since), now) < STUCK_AFTER:
-        return ""
-    return f"{refused[0].name}: {refused[0].message}"
+    if not refused:
+        return "", None
+    left = max(0.0, STUCK_AFTER - elapsed(max(since), now))
+    return f"{refused[0].name}: {refused[0].message}", left
 
 
 def evict(workload: StoredWorkload, reason: str, why: str) -> WriteWorkload:
