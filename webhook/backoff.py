@@ -29,6 +29,8 @@ POLICY_WATCH_DELAYS: Final = Delays(first=0.8, longest=5.0)
 RECONCILE_DELAYS: Final = Delays(first=0.005, longest=300.0)
 # The API server refused to create an object. No event reports that a quota was raised.
 CREATION_DELAYS: Final = Delays(first=1.0, longest=60.0)
+# A queued run whose pods could not be created as Kueue admitted it gave its quota back.
+QUEUE_AGAIN_DELAYS: Final = Delays(first=15.0, longest=600.0)
 # Another writer undoes a certificate or a bundle each time it is written.
 REWRITE_DELAYS: Final = Delays(first=1.0, longest=60.0)
 # A write of a certificate met another writer's.

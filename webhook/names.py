@@ -60,6 +60,9 @@ HISTORY: Final = f"{GROUP}/history"
 AVOID_NODES: Final = f"{GROUP}/avoid-nodes"
 # Of a Run's pods, the annotations that only the controller sets: it acts on them later.
 OF_CONTROLLER: Final = (HISTORY, AVOID_NODES)
+# Annotation of the template of a pod set, in the Workload of a Run: which replicas are of it, and
+# which policies placed them.
+POD_SET: Final = f"{GROUP}/pod-set"
 # A label that no pod has; a closed Service selects it in addition.
 CLOSED: Final = f"{GROUP}/closed"
 # Annotation of a JobSet that a Run was rendered to: the framework's settings, as a JSON object.

@@ -18,6 +18,7 @@ from webhook.decision.decision import Decision
 from webhook.decision.engine import decide
 from webhook.identity import misread
 from webhook.placement.pod import MAX_ENTRIES
+from webhook.placement.stamp_text import read_turns
 
 Json = dict[str, Any]
 POOL = document(
@@ -202,3 +203,18 @@ def test_a_history_of_somebody_else_is_removed_and_the_author_is_told(wording: W
     assert kept.placement.annotations[names.HISTORY] == text
     assert not kept.warnings
     assert not misread({}, {names.HISTORY: text})
+
+
+def test_the_controllers_dry_run_hears_where_replicas_may_be_placed_otherwise() -> None:
+    """By a list of indexes, or a split of so many replicas; no other pod carries it."""
+    listed = document(
+        "PlacementPolicy",
+        "some",
+        {"match": {"replicaIndexes": [3]}, "defaults": {"labels": {"a": "b"}}},
+    )
+    replica = {names.RUN: "r", names.REPLICA_INDEX: "0", names.REPLICAS: "8"}
+    for sampled, turns in ((True, (3, 4)), (False, ())):
+        arrival = Arrival(pod({"labels": replica}), "ml", {}, "controller", sampled=sampled)
+        decision = decide(arrival, policy_set([listed]), Cluster())
+        assert decision.placement is not None
+        assert read_turns({"annotations": decision.placement.annotations}) == turns

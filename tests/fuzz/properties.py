@@ -158,7 +158,7 @@ def examined_patch(pod: Json, patch: list[Json]) -> Json:
         assert any(f"{operation['path']}/".startswith(f"{field}/") for field in REACH), operation
     patched: Json = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
     stamp = json.loads(patched["metadata"]["annotations"][names.PLACEMENT])
-    said = stamp.keys() - {"exceptions", "fallback", "removed", "leftOut"}
+    said = stamp.keys() - {"exceptions", "fallback", "removed", "leftOut", "turns"}
     assert said in ({"set", "policies"}, {"set", "leftAlone"})
     return patched
 

@@ -62,12 +62,15 @@ def play(
     container = {**TEMPLATE["spec"]["containers"][0], "resources": {"requests": {"cpu": "1"}}}
     manifest = run_manifest(
         name,
-        framework="pytorch",
         replicas={
             role: count if isinstance(count, dict) else {"count": count}
             for role, count in size.items()
         },
-        **{"template": {"spec": {"containers": [container]}}, **spec},
+        **{
+            "framework": "pytorch",
+            "template": {"spec": {"containers": [container]}},
+            **spec,
+        },
     )
     of_kueue = {names.KUEUE_QUEUE: queue, **({PRIORITY: priority} if priority else {})}
     manifest["metadata"]["labels"] = {**(labels or {}), **of_kueue}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -14,6 +16,8 @@ from tests.operators.queues import POOL
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.operators.install import Installation, start_operator
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures(
@@ -142,3 +146,38 @@ def test_the_runs_own_suspension_outlasts_kueues_admission(space: Space) -> None
 
 def _with_quota(flavor: Json, quota: str) -> Json:
     return {**flavor, "resources": [{**flavor["resources"][0], "nominalQuota": quota}]}
+
+
+@pytest.fixture
+def kueue_without_the_kind(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_installation: Installation
+) -> Iterator[None]:
+    """Kueue has no integration for PyTorchJobs."""
+    usual = kueue_installation.operator
+    integrations = {"frameworks": ["batch/job"]}
+    fewer = usual.model_copy(update={"config": {**usual.config, "integrations": integrations}})
+    for each in (fewer, usual):
+        control_plane.stop_component("kueue")
+        start_operator(control_plane, cluster_kubectl, replace(kueue_installation, operator=each))
+        if each is fewer:
+            yield
+
+
+@pytest.mark.usefixtures("kueue_without_the_kind")
+def test_a_run_whose_kind_kueue_does_not_know_says_that_it_runs_without_quota(
+    space: Space,
+) -> None:
+    """And which integration lacks; one that Kueue has admitted says so."""
+    run = play(space, "one")
+    until_all_run(run)
+    run.until("it says so", lambda: run.condition("Admitted").get("reason") == "NotQueued")
+    mentions(
+        str(run.status["message"]), "without the quota of queue one", "kubeflow.org/pytorchjob"
+    )
+
+
+def test_an_admitted_run_has_the_condition(space: Space) -> None:
+    """As a Run on Fairlead's own controller."""
+    run = play(space, "gpu")
+    until_all_run(run)
+    assert run.condition("Admitted")["status"] == "True"

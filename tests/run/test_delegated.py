@@ -376,6 +376,34 @@ def test_the_suspension_of_a_queue_is_reported_and_left_alone() -> None:
     mentions(engine.status.message, "PyTorchJob mnist", "queue q")
 
 
+def test_an_object_that_kueue_does_not_queue_is_reported_to_run_without_quota() -> None:
+    """Kueue suspends what it queues as it is created, and labels its templates later."""
+    engine = Engine()
+    labels = {names.KUEUE_QUEUE: "ml"}
+    metadata = engine.run.metadata.model_copy(update={"labels": labels})
+    engine.run = engine.run.model_copy(update={"metadata": metadata})
+    engine.runs()
+    condition = engine.condition("Admitted")
+    assert (condition.status, condition.reason) == ("False", "NotQueued")
+    mentions(
+        condition.message,
+        "PyTorchJob mnist runs without the quota of queue ml",
+        "kubeflow.org/pytorchjob",
+        "integrations.frameworks",
+    )
+    mentions(engine.status.message, "3 of 3 replicas run", condition.message)
+    engine.later(60).later(60)
+    assert [each.reason for each in engine.told].count("NotQueued") == 1
+    labelled = b'{"Worker":{"template":{"metadata":{"labels":{"kueue.x-k8s.io/podset":"worker"}}}}}'
+    engine.object(templates=labelled).look()
+    assert engine.condition("Admitted").status == "True"
+    assert "without the quota" not in engine.status.message
+
+
+def test_a_delegated_run_without_a_queue_has_no_condition_of_one() -> None:
+    assert "Admitted" not in {each.type for each in Engine().runs().status.conditions}
+
+
 def test_a_silent_engine_is_reported_after_a_minute() -> None:
     """With the cure; a word of it ends that."""
     engine = Engine().look()

@@ -116,7 +116,7 @@ def test_what_would_fail_later_is_an_error_now(settings: dict[str, Any], facts: 
 
 def test_more_sets_of_pods_than_a_queue_takes_are_an_error() -> None:
     raw = made(workers=12, queue="ml")
-    own = [{"index": at, "resources": {}} for at in range(9)]
+    own = [{"index": at, "resources": {"requests": {"cpu": at + 1}}} for at in range(9)]
     raw["spec"]["replicas"]["worker"]["byIndex"] = own
     with pytest.raises(InvalidRun, match="8 sets of pods at most"):
         checked(raw, "default")

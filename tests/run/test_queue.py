@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from tests.run.runs import UID, Json, containers, spec_of
 from tests.wording import mentions
 from webhook import names
 from webhook.errors import InvalidRun
-from webhook.run.actions import CreateWorkload, DeleteWorkload, WriteWorkload
+from webhook.run.actions import CheckWorkload, CreateWorkload, DeleteWorkload, WriteWorkload
 from webhook.run.model import Run
-from webhook.run.plan import plan
+from webhook.run.observed import Refusal
 from webhook.run.queue import ADMITTED, decide, finished, pods_ready
 from webhook.run.queue_state import Flavor, PodUpdate, Queueing, StoredWorkload
 from webhook.run.queue_workload import (
@@ -23,12 +24,12 @@ from webhook.run.queue_workload import (
     find_updates,
     longest,
     pod_set,
-    pod_sets,
     read_flavor,
     read_workload,
     updated,
 )
 
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 BEGUN = {"phase": "Running", "startTime": "2026-11-29T00:00:00Z"}
 IN_QUEUE = {**BEGUN, "conditions": [{"type": ADMITTED, "status": "True", "reason": "Admitted"}]}
 TOLERATION = {"key": "gpu", "operator": "Exists"}
@@ -140,7 +141,7 @@ def workload(
 )
 def test_who_may_have_pods(run: Run, known: Queueing, opened: bool, words: list[str]) -> None:
     """Only what is admitted, and what began without a queue; the message says why not."""
-    gate = decide(run, known, pods_left=False)
+    gate = decide(run, known, NOW, pods_left=False)
     assert gate.open == opened
     mentions(gate.message, *words)
     if not opened:
@@ -150,7 +151,7 @@ def test_who_may_have_pods(run: Run, known: Queueing, opened: bool, words: list[
 def test_who_waits_is_looked_at_again_the_sooner_the_nearer() -> None:
     """Nothing is watched that tells of a new position."""
     found = [
-        decide(queued(), Queueing(workload(*true), position=position), pods_left=False).after
+        decide(queued(), Queueing(workload(*true), position=position), NOW, pods_left=False).after
         for true in ((), ("Evicted=Preempted: for another",))
         for position in (None, 1, 500)
     ]
@@ -159,7 +160,9 @@ def test_who_waits_is_looked_at_again_the_sooner_the_nearer() -> None:
 
 def test_nothing_is_done_while_the_queue_of_a_running_run_is_unknown() -> None:
     """Neither are its pods deleted, nor are others made without what the flavor asks for."""
-    assert decide(queued(IN_QUEUE), Queueing(unknown="not listed yet"), pods_left=True).look_again
+    assert decide(
+        queued(IN_QUEUE), Queueing(unknown="not listed yet"), NOW, pods_left=True
+    ).look_again
 
 
 @pytest.mark.parametrize("pods_left", [True, False])
@@ -182,15 +185,105 @@ def test_the_quota_stays_until_the_pods_are_gone(
     run: Run, found: StoredWorkload | None, action: type, pods_left: bool
 ) -> None:
     """Nothing is done with the Workload before."""
-    actions = decide(run, Queueing(found), pods_left=pods_left).actions
+    actions = decide(run, Queueing(found), NOW, pods_left=pods_left).actions
     assert [type(each) for each in actions] == ([] if pods_left else [action])
+
+
+SINCE = "2026-11-30T11:59:50Z"
+OURS: Json = {
+    "type": "Evicted",
+    "status": "True",
+    "reason": "CannotCreate",
+    "message": "exceeded quota",
+    "lastTransitionTime": SINCE,
+}
+
+
+@pytest.mark.parametrize(
+    ("holds", "pause", "pods_left", "action", "words"),
+    [
+        pytest.param(True, 30, True, None, ["pods are being deleted"], id="pods left"),
+        pytest.param(True, 30, False, WriteWorkload, ["at 2026-11-30T12:00:20Z"], id="quota held"),
+        pytest.param(False, 30, False, None, ["queues again at 2026-11-30T12:00:20Z"], id="waits"),
+        pytest.param(False, 5, False, DeleteWorkload, ["exceeded quota"], id="queues again"),
+        pytest.param(True, 5, False, DeleteWorkload, ["exceeded quota"], id="both at once"),
+    ],
+)
+def test_a_run_that_cannot_be_created_gives_its_quota_back_and_queues_again_later(
+    holds: bool, pause: float, pods_left: bool, action: type | None, words: list[str]
+) -> None:
+    """That is no disruption, and begins the run again."""
+    conditions = [OURS, *([{**OURS, "type": "QuotaReserved"}] if holds else [])]
+    found = workload(conditions=conditions)
+    gate = decide(queued(IN_QUEUE), Queueing(found, pause=pause), NOW, pods_left=pods_left)
+    assert not gate.open
+    assert gate.evicted is None
+    assert gate.restarts
+    assert [type(each) for each in gate.actions] == ([action] if action else [])
+    assert gate.after == (20 if "Z" in words[0] else None)
+    mentions(gate.message, "gives up the quota of queue ml", *words)
+    (update,) = gate.updates
+    assert update.reason == "CannotCreate"
+
+
+@pytest.mark.parametrize(
+    ("since", "ready", "pods_left", "gives_back"),
+    [
+        pytest.param("11:58:00", None, True, True, id="never whole"),
+        pytest.param("11:58:00", ("False", "WaitForStart"), True, True, id="not whole yet"),
+        pytest.param("11:59:30", None, True, False, id="for seconds"),
+        pytest.param("11:00:00", ("True", "Started"), True, False, id="whole just now"),
+        pytest.param("11:00:00", ("False", "WaitForRecovery"), True, False, id="some run"),
+        pytest.param("11:00:00", ("False", "WaitForRecovery"), False, True, id="none runs"),
+    ],
+)
+def test_pods_that_are_refused_for_a_while_give_the_quota_back(
+    since: str, ready: tuple[str, str] | None, pods_left: bool, gives_back: bool
+) -> None:
+    """A ResourceQuota may admit two of four. A run that was whole keeps what uses its quota."""
+    moment = f"2026-11-30T{since}Z"
+    admitted = {"type": "Admitted", "status": "True", "lastTransitionTime": moment}
+    conditions = [admitted]
+    if ready:
+        status, reason = ready
+        conditions.append(
+            {
+                "type": "PodsReady",
+                "status": status,
+                "reason": reason,
+                "lastTransitionTime": "2026-11-30T11:30:00Z",
+            }
+        )
+    known = Queueing(workload(conditions=conditions))
+    refusals = (Refusal("train-worker-2", "QuotaExceeded", "exceeded quota: pods"),)
+    run = queued(IN_QUEUE)
+    gate = decide(run, known, NOW, pods_left=pods_left, refusals=refusals)
+    assert gate.open
+    assert bool(gate.actions) == gives_back
+    assert gate.after == (0 if gives_back else 30 if since == "11:59:30" else None)
+    if gives_back:
+        (action,) = gate.actions
+        assert isinstance(action, WriteWorkload)
+        (condition,) = action.conditions
+        assert (condition["type"], condition["reason"]) == ("Evicted", "CannotCreate")
+        mentions(condition["message"], "train-worker-2", "exceeded quota")
+    assert decide(run, known, NOW, pods_left=pods_left).actions == ()
+
+
+@pytest.mark.parametrize("conditions", [(), ("QuotaReserved",), ("QuotaReserved", "Admitted")])
+def test_pods_that_are_to_be_tried_are_not_created_before(conditions: tuple[str, ...]) -> None:
+    """Nor does the place in the queue matter."""
+    gate = decide(queued(), Queueing(workload(*conditions), look=True), NOW, pods_left=False)
+    assert not gate.open
+    assert [type(each) for each in gate.actions] == [CheckWorkload]
+    mentions(gate.message, "waits in queue ml")
 
 
 @pytest.mark.parametrize(("reason", "at_once"), [("Preempted", True), ("PodsReadyTimeout", False)])
 def test_what_is_released_is_without_admission(reason: str, at_once: bool) -> None:
     """Kueue itself says when what was too slow may try again."""
     found = workload("QuotaReserved", "Admitted", f"Evicted={reason}")
-    (action,) = decide(queued(IN_QUEUE), Queueing(found), pods_left=False).actions
+    (action,) = decide(queued(IN_QUEUE), Queueing(found), NOW, pods_left=False).actions
     assert isinstance(action, WriteWorkload)
     raw = {
         "metadata": {"generation": 2},
@@ -327,8 +420,8 @@ def test_pods_get_what_flavors_and_checks_want() -> None:
         "spot": read_flavor({"spec": {"nodeLabels": {"pool": "s"}, "tolerations": [TOLERATION]}}),
         "big": Flavor({"pool": "b"}, ()),
     }
-    found, problem = find_updates(workload("Admitted", **ADMISSION), flavors)
-    assert problem == ""
+    found, *problems = find_updates(workload("Admitted", **ADMISSION), flavors)
+    assert problems == ["", ""]
     assert found["worker"] == PodUpdate(
         {"pool": "s", "zone": "a"},
         (TOLERATION,),
@@ -356,34 +449,20 @@ def test_what_the_run_itself_wants_and_kueue_does_not_is_a_problem() -> None:
         "change the flavor",
     )
     assert conflict("worker", pod, PodUpdate({"pool": "mine", "zone": "a"})) == ""
-    _, problem = find_updates(workload("Admitted", **ADMISSION), {})
+    _, problem, _ = find_updates(workload("Admitted", **ADMISSION), {})
     mentions(problem, "ResourceFlavor spot")
-
-
-def test_a_replica_of_its_own_is_a_pod_set_of_its_own() -> None:
-    """Of a pod only that counts which Kueue looks at; its variables stay where they are."""
-    special = {"index": 1, "resources": {"requests": {"cpu": "4"}}}
-    run = queued(replicas={"worker": {"count": 3, "byIndex": [special]}})
-    found = plan(run)
-    sets = pod_sets(found)
-    assert sets == {"worker": ("worker", 0, 2), "worker-1": ("worker", 1, 1)}
-    made = pod_set("worker-1", 1, found.pod("worker", 1, 0))
-    (container,) = made["template"]["spec"]["containers"]
-    assert container["resources"] == {"requests": {"cpu": "4"}}
-    assert "env" not in container
-    assert names.KUEUE_QUEUE not in made["template"]["metadata"]["labels"]
 
 
 def test_a_label_that_comes_late_says_when_it_counts() -> None:
     """Nobody wonders why the run does not wait."""
-    (update,) = decide(queued(BEGUN), Queueing(), pods_left=True).updates
+    (update,) = decide(queued(BEGUN), Queueing(), NOW, pods_left=True).updates
     mentions(update.message, names.KUEUE_QUEUE, "after the run began", "suspended and resumed")
 
 
 def test_a_check_that_contradicts_the_flavor_is_a_problem() -> None:
     """As with Kueue's own jobs; it counts quota of the flavor."""
     flavors = {"spot": Flavor({"zone": "b"}, ()), "big": Flavor({}, ())}
-    _, problem = find_updates(workload("Admitted", **ADMISSION), flavors)
+    _, _, problem = find_updates(workload("Admitted", **ADMISSION), flavors)
     mentions(
         problem, "nodeSelector[zone] of worker", "'b' by a flavor", "'a' by", "admission check"
     )

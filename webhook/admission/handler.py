@@ -195,6 +195,7 @@ class Handler:
             now,
             request.groups,
             history=history_of(request.pod) if trusted else None,
+            sampled=trusted and request.dry_run,
         )
 
     def _receive(

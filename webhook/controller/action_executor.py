@@ -27,6 +27,7 @@ from webhook.controller.owned_objects import (
 from webhook.controller.refusals import NAME_TAKEN, is_certain
 from webhook.errors import ClusterError, NotLeading
 from webhook.run.actions import (
+    CheckWorkload,
     CreateConfigMap,
     CreateDeployment,
     CreateKeys,
@@ -46,7 +47,12 @@ from webhook.run.actions import (
 from webhook.run.manifests import secret_name
 from webhook.run.observed import Refusal
 from webhook.run.queue import QUEUE_UNKNOWN
-from webhook.run.queue_workload import pod_set_of, updated, workload_name
+from webhook.run.queue_workload import (
+    pod_set_of,
+    sets_of_replicas,
+    updated,
+    workload_name,
+)
 from webhook.turns import Window
 
 if TYPE_CHECKING:
@@ -142,13 +148,16 @@ class ActionExecutor:
         done = Done()
         deletions = [each for each in actions if isinstance(each, DeletePod | ForceDeletePod)]
         await self._side_by_side(run, deletions, lambda each: self._delete_pod(run, each), done)
+        pods = [action for action in actions if isinstance(action, CreatePod)]
         try:
             for action in actions:
                 if not done.error:
                     await self._one(run, plan, observed, action, done)
+            workload = observed.queue.workload
+            if plan and workload and await self._queues.leaves_for(run, plan, workload, pods):
+                done.cut = True
         except (ClusterError, NotLeading) as error:
             done.error = error
-        pods = [action for action in actions if isinstance(action, CreatePod)]
         # The objects that the run's pods depend on exist before the first pod.
         if plan and not (done.error or done.refused or done.cut) and done.left is None:
             await self._create_pods(run, plan, observed.queue, pods, done)
@@ -174,12 +183,16 @@ class ActionExecutor:
                 await self._objects.create(SECRET, run, manifest)
             case CreateKeys() if plan is not None:
                 await self._create_keys(run, plan, done)
-            case CreateWorkload() if self._refusals.pause(run.metadata.uid, "") > 0:
-                done.wait(self._refusals.pause(run.metadata.uid, ""))
-            case CreateWorkload() | DeleteWorkload() | WriteWorkload():
+            case CreateWorkload() | CheckWorkload() if (
+                pause := self._refusals.pause(run.metadata.uid, "")
+            ) > 0:
+                done.wait(pause)
+            case CreateWorkload() | CheckWorkload() | DeleteWorkload() | WriteWorkload():
                 self._note(
                     await self._queues.carry_out(run, plan, action), workload_name(run), done
                 )
+                # Its result is in no object, and no watch tells of it.
+                done.cut = done.cut or isinstance(action, CheckWorkload)
             case _ if plan is not None:
                 for kind, manifest in _beside_pods(plan, action):
                     await self._create(kind, run, manifest, done)
@@ -225,6 +238,9 @@ class ActionExecutor:
             else:
                 free.append(action)
 
+        workload = queue.workload
+        sets = sets_of_replicas(workload) if workload and free else {}
+
         async def create(action: CreatePod) -> bool:
             manifest = plan.pod(
                 action.role,
@@ -234,7 +250,7 @@ class ActionExecutor:
                 action.avoid,
                 action.restarts,
             )
-            update = queue.updates.get(pod_set_of(plan, action.role, action.index))
+            update = queue.updates.get(pod_set_of(workload, sets, action.role, action.index))
             name = manifest["metadata"]["name"]
             if queue.withheld:
                 self._note(Refusal(name, QUEUE_UNKNOWN, queue.withheld), name, done)

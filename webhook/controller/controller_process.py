@@ -111,6 +111,7 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
         reporter = None
         if settings.writes_policy_status:
             reporter = _make_reporter(settings, watches, writer, metrics.policies)
+            controller.queues.served = reporter.served_hashes
         works: list[Callable[[], Coroutine[Any, Any, None]]] = [controller.lead]
         if keeper:
             works.append(keeper.lead)

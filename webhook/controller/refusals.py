@@ -40,6 +40,11 @@ def refusal(name: str, error: ClusterError) -> Refusal | None:
     return Refusal(name, "FailedCreate", words, certain)
 
 
+def is_fact(refused: Refusal) -> bool:
+    """Return whether the same creation would be rejected again until something changes."""
+    return refused.reason != "FailedCreate"
+
+
 def is_certain(error: ClusterError) -> bool:
     """Return whether a failed creation has stored nothing: the API server rejected the request."""
     return error.status is not None and error.status < HTTPStatus.INTERNAL_SERVER_ERROR

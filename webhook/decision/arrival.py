@@ -62,7 +62,8 @@ class Arrival(NamedTuple):
     `history`: what happened to its replica before; None if nobody who may say so did. `selector`:
     that of the owner that counts it; None if there is none, or offline it is not given. `made`: the
     pod as a DaemonSet's controller makes it, who chooses nodes by it and knows nothing of what the
-    API server's plugins add; None for others.
+    API server's plugins add; None for others. `sampled`: the controller asks by a dry run which
+    replicas of the role are placed like this one.
     """
 
     pod: JsonObject
@@ -75,6 +76,7 @@ class Arrival(NamedTuple):
     history: History | None = None
     selector: OwnerSelector | None = None
     made: JsonObject | None = None
+    sampled: bool = False
 
 
 OF_DAEMON_SET: Final = "created by the DaemonSet controller, which uses its own template"

@@ -255,6 +255,8 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
                 content["fallback"] = fallbacks
             if left_out := _left_out(received, merged):
                 content["leftOut"] = left_out
+        if received.arrival.sampled:
+            content["turns"] = sorted(policies.turns(received.replica.replicas))
         text = stamp.write_stamp(content, policies.hash, aside.by_name)
         annotations = {**placement.annotations, names.PLACEMENT: text}
         if received.arrival.history is None and annotations.pop(names.HISTORY, None) is not None:

@@ -35,7 +35,8 @@ def write_stamp(
     `fallback`: by class the seconds after which the controller gives up waiting, None if it does
     not, or the time until when the class is not required; `removed`: what `removed_texts` returns;
     `leftOut`: by policy the labels that it did not set, because the selector of the pod's owner was
-    not read. Or it has `leftAlone`: the reason.
+    not read. Or it has `leftAlone`: the reason. In a dry run of the controller, `turns`: the
+    replica indexes whose replicas policies may treat otherwise than those before.
     """
     stamp = {**content, "set": set_hash[:HASH_LENGTH]}
     if policies_by_exception:

@@ -84,6 +84,14 @@ def read_given_up(metadata: object) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def read_turns(metadata: object) -> tuple[int, ...]:
+    """Return the replica indexes whose replicas may be placed otherwise than those before, by the
+    stamp of a dry run; empty without them."""
+    stamp = read_stamp(metadata)
+    found = stamp.whole.get("turns") if stamp else None
+    return tuple(each for each in found if type(each) is int) if isinstance(found, list) else ()
+
+
 def _fallback(metadata: object) -> Iterator[tuple[str, object]]:
     # Most stamps have none, and the controller reads thousands of pods.
     if '"fallback"' not in annotation(metadata, names.PLACEMENT):

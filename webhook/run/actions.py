@@ -133,6 +133,17 @@ class CreateWorkload:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckWorkload:
+    """Try the run's pods again, with what Kueue gave to this Workload if it has quota.
+
+    If they cannot be created, or are placed otherwise than when the run queued, it leaves.
+    """
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteWorkload:
     """Take the run out of its queue, and give back its quota: delete this Workload."""
 
@@ -166,12 +177,13 @@ Action: TypeAlias = (
     | SuspendEngineObject
     | DeleteEngineObject
     | CreateWorkload
+    | CheckWorkload
     | DeleteWorkload
     | WriteWorkload
     | DeleteRun
 )
 
-# Those that make objects of the run's plan, and may be refused.
+# Those that make objects of the run's plan, or try to, and may be refused.
 CREATIONS: Final = (
     CreateKeys,
     CreateConfigMap,
@@ -180,6 +192,7 @@ CREATIONS: Final = (
     CreatePod,
     CreateEngineObject,
     CreateWorkload,
+    CheckWorkload,
 )
 
 

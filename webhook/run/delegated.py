@@ -34,6 +34,7 @@ from webhook.run.engine_report import (
     rejected_pods,
     seconds_of_silence,
     seconds_until_events,
+    unqueued_condition,
 )
 from webhook.run.failure import OOM_KILLED
 from webhook.run.observed import Observed
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from webhook.crd.conditions import Truth
     from webhook.run.actions import Action
     from webhook.run.backends.engines import Engine
     from webhook.run.facts import RoleFacts
@@ -226,6 +228,10 @@ def _reconcile_active(
         conditions = (created, *(each for each in conditions if each.type != CREATED))
     edited = edited_condition(run, engine, observed)
     conditions += (edited,) if edited else ()
+    admitted = unqueued_condition(run, engine, observed)
+    if admitted:
+        conditions += (admitted,)
+        message += f"; {admitted.message}" if admitted.status == "False" else ""
     status = active_status(run, status, progress.phase, message, conditions, now)
     if found and not found.suspended and _was_held(run):
         # As after a suspension by the author.
@@ -239,7 +245,8 @@ def _reconcile_active(
         actions,
         announcements=(
             *make_announcements(run, status, counted.down, hindrance),
-            *_announce_edit(run, edited),
+            *_announce_anew(run, edited, "True"),
+            *_announce_anew(run, admitted, "False"),
             *_announce_new_object(run, engine, found, lost),
         ),
         after=seconds_until_due(run, min(waits, default=None), counted, now),
@@ -267,12 +274,15 @@ def _announce_new_object(
         yield Announcement("Warning", "BackendObjectReplaced", f"{why}: {again}")
 
 
-def _announce_edit(run: Run, edited: ConditionUpdate | None) -> Iterator[Announcement]:
-    """Yield one Event for each edit, not for each reconcile."""
-    if edited and edited.status == "True":
+def _announce_anew(
+    run: Run, condition: ConditionUpdate | None, status: Truth
+) -> Iterator[Announcement]:
+    """Yield one Event for each new message of a condition with this status, not for each
+    reconcile."""
+    if condition and condition.status == status:
         known = {each.type: each.message for each in run.status.conditions}
-        if known.get(edited.type) != edited.message:
-            yield Announcement("Warning", edited.reason, edited.message)
+        if known.get(condition.type) != condition.message:
+            yield Announcement("Warning", condition.reason, condition.message)
 
 
 def _reconcile_ended(run: Run, engine: Engine, observed: EngineObserved, now: datetime) -> Outcome:

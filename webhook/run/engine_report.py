@@ -11,6 +11,7 @@ from webhook.errors import InvalidRun
 from webhook.run.backends.engine_object import render_delegated
 from webhook.run.observed import Refusal
 from webhook.run.progress import CREATED, Hindrance
+from webhook.run.queue import ADMITTED
 from webhook.shortening import cut
 from webhook.times import elapsed, parse_time, to_second
 
@@ -150,6 +151,32 @@ def _missing_since(run: Run, found: EngineObject, now: datetime) -> str:
     if created is None:
         return max(run.status.start_time or "", found.created)
     return to_second(now) if created.status == "True" else created.last_transition_time
+
+
+def unqueued_condition(
+    run: Run, engine: Engine, observed: EngineObserved
+) -> ConditionUpdate | None:
+    """Return whether Kueue queues the object of a run with a queue; None if it holds it, or the run
+    has none.
+
+    Kueue suspends the object in the request that creates it, and labels the pod templates when it
+    lets it go (pkg/controller/jobframework). Without an integration for the kind it does neither.
+    """
+    found, queue = observed.object, (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
+    if not queue or found is None or found.deleted or found.suspended:
+        return None
+    if names.KUEUE_PODSET.encode() in found.templates:
+        return ConditionUpdate(ADMITTED, "True", "Admitted", f"admitted by queue {queue}")
+    group = engine.api_version.partition("/")[0]
+    return ConditionUpdate(
+        ADMITTED,
+        "False",
+        "NotQueued",
+        f"{engine.kind} {found.name} runs without the quota of queue {queue}: Kueue does not queue "
+        f"it; add {group}/{engine.kind.lower()} to integrations.frameworks of Kueue if it has such "
+        "an integration, and create the run again, or remove its label "
+        f"{names.KUEUE_QUEUE}",
+    )
 
 
 def describe_edits(run: Run, engine: Engine, found: EngineObject) -> str:

@@ -158,13 +158,27 @@ def annotation_of(history: Sequence[ReplicaHistory], index: int) -> str:
     """Return the annotation of a replica's next pod; empty without a history."""
     for entry in history:
         if index in parse_intervals(entry.indexes):
-            events = [
-                each.model_dump(mode="json", by_alias=True, exclude_none=True, include=_OF_EVENTS)
-                for each in entry.events
-                if each.time <= entry.as_of
-            ]
-            return orjson.dumps({"asOf": entry.as_of, "events": events}).decode() if events else ""
+            return _annotation(entry, entry.as_of)
     return ""
+
+
+def annotations_at_start(history: Sequence[ReplicaHistory], now: datetime) -> dict[int, str]:
+    """Return the annotations by index of replicas that start now."""
+    return {
+        index: text
+        for entry in history
+        if (text := _annotation(entry, to_microsecond(now)))
+        for index in parse_intervals(entry.indexes)
+    }
+
+
+def _annotation(entry: ReplicaHistory, as_of: str) -> str:
+    events = [
+        each.model_dump(mode="json", by_alias=True, exclude_none=True, include=_OF_EVENTS)
+        for each in entry.events
+        if each.time <= as_of
+    ]
+    return orjson.dumps({"asOf": as_of, "events": events}).decode() if events else ""
 
 
 def waited_for(history: Sequence[ReplicaHistory], index: int) -> set[str]:

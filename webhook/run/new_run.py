@@ -13,8 +13,8 @@ from webhook.placement.pod_requests import is_extended
 from webhook.policy.findings import path_text
 from webhook.run.backends.engine_object import delegated_object
 from webhook.run.plan import plan
+from webhook.run.pod_sets import sample_unplaced
 from webhook.run.queue import queue_of
-from webhook.run.queue_workload import pod_sets, too_many
 from webhook.run.run_documents import run_of
 from webhook.run.template_faults import delegated_faults, faults
 from webhook.strict import quoted
@@ -128,11 +128,11 @@ def checked(raw: Mapping[str, Any], namespace: str) -> Run:
     if run.spec.delegated:
         delegated_object(run)
         found = delegated_faults(run)
-        sets: dict[str, Any] = {}
+        many = ""
     else:
         planned = plan(run)
         found = faults(planned)
-        sets = pod_sets(planned) if queue_of(run) else {}
+        many = sample_unplaced(planned).problem() if queue_of(run) else ""
     problems = [
         f"{path_text(each.path)}: {each.message}" for each in found if each.severity == "error"
     ]
@@ -140,7 +140,7 @@ def checked(raw: Mapping[str, Any], namespace: str) -> Run:
     if not (metadata.get("name") or metadata.get("generateName")):
         problems.append("metadata.name: is empty; give it a name")
     problems += _container_faults(raw)
-    if many := too_many(sets):
+    if many:
         problems.append(f"metadata.labels[{names.KUEUE_QUEUE}]: {many}")
     if problems:
         raise InvalidRun(problems)

@@ -9,22 +9,24 @@ that it knows).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate, update_conditions
-from webhook.run.actions import CreateWorkload, DeleteWorkload, WriteWorkload
+from webhook.run.actions import CheckWorkload, CreateWorkload, DeleteWorkload, WriteWorkload
 from webhook.shortening import cut
-from webhook.times import to_second
+from webhook.times import elapsed, parse_time, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.actions import Action, Outcome
     from webhook.run.model import Run
     from webhook.run.model.status import RunStatus
+    from webhook.run.observed import Refusal
     from webhook.run.queue_state import Queueing, StoredWorkload
 
 # The condition of a Run that was in a queue.
@@ -46,6 +48,12 @@ LONGEST: Final = 500
 # Reasons of an eviction after which Kueue's jobs may be admitted at once. After the others Kueue
 # itself says when.
 _AT_ONCE: Final = ("Preempted", "NodeFailures")
+# Reasons of evictions by this controller, after which the run queues again as it would be placed
+# then: its pods cannot be created, or ask other nodes than those of its flavors.
+CANNOT_CREATE: Final = "CannotCreate"
+PLACEMENT_CHANGED: Final = "PlacementChanged"
+# Seconds for which pods of an admitted run are refused until it gives its quota back.
+STUCK_AFTER: Final = 60.0
 _WAITS_FOR_START: Final = "WaitForStart"
 _RECOVERS: Final = ("WaitForRecovery", "Recovered")
 
@@ -54,7 +62,8 @@ _RECOVERS: Final = ("WaitForRecovery", "Recovered")
 class Gate:
     """Whether the pods of a Run may exist.
 
-    reason, message: why not. evicted: reason and message of an eviction of now.
+    reason, message: why not. evicted: reason and message of an eviction of now by Kueue.
+    restarts: the run begins again, also its replicas that have finished, if its scope says so.
     actions: on the Workload. look_again: nothing is known; nothing may be done.
     """
 
@@ -62,6 +71,7 @@ class Gate:
     reason: str = ""
     message: str = ""
     evicted: tuple[str, str] | None = None
+    restarts: bool = False
     actions: tuple[Action, ...] = ()
     updates: tuple[ConditionUpdate, ...] = ()
     look_again: bool = False
@@ -81,10 +91,17 @@ def was_queued(status: RunStatus) -> bool:
     return any(each.type == ADMITTED and each.reason != _NOT_QUEUED for each in status.conditions)
 
 
-def decide(run: Run, known: Queueing, *, pods_left: bool) -> Gate:
+def decide(
+    run: Run,
+    known: Queueing,
+    now: datetime,
+    *,
+    pods_left: bool,
+    refusals: Sequence[Refusal] = (),
+) -> Gate:
     """Return whether the Run's pods may exist, and what to do with its Workload.
 
-    pods_left: pods of the Run exist that have not ended.
+    pods_left: pods of the Run exist that have not ended. refusals: of its creations.
     """
     queue, workload = queue_of(run), known.workload
     queued = was_queued(run.status)
@@ -113,13 +130,25 @@ def decide(run: Run, known: Queueing, *, pods_left: bool) -> Gate:
         delete = () if pods_left else (DeleteWorkload(workload.name, workload.uid),)
         return _shut("Queued", f"it leaves queue {workload.queue} for {queue}", actions=delete)
     if workload.has("Evicted"):
+        if workload.conditions["Evicted"].reason in (CANNOT_CREATE, PLACEMENT_CHANGED):
+            return _left(run, workload, known.pause, now, pods_left=pods_left)
         return _evicted(run, workload, known.position, pods_left=pods_left)
-    if workload.has("Admitted"):
-        about = _flavors(workload)
-        if known.withheld:
-            about += f"; no replica can be created now: {known.withheld}"
-        return Gate(updates=_admission(about, admitted=True))
-    return _shut("Queued", _waiting(workload, known.position), after=_pause(known.position))
+    if known.look:
+        text = _waiting(workload, known.position)
+        if workload.holds_quota:
+            text = f"waits in queue {queue}: it has quota, and its pods are tried with it"
+        return _shut("Queued", text, actions=(CheckWorkload(workload.name, workload.uid),))
+    if not workload.has("Admitted"):
+        return _shut("Queued", _waiting(workload, known.position), after=_pause(known.position))
+    why, left = _stuck(workload, refusals, now, pods_left=pods_left)
+    about = _flavors(workload)
+    if known.withheld:
+        about += f"; no replica can be created now: {known.withheld}"
+    return Gate(
+        updates=_admission(about, admitted=True),
+        actions=(evict(workload, CANNOT_CREATE, why),) if left == 0 else (),
+        after=left,
+    )
 
 
 def _shut(
@@ -150,8 +179,8 @@ def _admission(
 
 def _evicted(run: Run, workload: StoredWorkload, position: int | None, *, pods_left: bool) -> Gate:
     """Delete the pods, then release the quota: Kueue holds it until then."""
-    _, reason, why = workload.conditions["Evicted"]
-    holds = workload.has("QuotaReserved") or workload.has("Admitted")
+    _, reason, why, _ = workload.conditions["Evicted"]
+    holds = workload.holds_quota
     why = f"{reason}: {cut(why, LONGEST)}"
     text = f"evicted from queue {workload.queue} ({why})"
     evicted = (reason, text) if run.status.phase != "Suspended" else None
@@ -165,9 +194,67 @@ def _evicted(run: Run, workload: StoredWorkload, position: int | None, *, pods_l
         reason="Evicted",
         message=text,
         evicted=evicted,
+        restarts=evicted is not None,
         actions=release if holds and not pods_left else (),
         updates=_admission(text, admitted=False, reason="Evicted"),
         after=_pause(position),
+    )
+
+
+def _stuck(
+    workload: StoredWorkload, refusals: Sequence[Refusal], now: datetime, *, pods_left: bool
+) -> tuple[str, float | None]:
+    """Return why pods of an admitted run are not created, and the seconds until it gives its quota
+    back for that; None if it does not.
+
+    A run that was whole keeps its quota as long as some of its pods are there.
+    """
+    refused = [each for each in refusals if each.reason != QUEUE_UNKNOWN]
+    ready = workload.conditions.get("PodsReady")
+    since = [workload.conditions["Admitted"].since]
+    if ready and (ready.true or ready.reason in _RECOVERS):
+        if ready.true or pods_left:
+            return "", None
+        since.append(ready.since)
+    if not refused:
+        return "", None
+    left = max(0.0, STUCK_AFTER - elapsed(max(since), now))
+    return f"{refused[0].name}: {refused[0].message}", left
+
+
+def evict(workload: StoredWorkload, reason: str, why: str) -> WriteWorkload:
+    """Return the eviction of a run by this controller, which gives the quota back later."""
+    update = _condition("Evicted", reason, cut(why, LONGEST))
+    return WriteWorkload(workload.name, workload.uid, workload.version, (update,))
+
+
+def _left(
+    run: Run, workload: StoredWorkload, pause: float, now: datetime, *, pods_left: bool
+) -> Gate:
+    """Delete the pods, give the quota back, and queue again by another Workload after a pause."""
+    _, reason, why, since = workload.conditions["Evicted"]
+    end = parse_time(since) + timedelta(seconds=pause)
+    text = f"it gives up the quota of queue {workload.queue}: {cut(why, LONGEST)}"
+    actions: tuple[Action, ...] = ()
+    after = None
+    if pods_left:
+        text += "; its pods are being deleted"
+    elif now >= end:
+        actions = (DeleteWorkload(workload.name, workload.uid),)
+    else:
+        text += f"; it queues again at {to_second(end)}"
+        after = (end - now).total_seconds()
+        if workload.holds_quota:
+            release = _release(workload)
+            actions = (WriteWorkload(workload.name, workload.uid, workload.version, release),)
+    return Gate(
+        open=False,
+        reason=reason,
+        message=text,
+        restarts=run.status.phase != "Suspended",
+        actions=actions,
+        updates=_admission(text, admitted=False, reason=reason),
+        after=after,
     )
 
 
@@ -242,7 +329,7 @@ def finished(run: Run, known: Queueing, *, pods_left: bool) -> Iterator[Action]:
 
 def _release(workload: StoredWorkload) -> tuple[JsonObject, ...]:
     """Return the conditions by which an owner gives back the quota of an evicted Workload."""
-    _, reason, message = workload.conditions["Evicted"]
+    _, reason, message, _ = workload.conditions["Evicted"]
     return (
         _condition("QuotaReserved", "Pending", message, true=False),
         _condition("Admitted", "NoReservation", "the workload has no reservation", true=False),
@@ -265,7 +352,7 @@ def apply_gate(gate: Gate, outcome: Outcome, known: Queueing, run: Run, now: dat
         )
         status = status.model_copy(update={"conditions": conditions})
     actions = gate.actions
-    if gate.open and not run.spec.suspend:
+    if gate.open and not run.spec.suspend and not actions:
         actions += (*pods_ready(known, ready=status.phase == "Running"),)
     after = min((each for each in (gate.after, outcome.after) if each is not None), default=None)
     return replace(outcome, status=status, actions=(*outcome.actions, *actions), after=after)

@@ -36,11 +36,28 @@ class Assignment(NamedTuple):
 
 
 class StoredCondition(NamedTuple):
-    """A condition of a Workload."""
+    """A condition of a Workload. since: of its status, RFC 3339."""
 
     true: bool
     reason: str = ""
     message: str = ""
+    since: str = ""
+
+
+class StoredPodSet(NamedTuple):
+    """A pod set of a Workload: how many pods, and what this controller noted about them.
+
+    role, indexes: the replicas, as intervals; empty if an earlier version made the Workload.
+    digest, given_up, set_hash: as of a PodSet.
+    """
+
+    name: str
+    pods: int
+    role: str = ""
+    indexes: str = ""
+    digest: str = ""
+    given_up: frozenset[str] = frozenset()
+    set_hash: str = ""
 
 
 class StoredWorkload(NamedTuple):
@@ -57,6 +74,12 @@ class StoredWorkload(NamedTuple):
     checks: str = ""
     """What the admission checks that are not ready say."""
     assignments: Mapping[str, Assignment] = {}
+    pod_sets: tuple[StoredPodSet, ...] = ()
+
+    @property
+    def holds_quota(self) -> bool:
+        """Whether quota is reserved for it."""
+        return self.has("QuotaReserved") or self.has("Admitted")
 
     def has(self, condition: str) -> bool:
         """Return whether the condition is true."""
@@ -73,6 +96,8 @@ class Queueing(NamedTuple):
     withheld: why no pod can be created, while those that run go on; empty if some can.
     served: whether the API server has Kueue's definitions.
     position: of the Run in its queue, from 1; None if Kueue does not tell it.
+    look: whether its pods are to be tried again, before they are created or the Run waits on.
+    pause: seconds from an eviction by this controller until the Run queues again.
     """
 
     workload: StoredWorkload | None = None
@@ -82,6 +107,8 @@ class Queueing(NamedTuple):
     withheld: str = ""
     served: bool = True
     position: int | None = None
+    look: bool = False
+    pause: float = 0.0
 
 
 NO_QUEUE: Final = Queueing()

@@ -9,13 +9,16 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.errors import InvalidRun
+from webhook.errors import InvalidRun, UnreadableText
+from webhook.foreign_text import annotation, parse_object
+from webhook.run.model.intervals import check_intervals, parse_intervals
 from webhook.run.observation import owner_uid
 from webhook.run.queue_state import (
     Assignment,
     Flavor,
     PodUpdate,
     StoredCondition,
+    StoredPodSet,
     StoredWorkload,
 )
 
@@ -24,12 +27,11 @@ if TYPE_CHECKING:
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.model import Run
-    from webhook.run.plan import Plan
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
+# What this controller notes about a pod set, as of a PodSet.
+POD_SET_NOTE: Final = ("role", "indexes", "digest", "givenUp", "set")
 _UNCONSTRAINED: Final = f"{names.KUEUE_PREFIX}podset-unconstrained-topology"
-# The limit of Kueue's definition of a Workload.
-MOST_POD_SETS: Final = 8
 
 
 def changed_status(raw: JsonObject, updates: tuple[JsonObject, ...], now: str) -> JsonObject:
@@ -68,7 +70,10 @@ def read_workload(raw: JsonObject) -> StoredWorkload | None:
         active=spec.get("active") is not False,
         conditions={
             each["type"]: StoredCondition(
-                each.get("status") == "True", each.get("reason") or "", each.get("message") or ""
+                each.get("status") == "True",
+                each.get("reason") or "",
+                each.get("message") or "",
+                each.get("lastTransitionTime") or "",
             )
             for each in status.get("conditions") or ()
         },
@@ -81,6 +86,33 @@ def read_workload(raw: JsonObject) -> StoredWorkload | None:
             each["name"]: _assignment(each, asked.get(each["name"], {}), checks, metadata["name"])
             for each in admission.get("podSetAssignments") or ()
         },
+        pod_sets=tuple(map(_pod_set, spec.get("podSets") or ())),
+    )
+
+
+def noted(asks: JsonObject, note: Mapping[str, str]) -> JsonObject:
+    """Return a pod set with what this controller notes about it."""
+    annotations = {names.POD_SET: json.dumps(note)}
+    template = asks["template"]
+    metadata = {**template["metadata"], "annotations": annotations}
+    return {**asks, "template": {**template, "metadata": metadata}}
+
+
+def _pod_set(raw: JsonObject) -> StoredPodSet:
+    found = StoredPodSet(raw["name"], raw.get("count", 1))
+    text = annotation((raw.get("template") or {}).get("metadata"), names.POD_SET)
+    try:
+        note = parse_object(text) if text else {}
+        role, indexes, digest, given_up, set_hash = (str(note[key]) for key in POD_SET_NOTE)
+        check_intervals(indexes)
+    except (UnreadableText, KeyError, ValueError):
+        return found
+    return found._replace(
+        role=role,
+        indexes=indexes,
+        digest=digest,
+        given_up=frozenset(filter(None, given_up.split(","))),
+        set_hash=set_hash,
     )
 
 
@@ -119,19 +151,22 @@ def read_flavor(raw: JsonObject) -> Flavor:
 
 def find_updates(
     workload: StoredWorkload, flavors: Mapping[str, Flavor]
-) -> tuple[dict[str, PodUpdate], str]:
-    """Return what the pods of each pod set get, and a problem with it, or an empty text."""
+) -> tuple[dict[str, PodUpdate], str, str]:
+    """Return what the pods of each pod set get; which flavor is not known, with nothing else; and
+    what contradicts each other. The texts are empty if all is well.
+    """
     found: dict[str, PodUpdate] = {}
+    contradiction = ""
     for pod_set, (wanted, update) in workload.assignments.items():
         unknown = [each for each in wanted if each not in flavors]
         if unknown:
-            return {}, f"ResourceFlavor {', '.join(unknown)} is not known"
+            return {}, f"ResourceFlavor {', '.join(unknown)} is not known", ""
         parts = [flavors[each] for each in wanted]
         selector: dict[str, str] = {}
         for labels in (*(part.node_labels for part in parts), update.node_selector):
             for key, value in labels.items():
                 if selector.setdefault(key, value) != value:
-                    return {}, (
+                    contradiction = (
                         f"nodeSelector[{key}] of {pod_set}: {selector[key]!r} by a flavor, "
                         f"{value!r} by another flavor or an admission check; change one of them"
                     )
@@ -142,7 +177,7 @@ def find_updates(
                 *update.tolerations,
             ),
         )
-    return found, ""
+    return found, "", contradiction
 
 
 def conflict(pod_set: str, pod: JsonObject, update: PodUpdate) -> str:
@@ -160,6 +195,18 @@ def conflict(pod_set: str, pod: JsonObject, update: PodUpdate) -> str:
                     "change the flavor or the admission check, or make another run"
                 )
     return ""
+
+
+def removed_tolerations(pod_set: str, placed: JsonObject, update: PodUpdate) -> str:
+    """Return which tolerations that Kueue wants policies remove from a pod; empty if none."""
+    kept = placed["spec"].get("tolerations") or ()
+    removed = [json.dumps(each) for each in update.tolerations if each not in kept]
+    if not removed:
+        return ""
+    return (
+        f"tolerations of {pod_set}: policies remove {', '.join(removed)}, which a flavor or an "
+        "admission check adds; allow it in the policy, or change the flavor"
+    )
 
 
 def updated(pod: JsonObject, update: PodUpdate | None) -> JsonObject:
@@ -188,34 +235,26 @@ def updated(pod: JsonObject, update: PodUpdate | None) -> JsonObject:
     }
 
 
-def pod_sets(plan: Plan) -> dict[str, tuple[str, int, int]]:
-    """Return by pod set: role, index of one of its replicas, and how many there are.
+def sets_of_replicas(workload: StoredWorkload) -> dict[tuple[str, int], str]:
+    """Return the pod set of each replica, by role and index.
 
-    A replica with an override of its own is a set of its own.
+    Without a note of this controller, an earlier version made the Workload: the name is that of
+    the role, or of role and index.
     """
-    found: dict[str, tuple[str, int, int]] = {}
-    for role, spec in plan.run.spec.roles.items():
-        own = [index for of, index in plan.special if of == role]
-        usual = [index for index in range(spec.count) if index not in own]
-        if usual:
-            found[role] = role, usual[0], len(usual)
-        found |= {pod_set_of(plan, role, index): (role, index, 1) for index in own}
-    return found
+    return {
+        (each.role, index): each.name
+        for each in workload.pod_sets
+        for index in parse_intervals(each.indexes)
+    }
 
 
-def too_many(sets: Mapping[str, object]) -> str:
-    """Return why Kueue does not take so many pod sets; empty if it does."""
-    if len(sets) <= MOST_POD_SETS:
-        return ""
-    return (
-        f"Kueue takes {MOST_POD_SETS} sets of pods at most; the run has {len(sets)}: "
-        f"{', '.join(sets)}. Replicas with an entry in byIndex are sets of their own"
-    )
-
-
-def pod_set_of(plan: Plan, role: str, index: int) -> str:
-    """Return the pod set of a replica."""
-    return f"{role}-{index}" if (role, index) in plan.special else role
+def pod_set_of(
+    workload: StoredWorkload | None, sets: Mapping[tuple[str, int], str], role: str, index: int
+) -> str:
+    """Return the pod set of a replica; `sets` are those of `sets_of_replicas`."""
+    own = f"{role}-{index}"
+    earlier = own if workload and own in workload.assignments else role
+    return sets.get((role, index), earlier)
 
 
 def workload_name(run: Run) -> str:
@@ -276,13 +315,13 @@ def longest(run: Run) -> dict[str, int]:
 
 def _topology_request(annotations: Mapping[str, str]) -> JsonObject:
     found: JsonObject = {}
-    for field, (annotation, read) in _TOPOLOGY.items():
-        if annotation in annotations:
+    for field, (key, read) in _TOPOLOGY.items():
+        if key in annotations:
             try:
-                found[field] = read(annotations[annotation])
+                found[field] = read(annotations[key])
             except (KeyError, ValueError):
-                text = annotations[annotation]
-                raise InvalidRun([f"annotation {annotation}: {text!r} cannot be read"]) from None
+                text = annotations[key]
+                raise InvalidRun([f"annotation {key}: {text!r} cannot be read"]) from None
     return found
 
 

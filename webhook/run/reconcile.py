@@ -95,7 +95,9 @@ def reconcile(
     nodes = _nodes_to_read(observed, now, terms.gone_after)
     if missing or nodes:
         return Outcome(run.status, look_up=missing, look_up_nodes=nodes)
-    gate = queue.decide(run, observed.queue, pods_left=observed.active)
+    gate = queue.decide(
+        run, observed.queue, now, pods_left=observed.active, refusals=observed.refusals
+    )
     if gate.look_again:
         return Outcome(run.status, after=queue.AGAIN, counted=False)
     run = _with_mounted_keys(run, facts, needs)
@@ -225,7 +227,7 @@ def _reconcile_suspended(
         roles = {
             role: suspended_role(
                 counted.roles[role],
-                restart_all=gate.evicted is not None
+                restart_all=gate.restarts
                 and (scope == "Run" or (scope == "Role" and len(one.succeeded) < one.spec.count)),
             )
             for role, one in facts.items()

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from tests.run.machine.ledger import LOST
 from tests.run.machine.server import Server
 from tests.run.machine.things import GRACE, Node, Pod, RunThing, Thing
+from webhook.run.queue import CANNOT_CREATE, PLACEMENT_CHANGED
 
 NODES = ("node-a", "node-b")
+OWN_EVICTIONS = (CANNOT_CREATE, PLACEMENT_CHANGED)
 STRANGER = "a stranger"
 
 
@@ -223,22 +225,29 @@ class Cluster:
         """Kueue gives its quota, which is enough for one Run, to the first that waits."""
         everyone = self.server.workloads.values()
         if not any(each.has("QuotaReserved") and not each.has("Finished") for each in everyone):
-            waiting = (each for each in everyone if not each.has("Finished"))
+            # After an eviction by its owner, it is made again.
+            waiting = (
+                each
+                for each in everyone
+                if not each.has("Finished")
+                and each.conditions.get("Evicted", (False, ""))[1] not in OWN_EVICTIONS
+            )
             if first := next(waiting, None):
                 given = {
                     "QuotaReserved": (True, "QuotaReserved"),
                     "Admitted": (True, "Admitted"),
                     "Evicted": (False, "QuotaReserved"),
                 }
-                said = {**first.conditions, **given}
-                self.server.change("workloads", first.name, conditions=said)
+                self.server.change(
+                    "workloads", first.name, **first.reported(given, self.server.now)
+                )
 
     def evict(self, reason: str) -> None:
         """Kueue wants its quota back. It has it when the owner says so."""
         for each in list(self.server.workloads.values()):
             if each.has("Admitted") and not each.has("Finished"):
-                said = {**each.conditions, "Evicted": (True, reason)}
-                self.server.change("workloads", each.name, conditions=said)
+                said = each.reported({"Evicted": (True, reason)}, self.server.now)
+                self.server.change("workloads", each.name, **said)
 
     def collect_garbage(self) -> None:
         """Deletes what a Run owned that is not there any more, or waits for them to go."""

@@ -13,7 +13,7 @@ from tests.run.machine.caches import Caches
 from tests.run.machine.executor import Executor, pod_name
 from tests.run.machine.laws import Laws
 from tests.run.machine.server import KINDS, Refused, Server
-from tests.run.machine.things import Json, Pod, RunThing, moment
+from tests.run.machine.things import Json, Pod, RunThing, WorkloadThing, moment
 from webhook.controller.reconciler import UNWATCHED_PAUSE
 from webhook.run import actions as act
 from webhook.run.idle import needs_whole
@@ -26,8 +26,10 @@ Heart: TypeAlias = Callable[[Run, Needs, Observed, datetime], act.Outcome]
 RETRY = 5.0
 CREATIONS = (
     *(act.CreateKeys, act.CreateConfigMap, act.CreateService),
-    *(act.CreateDeployment, act.CreatePod, act.CreateWorkload),
+    *(act.CreateDeployment, act.CreatePod, act.CreateWorkload, act.CheckWorkload),
 )
+# Seconds after which a run queues again that gave its quota back.
+PAUSE = 15.0
 # Live lookups that may follow each other in one reconcile.
 LOOK_UPS = 4
 
@@ -215,13 +217,17 @@ class Controller:
                 for capacity, most in pod.fallback
                 if self.server.excluded and pod.unscheduled and not pod.node and most is not None
             },
-            queue=Queueing(
-                raw.workload(held("workloads")[thing.name], thing.name)
-                if mine("workloads")
-                and held("workloads")[thing.name].uid not in self.executor.deleted
-                else None
-            ),
+            queue=self._queueing(thing, held("workloads")[thing.name])
+            if mine("workloads")
+            else Queueing(),
         )
+
+    def _queueing(self, thing: RunThing, found: WorkloadThing) -> Queueing:
+        if found.uid in self.executor.deleted:
+            return Queueing()
+        begun = thing.status.get("phase") not in (None, "", "Suspended")
+        look = found.has("QuotaReserved") and not begun and found.uid not in self.executor.tried
+        return Queueing(raw.workload(found, thing.name), look=look, pause=PAUSE)
 
     def _look_up(self, thing: RunThing, names: Iterable[str]) -> dict[str, Pod]:
         found = {}
@@ -267,6 +273,8 @@ class Controller:
                 work.ssh_secret = f"{work.thing.name}-ssh"
             if isinstance(action, act.CreatePod):
                 self.refusals.pop(name, None)
+            if isinstance(action, act.CheckWorkload):
+                self._again(name, self.server.now)
 
     def _write(self, name: str, work: Work) -> None:
         """The end of a reconcile: one write of the status, if it differs."""

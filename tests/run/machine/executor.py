@@ -20,6 +20,8 @@ class Executor:
     caches: Caches
     # Uids of Workloads that it has deleted, of which it may hear late.
     deleted: set[str] = field(default_factory=set)
+    # Uids of Workloads for which it has tried the pods.
+    tried: set[str] = field(default_factory=set)
 
     def do(self, thing: RunThing, action: act.Action) -> None:
         """Do it. Raises Refused where a creation is refused; other answers of no are success."""
@@ -55,6 +57,8 @@ class Executor:
                 self._scale(thing, replicas)
             case act.DeleteDeployment() if self._own("deployments", thing):
                 self.server.remove("deployments", thing.name)
+            case act.CheckWorkload(_, uid):
+                self.tried.add(uid)
             case act.CreateWorkload() | act.DeleteWorkload() | act.WriteWorkload():
                 self._queue(thing, action)
 
@@ -73,8 +77,8 @@ class Executor:
                 str(there.version),
             ) == (uid, version):
                 new = {each["type"]: (each["status"] == "True", each["reason"]) for each in updates}
-                said = {**there.conditions, **new}
-                changed = self.server.change("workloads", name, conditions=said)
+                said = there.reported(new, self.server.now)
+                changed = self.server.change("workloads", name, **said)
                 self.caches.answered("workloads", changed)
 
     def _create_pod(self, thing: RunThing, action: CreatePod) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import NamedTuple
 
-from tests.run.machine.cluster import NODES
+from tests.run.machine.cluster import NODES, OWN_EVICTIONS
 from tests.run.machine.ledger import NODE_REASONS
 from tests.run.machine.server import KINDS
 from webhook.placement.capacity import Mode
@@ -72,7 +72,13 @@ HAPPENINGS = (
     Happening("crash", 3, {"who": SOME, "kind": KINDS}),
 )
 # What happens to runs in queues.
-QUEUES = (Happening("kueue", 6, {"reason": ("", "", "Preempted", "PodsReadyTimeout", "deleted")}),)
+QUEUES = (
+    Happening(
+        "kueue",
+        6,
+        {"reason": ("", "", "", "Preempted", "PodsReadyTimeout", "deleted", *OWN_EVICTIONS)},
+    ),
+)
 # What would end most plays early, if it were as frequent as the rest.
 RARE = (
     Happening("delete", 1, {"kind": ("runs",), "foreground": (False, True)}),

@@ -74,7 +74,12 @@ def workload(thing: WorkloadThing, run_name: str) -> StoredWorkload:
     """A Workload of a Run."""
     metadata = _metadata(thing.name, thing.uid, run_name, thing.run_uid)
     conditions = [
-        {"type": kind, "status": "True" if true else "False", "reason": reason}
+        {
+            "type": kind,
+            "status": "True" if true else "False",
+            "reason": reason,
+            "lastTransitionTime": stamp(thing.since[kind]),
+        }
         for kind, (true, reason) in thing.conditions.items()
     ]
     kept = read_workload(

@@ -94,7 +94,8 @@ class RunThing:
 
 @dataclass(frozen=True)
 class WorkloadThing:
-    """A Workload of Kueue. conditions: by type, whether it is true, and its reason."""
+    """A Workload of Kueue. conditions: by type, whether it is true, and its reason; since: by type,
+    when that was last another answer."""
 
     name: str
     run_uid: str
@@ -102,6 +103,19 @@ class WorkloadThing:
     uid: str = ""
     version: int = 0
     conditions: Mapping[str, tuple[bool, str]] = field(default_factory=dict)
+    since: Mapping[str, float] = field(default_factory=dict)
+
+    def reported(self, conditions: Mapping[str, tuple[bool, str]], now: float) -> Json:
+        """The fields that these conditions change."""
+        changed = {
+            kind: now
+            for kind, (true, _) in conditions.items()
+            if kind not in self.conditions or self.conditions[kind][0] != true
+        }
+        return {
+            "conditions": {**self.conditions, **conditions},
+            "since": {**self.since, **changed},
+        }
 
     def has(self, kind: str) -> bool:
         return self.conditions.get(kind, (False, ""))[0]

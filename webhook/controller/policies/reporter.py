@@ -97,6 +97,11 @@ class PolicyReporter:
         """Which pods are sent to the webhook; None if that is not known."""
         return self._interception.sent if self._interception else None
 
+    def served_hashes(self) -> frozenset[str]:
+        """Return the hashes of the policy sets that the replicas serve; empty if unknown."""
+        served = self._tenure.served if self._tenure else None
+        return frozenset(each.hash for each in served or () if each.hash != NO_SET)
+
     def __post_init__(self) -> None:
         self._count_none()
 
@@ -153,7 +158,7 @@ class _Tenure:
             )
         self._configuration: Mapping[str, Any] | None = None
         self._ledger = Ledger()
-        self._served: tuple[Served, ...] | None = None
+        self.served: tuple[Served, ...] | None = None
         self._unheard: tuple[str, ...] = ()
         self._judged = asyncio.Event()
         self._silent: dict[str, int] = {}
@@ -194,8 +199,8 @@ class _Tenure:
         parts = [f"{len(conditions)} objects" if conditions else "no object judged yet"]
         if judged.faulty:
             parts.append(f"refused for {', '.join(judged.faulty[:3])}")
-        if self._served is not None:
-            parts.append(f"{len(self._served)} replicas of the webhook")
+        if self.served is not None:
+            parts.append(f"{len(self.served)} replicas of the webhook")
         troubles = (
             self._objects.trouble(),
             self._objects.doubted,
@@ -261,7 +266,7 @@ class _Tenure:
             for each in polled.replicas
             if not each.leaving and each.key not in polled.reports
         )
-        self._served = tuple(
+        self.served = tuple(
             Served(replica=each.name, hash=report.hash or NO_SET)
             for each in polled.replicas
             if not each.leaving
@@ -280,7 +285,7 @@ class _Tenure:
             self._judging.acceptance,
             self._judging.satisfied,
             self._ledger,
-            self._served,
+            self.served,
             self._configuration,
             self._unheard,
             self._of.sent,
