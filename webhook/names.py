@@ -54,6 +54,9 @@ HISTORY: Final = f"{GROUP}/history"
 AVOID_NODES: Final = f"{GROUP}/avoid-nodes"
 # Of a Run's pods, the annotations that only the controller sets: it acts on them later.
 OF_CONTROLLER: Final = (HISTORY, AVOID_NODES)
+# Label of a Run: by which command it was suspended, so that the same one resumes exactly those.
+SUSPENDED: Final = f"{GROUP}/suspended"
+SUSPENDED_IN_QUEUE: Final = "queued"
 # A label that no pod has; a closed Service selects it in addition.
 CLOSED: Final = f"{GROUP}/closed"
 # Annotation of a JobSet that a Run was rendered to: the framework's settings, as a JSON object.
