@@ -124,9 +124,9 @@ class Scene:
         found = readiness(self.controller.health_port)[1]["conditions"][condition]
         return str(found["reason"])
 
-    def doctor(self) -> str:
-        """What `fairlead doctor` says of the definitions."""
-        options = ("--kubeconfig", str(self.plane.kubeconfig), "--check", "definitions")
+    def doctor(self, check: str = "definitions") -> str:
+        """What `fairlead doctor` says of the definitions, or of what else it checks."""
+        options = ("--kubeconfig", str(self.plane.kubeconfig), "--check", check)
         result = CliRunner().invoke(fairlead, ["doctor", *options], catch_exceptions=False)
         return " ".join(result.output.split())
 
@@ -279,6 +279,38 @@ def test_an_object_of_a_later_version_keeps_a_replica_that_starts_from_serving(
         assert ask(replica.connect(), review(namespace="other"))[0].status == 503
         scene.plane.api.call("DELETE", path(names.POLICY_RESOURCES[kind], "later"))
         eventually("the replica is ready", lambda: replica.readiness()[0] == 200)
+
+
+def test_programs_that_are_older_than_the_definitions_say_so_of_a_set_that_may_be_served(
+    scene: Scene,
+) -> None:
+    """A command answers nothing, and the controller calls no policy invalid."""
+    newer = copy.deepcopy(OWN)
+    schema = newer["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["later"] = {"type": "integer"}
+    scene.define(newer)
+    spec = {"later": 1, "match": {"namespaces": ["pilot"]}, **NARROW["spec"]}
+    stored_unjudged(scene.plane, scene.running.webhook, names.POLICY_KIND, spec)
+    where = ("--kubeconfig", str(scene.plane.kubeconfig))
+    for words in (("policies",), ("check", "cluster"), ("exceptions",)):
+        done = CliRunner().invoke(fairlead, [*words, *where])
+        assert done.exit_code == 2, done.output
+        said = f"{done.output}{done.exception}"
+        mentions(said, "is older than the cluster", "placementpolicies/later has spec.later")
+        assert "do not compile" not in said
+    mentions(scene.doctor("policies"), "is older than the cluster", "spec.later")
+
+    def accepted(name: str) -> tuple[str, str]:
+        found = scene.plane.api.get(path(names.PLACEMENT_POLICIES, name)).get("status", {})
+        by_type = {each["type"]: each for each in found.get("conditions", ())}
+        condition = by_type.get("Accepted", {})
+        return condition.get("status", ""), condition.get("reason", "")
+
+    later = ("Unknown", "OlderController")
+    eventually("the controller says so", lambda: accepted("later") == later, budget=90)
+    assert accepted("narrow") == ("True", "Accepted")
+    assert scene.is_narrow()
+    scene.plane.api.call("DELETE", path(names.PLACEMENT_POLICIES, "later"))
 
 
 def stored_unjudged(plane: ControlPlane, webhook: Webhook, kind: str, spec: Json) -> None:
