@@ -30,8 +30,7 @@ TIERS: Final[dict[str, tuple[str, ...]]] = {
     "cluster": ("cluster",),
     "thorough": ("agreement", "chaos", "helm", "packaging"),
     "browser": ("browser",),
-    # The earlier version is that of a commit, which a shallow clone lacks.
-    "operators": ("operators", "chaos/test_upgrade.py"),
+    "operators": ("operators",),
 }
 
 PROPERTIES: Final = "properties"
@@ -44,6 +43,7 @@ LONG: Final = (
     "agreement",
     "chaos/test_controller_kills.py",
     "chaos/test_scenarios.py",
+    "chaos/test_upgrade.py",
     "cluster/test_controller_survives.py",
     "cluster/test_doctor.py",
     "cluster/test_install.py",

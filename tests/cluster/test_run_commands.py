@@ -212,7 +212,7 @@ def test_runs_that_wait_in_queues_are_suspended_and_exactly_those_resumed(run_sp
     for _ in range(2):
         done = run_space.ask("run", "resume", "--queued")
         assert done.exit_code == 0, done.output
-    assert done.output == "there are no such Runs\n"
+    assert done.output == "note: there are no such Runs\n"
     suspended = {name: run_space.get("runs", name)["spec"]["suspend"] for name in LATER}
     assert suspended == LATER
     assert run_space.get("runs", "waits")["metadata"]["labels"] == labels
