@@ -21,6 +21,7 @@ from tests.cluster.paths import path
 from tests.cluster.spaces import Space
 from tests.eventually import eventually
 from tests.objects import an_object
+from tests.wording import mentions
 from webhook import names
 from webhook.progress import Progress
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -213,6 +214,13 @@ PHASES: Final = {
 def test_what_is_stored_outlives_the_upgrade_and_the_way_back(cluster: Cluster) -> None:
     """No pod is made again, no count is lost, and what waits in a queue does not start."""
     live, space = cluster.live("runs"), cluster.space
+    words = ("run", "create", "late", "--image", "x", "--queue", "ml")
+    mentions(
+        space.ask(*words, "--set", "spec.suspend=true").stderr,
+        "are older than this command",
+        "may know no queues",
+    )
+    space.delete(names.RUNS, "late")
     before, judged = cluster.pods(), cluster.accepted()
     cluster.change(CURRENT)
     eventually("pods that restarted are unseen", lambda: _settles(live), period=0.2)
