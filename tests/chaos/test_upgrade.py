@@ -187,7 +187,7 @@ def cluster(
             create_run(made.space, name, **two)
         create_run(made.space, "fails", backoffLimit=0)
         create_run(made.space, "serves", kind="notebook")
-        create_run(made.space, "launches", framework="mpi", replicas={"worker": {"count": 1}})
+        create_run(made.space, "launches", framework="mpi", replicas=LAUNCHED)
         for name in ("runs", "succeeds", "stops"):
             made.live(name).until_whole(2)
         made.live("stops").set(suspend=True)
@@ -201,6 +201,7 @@ def cluster(
         yield made
 
 
+LAUNCHED: Final[Json] = {"launcher": {}, "worker": {"count": 1}}
 PHASES: Final = {
     "runs": "Running",
     "succeeds": "Succeeded",
