@@ -94,7 +94,8 @@ def _command(
         if targets.are_chosen and everything:
             raise click.UsageError("--all is for all Runs: give names or --selector, or --all")
         told = "" if output else f" {done}"
-        chosen, wanted = waiting if wait and waiting else change, _every
+        chosen = waiting if wait and waiting else change
+        wanted: Callable[[Mapping[str, Any]], bool] = _every
         if queued and in_queue:
             chosen, wanted, _ = in_queue
 
