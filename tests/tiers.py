@@ -30,7 +30,8 @@ TIERS: Final[dict[str, tuple[str, ...]]] = {
     "cluster": ("cluster",),
     "thorough": ("agreement", "chaos", "helm", "packaging"),
     "browser": ("browser",),
-    "operators": ("operators",),
+    # It was not seen green yet since it plays 0.1.0: it moves to `thorough` when it was.
+    "operators": ("operators", "chaos/test_upgrade.py"),
 }
 
 PROPERTIES: Final = "properties"
@@ -43,7 +44,6 @@ LONG: Final = (
     "agreement",
     "chaos/test_controller_kills.py",
     "chaos/test_scenarios.py",
-    "chaos/test_upgrade.py",
     "cluster/test_controller_survives.py",
     "cluster/test_doctor.py",
     "cluster/test_install.py",
