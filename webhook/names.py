@@ -63,6 +63,9 @@ OF_CONTROLLER: Final = (HISTORY, AVOID_NODES)
 # Annotation of the template of a pod set, in the Workload of a Run: which replicas are of it, and
 # which policies placed them.
 POD_SET: Final = f"{GROUP}/pod-set"
+# Label of a Run: by which command it was suspended, so that the same one resumes exactly those.
+SUSPENDED: Final = f"{GROUP}/suspended"
+SUSPENDED_IN_QUEUE: Final = "queued"
 # A label that no pod has; a closed Service selects it in addition.
 CLOSED: Final = f"{GROUP}/closed"
 # Annotation of a JobSet that a Run was rendered to: the framework's settings, as a JSON object.

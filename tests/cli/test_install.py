@@ -191,6 +191,13 @@ def test_of_the_file_of_an_authority_only_certificates_are_installed(tmp_path: P
         mentions(done.output, "--webhook-ca", "no certificates in PEM")
 
 
+def test_a_namespace_to_try_a_pod_in_needs_a_cluster() -> None:
+    """With --reset the dry run asks none."""
+    done = install("--dry-run", "--reset", "-n", "nosuch")
+    assert done.exit_code == 2
+    mentions(done.output, "--namespace", "asks no cluster", "leave out")
+
+
 @pytest.mark.parametrize(
     "image", ["bad:image:x", "a b", "https://x/y:1", "x:", "x@sha256:abc", "Fairlead:1", ""]
 )

@@ -281,6 +281,37 @@ def test_an_object_of_a_later_version_keeps_a_replica_that_starts_from_serving(
         eventually("the replica is ready", lambda: replica.readiness()[0] == 200)
 
 
+def test_programs_that_are_older_than_the_definitions_say_so_of_a_set_that_may_be_served(
+    scene: Scene,
+) -> None:
+    """A command answers nothing, and the controller calls no policy invalid."""
+    newer = copy.deepcopy(OWN)
+    schema = newer["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["later"] = {"type": "integer"}
+    scene.define(newer)
+    spec = {"later": 1, "match": {"namespaces": ["pilot"]}, **NARROW["spec"]}
+    stored_unjudged(scene.plane, scene.running.webhook, names.POLICY_KIND, spec)
+    where = ("--kubeconfig", str(scene.plane.kubeconfig))
+    for words in (("policies",), ("check", "cluster"), ("exceptions",)):
+        done = CliRunner().invoke(fairlead, [*words, *where])
+        assert done.exit_code == 2, done.output
+        said = f"{done.output}{done.exception}"
+        mentions(said, "is older than the cluster", "placementpolicies/later has spec.later")
+        assert "do not compile" not in said
+
+    def accepted(name: str) -> tuple[str, str]:
+        found = scene.plane.api.get(path(names.PLACEMENT_POLICIES, name)).get("status", {})
+        by_type = {each["type"]: each for each in found.get("conditions", ())}
+        condition = by_type.get("Accepted", {})
+        return condition.get("status", ""), condition.get("reason", "")
+
+    later = ("Unknown", "OlderController")
+    eventually("the controller says so", lambda: accepted("later") == later, budget=90)
+    assert accepted("narrow") == ("True", "Accepted")
+    assert scene.is_narrow()
+    scene.plane.api.call("DELETE", path(names.PLACEMENT_POLICIES, "later"))
+
+
 def stored_unjudged(plane: ControlPlane, webhook: Webhook, kind: str, spec: Json) -> None:
     """Store an object as a later version would, which knows its fields."""
     configuration = path("validatingwebhookconfigurations", webhook.name)

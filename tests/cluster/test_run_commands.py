@@ -170,7 +170,7 @@ def test_runs_are_listed_in_every_form(run_space: Space) -> None:
     mentions(str(missing.exception), "nosuch", "a", "b")
 
 
-def _labelled(name: str, team: str) -> dict[str, object]:
+def _labelled(name: str, team: str) -> dict[str, Any]:
     spec = {"suspend": True, "template": {"spec": {"containers": [CONTAINER]}}}
     metadata = {"name": name, "labels": {"team": team}}
     return {
@@ -242,6 +242,37 @@ def test_runs_are_suspended_resumed_and_deleted(run_space: Space) -> None:
     assert run_space.ask("run", "delete", "again", "--wait").exit_code == 0
     assert run_space.find("runs", "again") is None
     assert again.pods() == {}
+
+
+def test_runs_that_wait_in_queues_are_suspended_and_exactly_those_resumed(run_space: Space) -> None:
+    """One that runs goes on; what its owner suspended, or suspended again, stays so."""
+    live = create_run(run_space, "runs")
+    live.until_phase("Running")
+    labels = {names.KUEUE_QUEUE: "ml"}
+    for name in ("waits", "owned", "own"):
+        run = _labelled(name, "z")
+        run["spec"]["suspend"] = name == "own"
+        run["metadata"]["labels"] = labels
+        run_space.create(run)
+    LiveRun(run_space, "waits").until("it waits", lambda: _waits(run_space, "waits"))
+    done = run_space.ask("run", "suspend", "--queued", "-o", "name")
+    assert done.stdout.split() == ["run.fairlead.dev/owned", "run.fairlead.dev/waits"]
+    assert run_space.ask("run", "suspend", "owned").output.endswith("owned unchanged\n")
+    assert run_space.get("runs", "runs")["spec"].get("suspend") is not True
+    for _ in range(2):
+        done = run_space.ask("run", "resume", "--queued")
+        assert done.exit_code == 0, done.output
+    assert done.output == "note: there are no such Runs\n"
+    suspended = {name: run_space.get("runs", name)["spec"]["suspend"] for name in LATER}
+    assert suspended == LATER
+    assert run_space.get("runs", "waits")["metadata"]["labels"] == labels
+
+
+LATER = {"waits": False, "owned": True, "own": True}
+
+
+def _waits(space: Space, name: str) -> bool:
+    return "queue ml" in space.get("runs", name).get("status", {}).get("message", "")
 
 
 def test_a_deletion_is_waited_for_until_the_pods_are_gone(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.crd.schemas import nodes
 from webhook import names
-from webhook.crd.comparison import Comparison, compare
+from webhook.crd.comparison import Comparison, compare, newer_parts
 from webhook.crd.definition import KEEPS_UNKNOWN
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
@@ -102,3 +102,26 @@ def test_a_report_says_what_becomes_of_the_fields() -> None:
     assert "spec.rollout, and the API server drops that from all objects" in dropped
     kept = compare(POLICY, without(POLICY, ".spec.rollout")).report("pp")
     assert kept.endswith("it lacks spec.rollout, which is stored without its rules")
+
+
+def test_what_an_older_version_does_not_know_of_an_object_is_named() -> None:
+    """Fields and words of the cluster's definition only: what no definition knows is a mistake."""
+    spec = {
+        "match": {"namespaces": ["a"], "misspelled": 1},
+        "rollout": {"namespaces": ["pilot"]},
+        "enforcement": "Audit",
+        "overrides": {"capacity": [{"class": "spot", "mode": "Prefer"}], "labels": {"a": "b"}},
+    }
+    document = {"spec": spec}
+    assert newer_parts(POLICY, POLICY, document) == []
+    older = without(without(POLICY, ".spec.rollout"), ".spec.match.namespaces")
+    by_path = dict(nodes(schema_of(older)))
+    by_path[".spec.enforcement"]["enum"].remove("Audit")
+    del by_path[".spec.overrides.capacity[]"]["properties"]["mode"]
+    assert sorted(newer_parts(older, POLICY, document)) == [
+        "spec.enforcement: 'Audit'",
+        "spec.match.namespaces",
+        "spec.overrides.capacity[0].mode",
+        "spec.rollout",
+    ]
+    assert newer_parts(POLICY, older, document) == []

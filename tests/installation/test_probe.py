@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.kube.fake_api import answer_of
 from tests.wording import mentions
 from webhook import names
-from webhook.installation.probe import Probe, choose_namespace, describe_unsent, pod
+from webhook.errors import WrongUsage
+from webhook.installation.probe import (
+    Probe,
+    choose_namespace,
+    describe_unsent,
+    find_namespace,
+    pod,
+)
 from webhook.interception import Record, webhooks
 
 TRIAL = {"key": "trial", "operator": "In", "values": ["yes"]}
@@ -89,3 +99,13 @@ def test_the_pod_asks_for_nothing_that_a_strict_namespace_forbids() -> None:
     (container,) = spec["containers"]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert set(container["resources"]) == {"requests", "limits"}
+
+
+def test_a_namespace_that_is_given_has_to_be_there(tmp_path: Path) -> None:
+    """Unless it may not be read."""
+    objects = {"/api/v1/namespaces/lab": {"metadata": {"name": "lab"}}}
+    for name, forbidden in (("lab", ()), ("nosuch", ("/api/v1/namespaces/nosuch",))):
+        find = partial(find_namespace, controller={}, given=name)
+        assert answer_of(objects, tmp_path, find, forbidden) == name
+    with pytest.raises(WrongUsage, match="--namespace nosuch: there is no such namespace"):
+        answer_of(objects, tmp_path, partial(find_namespace, controller={}, given="nosuch"))

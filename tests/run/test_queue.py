@@ -16,7 +16,7 @@ from webhook.errors import InvalidRun
 from webhook.run.actions import CheckWorkload, CreateWorkload, DeleteWorkload, WriteWorkload
 from webhook.run.model import Run
 from webhook.run.observed import Refusal
-from webhook.run.queue import ADMITTED, decide, finished, pods_ready
+from webhook.run.queue import ADMITTED, decide, finished, pods_ready, waits_in_queue
 from webhook.run.queue_state import Flavor, PodUpdate, Queueing, StoredWorkload
 from webhook.run.queue_workload import (
     changed_status,
@@ -466,3 +466,28 @@ def test_a_check_that_contradicts_the_flavor_is_a_problem() -> None:
     mentions(
         problem, "nodeSelector[zone] of worker", "'b' by a flavor", "'a' by", "admission check"
     )
+
+
+def admission(status: str, reason: str, **other: Any) -> Json:
+    return {**other, "conditions": [{"type": ADMITTED, "status": status, "reason": reason}]}
+
+
+@pytest.mark.parametrize(
+    ("run", "waits"),
+    [
+        pytest.param(queued(), True, id="new"),
+        pytest.param(queued(admission("False", "Queued", phase="Suspended")), True, id="waits"),
+        pytest.param(queued(admission("False", "Evicted", **BEGUN)), True, id="evicted"),
+        pytest.param(queued(IN_QUEUE), False, id="admitted"),
+        pytest.param(queued(BEGUN), False, id="the label came later"),
+        pytest.param(
+            queued(admission("False", "NotQueued", **BEGUN)), False, id="and this is known"
+        ),
+        pytest.param(queued(suspend=True), False, id="suspended by its owner"),
+        pytest.param(queued({"phase": "Failed"}), False, id="over"),
+        pytest.param(queued(queue=""), False, id="no queue"),
+    ],
+)
+def test_runs_that_wait_in_a_queue_are_known_by_their_status(run: Run, waits: bool) -> None:
+    """An older controller, which knows no queues, would start these."""
+    assert waits_in_queue(run) is waits

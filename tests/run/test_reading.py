@@ -54,3 +54,16 @@ def test_the_condition_says_when_all_is_understood_again() -> None:
     reading = read_run(raw_run(status=held_status(STATUS, held, 1, NOW)))
     after = reading.report(reading.status, 1, NOW)
     assert {each.type: each.status for each in after.conditions}[UNDERSTOOD] == "True"
+
+
+def test_pods_that_restarted_under_a_version_without_usage_are_unseen() -> None:
+    """Once: this version then writes `usage`, though it be empty."""
+    older = {**STATUS, "restarts": 3, "unseen": 0}
+    del older["usage"]
+    status = read_run(raw_run(status=older)).status
+    assert (status.unseen, status.usage) == (3, ())
+    stored = {**status.model_copy(update={"restarts": 5}).to_json()}
+    assert stored["usage"] == []
+    assert read_run(raw_run(status=stored)).status.unseen == 3
+    assert read_run(raw_run(status=older, backend="jobset")).status.unseen == 0
+    assert "usage" not in RunStatus().to_json()

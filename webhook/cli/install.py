@@ -212,6 +212,11 @@ def command(
         raise click.UsageError("give --webhook-url and --webhook-ca together")
     if output == "yaml" and not dry_run:
         raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
+    if namespace and dry_run and reset:
+        raise click.UsageError(
+            "--namespace is where a pod of a run is tried, and --dry-run with --reset asks no "
+            "cluster: leave out --namespace or --reset"
+        )
     from webhook.installation.choices import Choices, adapted, as_installed
     from webhook.installation.manifests import FROM_FILES, overlays
     from webhook.installation.stored_options import as_last_time, notes_of
@@ -335,7 +340,7 @@ async def _foretell(
     live = await read_installed(client, objects)
     refuse_managed(live)
     objects, notes = keep_narrowing(live, objects, await read_whole(client))
-    trial = namespace or await find_namespace(client, objects[CONTROLLER])
+    trial = await find_namespace(client, objects[CONTROLLER], namespace)
     print_notes([*notes, *await find_obstacles(client, live, objects, trial)])
     print_notes(await read_losses(client, live, objects, before.objects))
     return objects

@@ -15,8 +15,12 @@ from webhook.backoff import POLICY_WATCH_DELAYS
 from webhook.cluster_objects.served_definitions import (
     CURE,
     FORBIDDEN,
+    OLDER_CURE,
     ServedDefinition,
     ServedDefinitions,
+    differing,
+    newer_objects,
+    older_than,
     reports,
 )
 from webhook.errors import ClusterError, PassOver
@@ -67,6 +71,8 @@ class PolicyObjects(Generic[T]):
         )
         # By name: of the definition by which the objects were listed; None if that is not known.
         self._identities: dict[str, object] = {}
+        # Own definitions and those of the cluster that differ, by name.
+        self._differing: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         # When to list all objects again; then by watch, how often it had listed before that.
         self._list_at: float | None = None
         self._listed: Mapping[Watch[T], int] = {}
@@ -167,6 +173,7 @@ class PolicyObjects(Generic[T]):
             self.unchecked = FORBIDDEN
             return ""
         self.unchecked = ""
+        self._differing = differing(served)
         if text := _dropped(served):
             # Nothing that is read now is whole.
             self._identities = dict.fromkeys(served)
@@ -193,6 +200,11 @@ class PolicyObjects(Generic[T]):
             self._listed = {}
         return _CHANGED
 
+    def newer(self, objects: Mapping[str, bytes]) -> Mapping[str, str]:
+        """Return what objects have that this version does not know and their definition does, by
+        place, as of the last call of `doubt`."""
+        return newer_objects(self._differing, objects)
+
     async def undefined(self) -> str:
         """Return the required resources that are not defined, or are being deleted; or "".
 
@@ -217,15 +229,19 @@ def _dropped(served: Mapping[str, ServedDefinition]) -> str:
 
 
 async def read_whole_objects(client: Client) -> dict[str, bytes]:
-    """As `read_objects`, for an answer about them: refused while the API server drops fields.
+    """As `read_objects`, for an answer about them: refused while the API server drops fields, and
+    by a version that is older than the objects.
 
     Raises ClusterError, also then. Without the right to read definitions it is not known.
     """
     objects = await read_objects(client)
     definitions = ServedDefinitions(client, lambda: custom_resource_definitions().values())
     with PassOver(HTTPStatus.FORBIDDEN):
-        if text := _dropped(await definitions.read()):
+        served = await definitions.read()
+        if text := _dropped(served):
             raise ClusterError(text)
+        if newer := newer_objects(differing(served), objects):
+            raise ClusterError(f"{older_than(newer)}; {OLDER_CURE}")
     return objects
 
 

@@ -6,10 +6,15 @@ import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import orjson
+
+import webhook
+from webhook import names
 from webhook.api_paths import CollectionPath
-from webhook.crd.comparison import Comparison, compare
+from webhook.crd.comparison import Comparison, compare, newer_parts
 from webhook.errors import ClusterError
 from webhook.kube.client import METADATA
+from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +23,8 @@ if TYPE_CHECKING:
 
     Json = Mapping[str, Any]
 
+_MOST_NAMED: Final = 3
+OLDER_CURE: Final = "use the command of the version that the cluster runs"
 DEFINITIONS: Final = CollectionPath("apiextensions.k8s.io/v1", "customresourcedefinitions")
 _IN_MEMORY: Final = {"resourceVersion": "0"}
 CURE: Final = "apply those of this version: fairlead schema crd | kubectl apply -f -"
@@ -28,10 +35,14 @@ FORBIDDEN: Final = (
 
 
 class ServedDefinition(NamedTuple):
-    """One definition. identity: its uid and generation; None if the cluster does not have it."""
+    """One definition. identity: its uid and generation; None if the cluster does not have it.
+
+    both: the own one and that of the cluster, if they differ.
+    """
 
     identity: tuple[str, int] | None
     comparison: Comparison
+    both: tuple[Json, Json] | None = None
 
     @property
     def drops(self) -> bool:
@@ -81,9 +92,10 @@ class ServedDefinitions:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return ServedDefinition(None, compare(own, None))
-        found = ServedDefinition(_identity(whole), compare(own, whole))
-        self._known[name] = found
-        return found
+        found = compare(own, whole)
+        both = (own, whole) if found.differs else None
+        self._known[name] = served = ServedDefinition(_identity(whole), found, both)
+        return served
 
 
 def _identity(definition: Json) -> tuple[str, int]:
@@ -100,3 +112,33 @@ def reports(served: Mapping[str, ServedDefinition]) -> Mapping[str, str]:
         for name, each in served.items()
     }
     return {name: text for name, text in found.items() if text}
+
+
+def differing(served: Mapping[str, ServedDefinition]) -> Mapping[str, tuple[Json, Json]]:
+    """Return the own definition and that of the cluster, by name, where they differ."""
+    return {name: each.both for name, each in served.items() if each.both}
+
+
+def newer_objects(
+    definitions: Mapping[str, tuple[Json, Json]], objects: Mapping[str, bytes]
+) -> Mapping[str, str]:
+    """Return what objects have that their definition knows and this version does not, by place.
+
+    definitions: the own one and that of the cluster, by name.
+    objects: their texts, by resource and name: `placementpolicies/spot`.
+    """
+    found = {
+        place: newer_parts(*both, orjson.loads(text))
+        for place, text in objects.items()
+        if (both := definitions.get(f"{place.partition('/')[0]}.{names.GROUP}"))
+    }
+    return {place: first_few(parts, _MOST_NAMED) for place, parts in found.items() if parts}
+
+
+def older_than(newer: Mapping[str, str]) -> str:
+    """Return that this command is older than these objects, which have such parts, by place."""
+    shown = first_few([f"{place} has {parts}" for place, parts in newer.items()], _MOST_NAMED)
+    return (
+        f"this command (version {webhook.__version__}) is older than the cluster, so it does not "
+        f"know what its policies do: {shown}"
+    )

@@ -111,3 +111,34 @@ def _missing(own: Json | None, served: Json | None, path: str) -> Iterator[tuple
                 yield from _missing(inner, there, f"{path}[]")
             elif inner.get("properties"):
                 yield f"{path}[]", keeps
+
+
+def newer_parts(own: Json, served: Json, document: Json) -> list[str]:
+    """Return what of an object's spec the cluster's definition knows and the own one does not.
+
+    Fields and words of closed lists, each with its path: whoever has the own one is older.
+    """
+    wanted, found = (_field(_schema(each), "spec") for each in (served, own))
+    return [*_newer(wanted, found, document.get("spec"), "spec")]
+
+
+def _newer(served: Json | None, own: Json | None, value: Any, path: str) -> Iterator[str]:
+    if served is None:
+        return
+    if own is None:
+        yield path
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            theirs, ours = (_field(node, key) or _any_field(node) for node in (served, own))
+            yield from _newer(theirs, ours, inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            theirs, ours = (node.get("items") for node in (served, own))
+            yield from _newer(theirs, ours, inner, f"{path}[{index}]")
+    elif value in served.get("enum", ()) and value not in own.get("enum", (value,)):
+        yield f"{path}: {value!r}"
+
+
+def _any_field(node: Json) -> Json | None:
+    schema = node.get("additionalProperties")
+    return schema if isinstance(schema, dict) else None

@@ -129,7 +129,7 @@ class Installer:
         programs = [key for key in first if key.rank >= WEBHOOK.rank]
         plan = await policy_plan.plan_policies(self._client, objects, given=own_policies)
         refuse_managed(await read_live(self._client, plan.writes))
-        where = self._namespace or await find_namespace(self._client, objects[CONTROLLER])
+        where = await find_namespace(self._client, objects[CONTROLLER], self._namespace)
         if obstacles := await find_obstacles(self._client, live, objects, where):
             raise InstallationError(f"{'; '.join(obstacles)}. Nothing has been changed")
         keeps_config_map = not own_policies and self._keeps_config_map(live, objects)

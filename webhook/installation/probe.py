@@ -7,8 +7,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.api_paths import CollectionPath
-from webhook.errors import ClusterError
+from webhook.api_paths import NAMESPACES, CollectionPath
+from webhook.errors import ClusterError, PassOver, WrongUsage
 from webhook.installation.object_kinds import key_of
 from webhook.interception import exclusion_reason, read_record
 from webhook.placement.label_values import selects
@@ -107,13 +107,24 @@ def choose_namespace(record: Record, namespaces: Mapping[str, Mapping[str, str]]
     return next(within, "default")
 
 
-async def find_namespace(client: Client, controller: Json) -> str:
-    """Return where to try a pod, as `choose_namespace` does, by the record of this Deployment."""
+async def find_namespace(client: Client, controller: Json, given: str = "") -> str:
+    """Return where to try a pod: in the namespace that is given, or as `choose_namespace` does, by
+    the record of this Deployment.
+
+    Raises ClusterError, and WrongUsage if there is no such namespace.
+    """
+    if given:
+        with PassOver(HTTPStatus.FORBIDDEN):
+            if await client.find(NAMESPACES.path_of(given)) is None:
+                raise WrongUsage(
+                    f"--namespace {given}: there is no such namespace, so no pod of a run can be "
+                    "tried there; name another, or leave it out"
+                )
+        return given
     record = read_record(controller)
     listed = {}
     if record.namespace_labels:
-        path = CollectionPath("v1", "namespaces")
-        found = await client.list(path, lambda each: each["metadata"])
+        found = await client.list(NAMESPACES, lambda each: each["metadata"])
         listed = {each["name"]: each.get("labels") or {} for each in found.items}
     return choose_namespace(record, listed)
 

@@ -213,6 +213,12 @@ class Count(Strict):
         "Fields with the number; the first that is set is used.", alias="from"
     )
     default: int | None = optional("The number if no field is set. Default: 1.", ge=0)
+    least: Several[FieldPath] | None = optional(
+        "Fields with the smallest number; the first that is set is used."
+    )
+    most: Several[FieldPath] | None = optional(
+        "Fields with the largest number; the first that is set is used."
+    )
     times: Several[FieldPath] | None = optional("Fields whose values multiply the number.")
     over: Several[FieldPath] | None = optional("Fields whose values divide the product.")
     less: int | None = optional(

@@ -91,6 +91,14 @@ def was_queued(status: RunStatus) -> bool:
     return any(each.type == ADMITTED and each.reason != _NOT_QUEUED for each in status.conditions)
 
 
+def waits_in_queue(run: Run) -> bool:
+    """Return whether the Run has no pods until a queue admits it, by its own status."""
+    status = run.status
+    late = status.start_time is not None and not was_queued(status)
+    admitted = any((each.type, each.status) == (ADMITTED, "True") for each in status.conditions)
+    return bool(queue_of(run)) and not (late or admitted or run.spec.suspend or status.ended)
+
+
 def decide(
     run: Run,
     known: Queueing,

@@ -140,6 +140,8 @@ def read_run(raw: Mapping[str, Any]) -> RunReading:
         "metadata": {key: value for key, value in metadata.items() if value is not None},
     }
     run, unknown, problems = _read_spec(document)
+    if run and not (run.spec.delegated or run.spec.serving):
+        status = _with_unrecorded(status, raw.get("status"))
     return RunReading(
         status,
         run.model_copy(update={"status": status}) if run else None,
@@ -148,6 +150,13 @@ def read_run(raw: Mapping[str, Any]) -> RunReading:
         _texts(unread),
         _texts(words),
     )
+
+
+def _with_unrecorded(status: RunStatus, stored: object) -> RunStatus:
+    """Return the status with the pods as unseen whose time another version did not record."""
+    if not status.restarts or not isinstance(stored, dict) or "usage" in stored:
+        return status
+    return status.model_copy(update={"unseen": max(status.unseen, status.restarts)})
 
 
 def _read_spec(

@@ -139,7 +139,8 @@ def _cost(
         rows += live_usage(status, collect_facts(run, observed), observed, datetime.now(UTC))
     if status.unseen:
         pods = count_text(status.unseen, "pod")
-        notes.append(f"run {name}: {pods} vanished, and their time is not known")
+        why = "they vanished, or an older controller did not record it"
+        notes.append(f"run {name}: the time of {pods} is not known: {why}")
     usage = sum_usage(rows)
     replicas = [each for each in usage if each.resource == REPLICAS and each.seconds]
     unpriced = [each.capacity_class for each in replicas if each.capacity_class not in prices]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.api_paths import CollectionPath
-from webhook.errors import UnreadableInput
+from webhook.api_paths import ApiPath, CollectionPath
+from webhook.errors import PassOver, UnreadableInput
+from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
 
 CODE_PATH: Final = "/code"
+_MOST_NAMED: Final = 3
 
 
 def runs_path(namespace: str) -> CollectionPath:
@@ -66,6 +69,34 @@ def with_code(raw: dict[str, Any], code: Mapping[str, bytes]) -> dict[str, Any]:
     changed = {**pod, "containers": containers, "volumes": [*(pod.get("volumes") or ()), volume]}
     template = {**raw["spec"]["template"], "spec": changed}
     return {**raw, "spec": {**raw["spec"], "template": template}}
+
+
+async def missing_queues(client: Client) -> str:
+    """Return that the cluster's Runs are of an older version, which may know no queues.
+
+    "" if that is not known. Every user may read what the API server publishes of definitions
+    (system:discovery); the definitions themselves only admins. Raises ClusterError.
+    """
+    # They take time to be imported; --help does not need them.
+    from webhook.crd.comparison import compare
+    from webhook.run.crd import custom_resource_definition
+
+    published: dict[str, Any] = {}
+    with PassOver(HTTPStatus.FORBIDDEN):
+        path = ApiPath("openapi", "v3", "apis", names.GROUP, names.VERSION)
+        published = await client.find(path) or {}
+    kind = {"group": names.GROUP, "kind": names.RUN_KIND, "version": names.VERSION}
+    for schema in published.get("components", {}).get("schemas", {}).values():
+        if kind in schema.get("x-kubernetes-group-version-kind", ()):
+            version = {"name": names.VERSION, "served": True, "schema": {"openAPIV3Schema": schema}}
+            found = compare(custom_resource_definition(), {"spec": {"versions": [version]}})
+            if found.lacking:
+                lacks = first_few([*found.lacking], _MOST_NAMED)
+                return (
+                    f"the Runs of this cluster are older than this command (they lack {lacks}): "
+                    "its controller may know no queues, and then starts the run without quota"
+                )
+    return ""
 
 
 async def submit(

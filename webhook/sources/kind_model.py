@@ -131,6 +131,8 @@ class Pods:
     each:     a list or mapping with a template in each entry
     part:     the name of these pods within the object
     count:    fields with the count; the first that has a number is used, else `default`
+    least:    fields with the smallest count; the first that has a number is used
+    most:     fields with the largest count; the first that has a number is used
     times:    fields whose product multiplies the count: each unit of the count is a group
     over:     fields whose product divides that product, without a remainder
     less:     what is subtracted from that product; without a rest there are no pods
@@ -150,6 +152,8 @@ class Pods:
     part: Text = ()
     count: tuple[Field, ...] = ()
     default: int = 1
+    least: tuple[Field, ...] = ()
+    most: tuple[Field, ...] = ()
     times: tuple[Field, ...] = ()
     over: tuple[Field, ...] = ()
     less: int = 0

@@ -132,11 +132,12 @@ def _of_pods(
 ) -> Iterator[PodTemplate]:
     entries = list(_entries(view, pods))
     parts = [each.fill(pods.part, facts) for each, facts in entries]
-    groups = [each.number(pods.count, pods.default) for each, _ in entries]
+    groups = [_count(each, pods) for each, _ in entries]
     for position, (entry, about) in enumerate(entries):
         members = _product(entry, pods.times) // max(_product(entry, pods.over), 1) - pods.less
         built = built_template(entry, pods.build) if pods.build else None
-        counts = (*pods.count, *pods.times, *pods.over, *([pods.first] if pods.first else ()))
+        counts = (*pods.count, *pods.least, *pods.most, *pods.times, *pods.over)
+        counts += (pods.first,) if pods.first else ()
         miscounted = tuple(entry.miscounted(counts))
         none = members < 0 or (pods.less and not members)
         if (none and not miscounted) or (pods.build and not built):
@@ -178,6 +179,11 @@ def _of_pods(
             unmarked=pods.unmarked,
             miscounted=miscounted,
         )
+
+
+def _count(view: ObjectView, pods: Pods) -> int:
+    count = view.number(pods.count, pods.default)
+    return max(min(count, view.number(pods.most, count)), view.number(pods.least, 0))
 
 
 def _product(view: ObjectView, fields: Sequence[Field]) -> int:

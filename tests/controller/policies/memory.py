@@ -67,6 +67,10 @@ class Cluster:
         """What a test says of the definitions."""
         return self.doubtful
 
+    def newer(self, _objects: Mapping[str, bytes]) -> Mapping[str, str]:
+        """Nothing: the definitions are those of this version."""
+        return {}
+
     def objects(self) -> dict[str, Stored]:
         found = (stored(names.PLACEMENT_POLICIES, each) for each in self.raw.values())
         return {each.observed.place: each for each in found}

@@ -807,6 +807,19 @@ CASES: dict[str, dict[str, Changes]] = {
                 )
             },
         },
+        "of a later version this command knows nothing": {
+            **FROM_CLUSTER,
+            "definitions": {
+                POLICIES.name: a_definition(
+                    {"type": "object", "properties": {"evenLater": {"type": "integer"}}}
+                )
+            },
+            "policies": {
+                "placementpolicies/later": orjson.dumps(
+                    an_object(names.API_VERSION, "PlacementPolicy", "later", {"evenLater": 1})
+                )
+            },
+        },
         "those of a webhook outside are unknown": OUTSIDE,
     },
     "judgement": {

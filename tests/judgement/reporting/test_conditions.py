@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -87,6 +88,36 @@ def test_each_fault_is_reported_for_its_object(wording: Wording) -> None:
         "placementpolicies/odd",
         "placementpolicies/on-spot",
     ]
+
+
+def test_an_older_controller_does_not_judge_what_later_versions_know(wording: Wording) -> None:
+    """Nor what depends on it; a mistake, which no version knows, is one as before."""
+    good = judge(policy("same"))
+    objects = by_place(
+        policy("same"),
+        policy("late"),
+        policy("on-spot", ON_SPOT),
+        policy("odd", {**POOL, "priority": "high"}),
+        capacity_class("spot", {"nodes": [{"labels": {"a": "b"}, "later": 1}]}),
+    )
+    asked: list[set[str]] = []
+
+    def newer(texts: Mapping[str, bytes]) -> Mapping[str, str]:
+        asked.append({*texts})
+        return {CLASS: "spec.nodes[0].later"}
+
+    found = judge_objects(judged_objects, objects, good, newer)
+    older = ("Unknown", "OlderController")
+    assert said(found) == {
+        "same": ("True", "Accepted"),
+        "late": older,
+        "on-spot": older,
+        "odd": ("False", "InvalidPolicy"),
+        "spot": older,
+    }
+    assert asked == [{CLASS, "placementpolicies/odd"}]
+    mentions(message(found, CLASS), CLASS, "spec.nodes[0].later", "upgrade the controller")
+    wording(message(found, CLASS))
 
 
 def test_with_an_error_the_last_good_set_stays_in_force(wording: Wording) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     # Changes a raw Run at its path.
     Change: TypeAlias = Callable[[Client, ObjectPath, Mapping[str, Any]], Awaitable[Any]]
+    # What --queued does: of which Runs, and its help.
+    Queued: TypeAlias = tuple[Change, Callable[[Mapping[str, Any]], bool], str]
 
 # Seconds between two looks, and until a deletion is given up.
 PERIOD: Final = 0.5
@@ -39,7 +41,7 @@ _HELP = """{verb} Runs by name or label. {about}
 Examples:
   fairlead run {name} mnist
   fairlead run {name} -l team=vision
-
+{more}
 \b
 Exit codes:
   0  {done}
@@ -48,12 +50,28 @@ Exit codes:
 """
 
 
-def _command(
-    name: str, done: str, about: str, change: Change, waiting: Change | None = None
-) -> click.Command:
-    """Return a command; with `waiting` it has an option to return when all is done."""
+_QUEUED = (
+    "Only Runs that wait in a queue of Kueue: they lose their places. An older controller knows no "
+    "queues and would start them. `fairlead run resume --queued` resumes exactly these."
+)
 
-    @click.command(name, help=_HELP.format(name=name, verb=name.title(), done=done, about=about))
+
+def _command(
+    name: str,
+    done: str,
+    about: str,
+    change: Change,
+    *,
+    waiting: Change | None = None,
+    in_queue: Queued | None = None,
+) -> click.Command:
+    """Return a command; with `waiting` it has an option to return when all is done, with `in_queue`
+    one for the Runs of queues.
+    """
+    more = f"  fairlead run {name} --queued -A\n" if in_queue else ""
+    text = _HELP.format(name=name, verb=name.title(), done=done, about=about, more=more)
+
+    @click.command(name, help=text)
     @several_options
     @click.option("--all", "everything", is_flag=True, help="All Runs of the namespace.")
     @click.option(
@@ -68,16 +86,21 @@ def _command(
         everything: bool,
         output: str | None,
         wait: bool = False,
+        queued: bool = False,
     ) -> None:
-        if not targets.are_chosen and not everything:
-            raise click.UsageError("give names, --selector, or --all")
+        if not (targets.are_chosen or everything or queued):
+            ways = "--all, or --queued" if in_queue else "or --all"
+            raise click.UsageError(f"give names, --selector, {ways}")
         if targets.are_chosen and everything:
             raise click.UsageError("--all is for all Runs: give names or --selector, or --all")
         told = "" if output else f" {done}"
         chosen = waiting if wait and waiting else change
+        wanted: Callable[[Mapping[str, Any]], bool] = _every
+        if queued and in_queue:
+            chosen, wanted, _ = in_queue
 
         async def change_all(client: Client) -> bool:
-            changed, fine = await _change_each(client, targets, told, chosen)
+            changed, fine = await _change_each(client, targets, told, chosen, wanted)
             if output:
                 print_runs(changed, output, everywhere=not targets.namespace)
             return fine
@@ -85,6 +108,8 @@ def _command(
         if not kubeconfig.ask(change_all):
             sys.exit(FAILED)
 
+    if in_queue:
+        return click.option("--queued", is_flag=True, help=in_queue[2])(command)
     if waiting:
         about_it = "Return when they and their pods are gone; after ten minutes with an error."
         return click.option("--wait", is_flag=True, help=about_it)(command)
@@ -92,14 +117,18 @@ def _command(
 
 
 async def _change_each(
-    client: Client, targets: Targets, told: str, change: Change
+    client: Client,
+    targets: Targets,
+    told: str,
+    change: Change,
+    wanted: Callable[[Mapping[str, Any]], bool],
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Change each Run, and print its name as kubectl does, unless `told` is empty.
+    """Change each Run that is wanted, and print its name as kubectl does, unless `told` is empty.
 
     Return those that were changed, and whether all could be.
     """
     changed, fine = [], True
-    runs = await find_runs(client, targets)
+    runs = [run for run in await find_runs(client, targets) if wanted(run)]
     if not runs:
         print_notes(["there are no such Runs"])
     for each in runs:
@@ -118,17 +147,45 @@ async def _change_each(
     return changed, fine
 
 
-def _suspending(wanted: bool) -> Change:
+def _every(_run: Mapping[str, Any]) -> bool:
+    return True
+
+
+def _suspending(wanted: bool, mark: str | None = None) -> Change:
+    """Return what suspends or resumes a Run. mark: the value of its label SUSPENDED then."""
+
     async def change(client: Client, path: ObjectPath, run: Mapping[str, Any]) -> Any:
         """Patch the Run. Raises UnreadableInput if it is over."""
         phase = (run.get("status") or {}).get("phase")
+        name, labels = run["metadata"]["name"], run["metadata"].get("labels") or {}
         if phase in ("Succeeded", "Failed"):
-            name, where = (run["metadata"][key] for key in ("name", "namespace"))
-            cure = f"to try it again, give: fairlead run retry {name} -n {where}"
+            cure = f"to try it again, give: fairlead run retry {name} -n {run['metadata']['namespace']}"
             raise UnreadableInput([f"run {name} is over ({phase}); {cure}"])
-        return await client.patch(path, {"spec": {"suspend": wanted}}, "merge")
+        patch: dict[str, Any] = {"spec": {"suspend": wanted}}
+        if labels.get(names.SUSPENDED) != mark:
+            patch["metadata"] = {"labels": {names.SUSPENDED: mark}}
+        return await client.patch(path, patch, "merge")
 
     return change
+
+
+def _waits(run: Mapping[str, Any]) -> bool:
+    # They take time to be imported; --help does not need them.
+    from webhook.run.queue import waits_in_queue
+    from webhook.run.reading import read_run
+
+    known = read_run(run).run
+    if known is None and names.KUEUE_QUEUE in (run["metadata"].get("labels") or {}):
+        where = f"{run['metadata']['namespace']}/{run['metadata']['name']}"
+        print_notes([f"run {where} is in a queue, and this version cannot read its spec"])
+    return known is not None and waits_in_queue(known)
+
+
+def _was_suspended_in_queue(run: Mapping[str, Any]) -> bool:
+    labels = run["metadata"].get("labels") or {}
+    return bool(
+        labels.get(names.SUSPENDED) == names.SUSPENDED_IN_QUEUE and run["spec"].get("suspend")
+    )
 
 
 suspend = _command(
@@ -136,8 +193,23 @@ suspend = _command(
     "suspended",
     "Their pods are deleted, and their counts are kept: `fairlead run resume` starts them again.",
     _suspending(True),
+    in_queue=(
+        _suspending(True, names.SUSPENDED_IN_QUEUE),
+        _waits,
+        _QUEUED,
+    ),
 )
-resume = _command("resume", "resumed", "Their pods are created again.", _suspending(False))
+resume = _command(
+    "resume",
+    "resumed",
+    "Their pods are created again.",
+    _suspending(False),
+    in_queue=(
+        _suspending(False),
+        _was_suspended_in_queue,
+        "Only Runs that `fairlead run suspend --queued` suspended, and nobody resumed.",
+    ),
+)
 
 
 async def _delete(client: Client, path: ObjectPath, _run: Mapping[str, Any]) -> None:
@@ -173,5 +245,5 @@ delete = _command(
     "Their pods, and all else that they own, are deleted with them. No Run waits for its pods, not "
     "with kubectl's --cascade=foreground either: --wait does.",
     _delete,
-    _delete_and_wait,
+    waiting=_delete_and_wait,
 )

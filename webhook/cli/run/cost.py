@@ -88,6 +88,7 @@ def _lines(costs: Sequence[RunCost]) -> Iterator[str]:
         yield from table([_HEAD, *rows], 0)
     for name, each in zip(shown, costs, strict=True):
         if not each.usage:
-            yield f"{name}: no time yet"
+            over = each.phase in ("Succeeded", "Failed")
+            yield f"{name}: {'no time was recorded' if over else 'no time yet'}"
         elif estimate := estimate_of(each):
             yield f"{name}: {estimate}"

@@ -36,12 +36,14 @@ async def submit_run(
     """
     from webhook.evaluation.sending import NoConfiguration
     from webhook.questions.live.missing_stamp import read_configuration
-    from webhook.run_client.submit import submit
+    from webhook.run_client.submit import missing_queues, submit
 
     asks = names.CAPACITY in str(raw["spec"])
     if asks and isinstance(await read_configuration(client), NoConfiguration):
         why = "this cluster has no webhook of Fairlead, which would place its pods so"
         print_notes([f"the run asks for capacity classes, and gets any nodes: {why}"])
+    if names.KUEUE_QUEUE in (raw["metadata"].get("labels") or {}):
+        print_notes(filter(None, [await missing_queues(client)]))
     name = raw["metadata"].get("name")
     try:
         return await submit(client, raw, namespace, files)

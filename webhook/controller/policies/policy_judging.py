@@ -117,6 +117,7 @@ class Judging:
             lambda found: judge(found, classes=self.classes.by_kind()),
             objects,
             self.acceptance,
+            self.objects.newer,
         )
         if self.acceptance.policies is not policies:
             self._another.set()

@@ -10,6 +10,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names, validating
+from webhook.cluster_objects.served_definitions import (
+    OLDER_CURE,
+    newer_objects,
+    older_than,
+)
 from webhook.installation.doctor.cluster_state import (
     Finding,
     ReadKind,
@@ -18,7 +23,7 @@ from webhook.installation.doctor.cluster_state import (
     note,
     warning,
 )
-from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
+from webhook.installation.object_kinds import CRD, GUARD, GUARD_BINDING, key_of
 from webhook.installation.rights import Right
 from webhook.interception import GUARD as RECORDED_GUARD
 from webhook.interception import expected_entries
@@ -110,6 +115,8 @@ def policies(state: ClusterState) -> Iterator[Finding]:
     place = _IN_CLUSTER if state.policies_from_cluster else _in_config_map(state)
     if state.policies is None:
         yield error(place.absent, place.bring)
+    elif newer := _newer(state):
+        yield error(older_than(newer), OLDER_CURE)
     else:
         # Without a node every policy would leave none; the condition Satisfiable is Unknown then.
         found = judge_set(
@@ -120,6 +127,18 @@ def policies(state: ClusterState) -> Iterator[Finding]:
             classes=state.classes,
         )
         yield from _judged(found, place)
+
+
+def _newer(state: ClusterState) -> Mapping[str, str]:
+    """Return what policies of the cluster have, by place, that only later versions know."""
+    if not state.policies_from_cluster:
+        return {}
+    definitions = {
+        key.name: (shipped, live)
+        for key, shipped in state.expected.items()
+        if key.kind.name == CRD and (live := state.definitions.get(key.name))
+    }
+    return newer_objects(definitions, state.policies or {})
 
 
 def _judged(found: SetJudgement, place: _Place) -> Iterator[Finding]:

@@ -80,8 +80,12 @@ def judge_objects(
     judge: Callable[[Mapping[str, bytes]], SetJudgement],
     objects: Mapping[str, ObservedObject],
     before: Acceptance,
+    newer: Callable[[Mapping[str, bytes]], Mapping[str, str]] = lambda _: {},
 ) -> Acceptance:
-    """Judge the objects as they are now. `judge` is like Objects.judged."""
+    """Judge the objects as they are now. `judge` is like Objects.judged.
+
+    newer: what objects have, by place, that only later versions know.
+    """
     versions = {place: each.version for place, each in objects.items()}
     found = judge({place: each.text for place, each in objects.items()})
     findings = _by_place(found.findings)
@@ -91,8 +95,12 @@ def judge_objects(
             for place, found in findings.items()
             if place in objects and any(each.severity == "error" for each in found)
         )
+        later = newer({place: objects[place].text for place in faulty})
         conditions = {
-            place: (each.version, _while_refused(each, findings.get(place, ()), faulty, before))
+            place: (
+                each.version,
+                _while_refused(each, findings.get(place, ()), faulty, before, later),
+            )
             for place, each in objects.items()
         }
         return replace(before, conditions=conditions, faulty=faulty)
@@ -113,15 +121,29 @@ def _in_force(found: Sequence[Finding]) -> ConditionUpdate:
 
 
 def _while_refused(
-    observed: ObservedObject, found: Sequence[Finding], faulty: Sequence[str], before: Acceptance
+    observed: ObservedObject,
+    found: Sequence[Finding],
+    faulty: Sequence[str],
+    before: Acceptance,
+    later: Mapping[str, str],
 ) -> ConditionUpdate:
     errors = [each for each in found if each.severity == "error"]
+    in_force = before.in_force.get(observed.place) == observed.version
+    if later and (observed.place in later or not errors) and not in_force:
+        shown = first_few([f"{place} ({parts})" for place, parts in later.items()], _MOST_NAMED)
+        return ConditionUpdate(
+            ACCEPTED,
+            "Unknown",
+            "OlderController",
+            f"the leading controller is older than {shown}: it does not know whether the webhook "
+            "serves this set; upgrade the controller",
+        )
     if errors:
         unknown = all(each.path.endswith("].class") for each in errors)
         reason = "UnknownClass" if unknown else f"Invalid{CALLED[observed.resource].title()}"
         held = "; until this is fixed the last good set stays in force"
         return ConditionUpdate(ACCEPTED, "False", reason, _listed(errors) + held)
-    if before.in_force.get(observed.place) == observed.version:
+    if in_force:
         return ConditionUpdate(ACCEPTED, "True", "Accepted", _listed(found))
     return ConditionUpdate(
         ACCEPTED,

@@ -346,7 +346,9 @@ class RunStatus(Reported):
         description="What the run used, without pods that live, by class and resource.",
     )
     unseen: Count = Field(
-        default=0, description="The number of pods whose time is unknown, as they vanished."
+        default=0,
+        description="The number of pods whose time is unknown: they vanished, or restarted under a "
+        "version that records no `usage`.",
     )
     repeated: str | None = Field(
         default=None, description="The time on nodes that disruptions and failures ended."
@@ -390,7 +392,9 @@ class RunStatus(Reported):
             for field in _REMEMBERED:
                 if not role[field]:
                     del role[field]
+        # Without `usage`, a status with restarts is of a version that records none.
+        kept = ("usage",) if self.restarts else ()
         for field in ("incidents", "usage", "unseen"):
-            if not document[field]:
+            if not document[field] and field not in kept:
                 del document[field]
         return document
