@@ -159,7 +159,8 @@ def _suspending(wanted: bool, mark: str | None = None) -> Change:
         phase = (run.get("status") or {}).get("phase")
         name, labels = run["metadata"]["name"], run["metadata"].get("labels") or {}
         if phase in ("Succeeded", "Failed"):
-            cure = f"to try it again, give: fairlead run retry {name} -n {run['metadata']['namespace']}"
+            where = run["metadata"]["namespace"]
+            cure = f"to try it again, give: fairlead run retry {name} -n {where}"
             raise UnreadableInput([f"run {name} is over ({phase}); {cure}"])
         patch: dict[str, Any] = {"spec": {"suspend": wanted}}
         if labels.get(names.SUSPENDED) != mark:
