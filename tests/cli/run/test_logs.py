@@ -97,7 +97,7 @@ def test_a_log_that_breaks_off_is_shown_as_far_as_it_came(tmp_path: Path) -> Non
         done = call("logs", "mnist")
     assert done.exit_code == 1
     assert done.stdout.splitlines() == ["worker-0 | one", "worker-0 | tw", "worker-1 | fine"]
-    assert done.stderr.startswith("worker-0: GET ")
+    assert done.stderr.startswith("worker-0: cannot read log of pod mnist-worker-0")
 
 
 def test_a_kubelet_that_does_not_answer_is_named_by_its_node(
