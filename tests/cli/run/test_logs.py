@@ -122,14 +122,15 @@ def test_no_pod_at_all_is_a_failure(tmp_path: Path, wording: Wording) -> None:
     with served(cluster({}), tmp_path) as call:
         done = call("logs", "mnist")
     assert (done.exit_code, done.stdout) == (1, "")
-    (missing,) = done.stderr.splitlines()
+    missing, waits = done.stderr.splitlines()
     assert missing.startswith("worker 0-1: ")
     mentions(missing, "no pod")
+    mentions(waits, "run mnist: there is no log yet: Running")
     with served(Cluster(objects={f"{RUNS}/mnist": run_object()}), tmp_path) as call:
         done = call("logs", "mnist")
     (none,) = done.stderr.splitlines()
     assert none.startswith("run mnist: ")
-    mentions(none, "no pods yet")
+    mentions(none, "no controller has reconciled it yet")
     wording(none)
 
 
