@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Mapping, Sequence  # noqa: TC003  (get_type_hints reads them)
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -133,7 +134,8 @@ class Run:
 
         known = {key: getattr(self, key) for key in NewRun._fields if hasattr(self, key)}
         raw = with_code(manifest(NewRun(**known)), self.code)
-        checked(raw, self.namespace or "default")
+        for each in checked(raw, self.namespace or "default").warnings:
+            warnings.warn(each, stacklevel=2)
         return raw
 
     def preview(

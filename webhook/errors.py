@@ -95,7 +95,9 @@ class ClusterError(FairleadError):
     `reason` is the Status object's (NotFound, AlreadyExists, Conflict, Expired, ...), or Timeout if
     the server sent nothing for too long, or "".
     `retry_after` is the number of seconds to wait, as the server requested, or None.
-    `words` is the Status object's own message, without where it came from; or "".
+    `why` is the reason without what was asked for: a sentence of `webhook.kube.failure_text`, the
+    API server's own words, or all of the text.
+    `words` is the Status object's own message, as programs compare it; or "".
     `answer` is the answer's JSON object, if it is no Status; or None.
     `warnings` are the headers with the API server's warnings, also those of webhooks.
     `position` is where a list that expired may continue, from the Status object's metadata; or "".
@@ -108,12 +110,14 @@ class ClusterError(FairleadError):
         status: int | None = None,
         reason: str = "",
         retry_after: float | None = None,
+        why: str = "",
         words: str = "",
         warnings: Sequence[str] = (),
         position: str = "",
         answer: Mapping[str, Any] | None = None,
     ) -> None:
         self.answer = answer
+        self.why = why or words or message
         self.words = words
         self.warnings = warnings
         self.position = position

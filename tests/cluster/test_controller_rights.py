@@ -64,7 +64,7 @@ def test_without_rights_it_is_not_ready_and_says_what_it_may_not(
             return " ".join(each["reason"] for each in conditions.values() if not each["ready"])
         return ""
 
-    live.until("it says why", lambda: "cannot list resource" in reasons())
+    live.until("it says why", lambda: "may not list" in reasons())
     assert not controller.ready
     grant(space.kubectl, ACCOUNT, "controller", *RULES)
     live.until("it is ready", lambda: controller.ready)

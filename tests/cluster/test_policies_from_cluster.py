@@ -210,7 +210,7 @@ def test_the_manifests_rights_are_enough_and_each_is_needed(
     kubectl("delete", "--ignore-not-found", "-f", str(RIGHTS))
     with serving(plane, tmp_path, allowed=False) as server:
         for resource in RESOURCES:
-            wait_for_reason(server, "not listed yet", f'cannot list resource "{resource}"')
+            wait_for_reason(server, "not listed yet", f"may not list {resource}")
         wait_for_reason(server, "list and watch of placementpolicies")
         kubectl("apply", "-f", "-", stdin=rights.replace("[list, watch]", "[list]"))
         for resource in RESOURCES:

@@ -112,7 +112,7 @@ def test_a_function_goes_with_its_config_map(run_space: Space, client: fl.Client
     assert found["metadata"]["ownerReferences"][0]["name"] == handle.name
     with pytest.raises(fl.FairleadError) as caught:
         client.submit(fl.Run("f", image=IMAGE))
-    mentions(str(caught.value), "already exists")
+    mentions(str(caught.value), "exists already")
 
 
 def _program() -> None:

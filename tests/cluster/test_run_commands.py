@@ -82,7 +82,7 @@ def test_code_is_mounted_from_a_config_map_that_the_run_owns(
     run_space.kubectl("create", "configmap", "taken-code")
     failed = create(run_space, "taken", "--code", tmp_path)
     assert failed.exit_code == 1
-    mentions(str(failed.exception), "taken-code", "already exists")
+    mentions(str(failed.exception), "taken-code", "exists already")
     LiveRun(run_space, "taken").until_gone()
 
 

@@ -127,7 +127,11 @@ async def test_a_node_that_cannot_be_read_breaks_nothing(
 async def test_a_watch_error_is_reported(tmp_path: Path) -> None:
     steps = [refused(403, "Forbidden")]
     async with viewed(tmp_path, [listing(node("a"))], steps) as (_, view):
-        await until(lambda: "403" in view.trouble() or "Forbidden" in view.trouble())
+        await until(
+            lambda: (
+                "refuses to watch nodes" in view.trouble() or "refuses to list" in view.trouble()
+            )
+        )
         assert names(view) == ["a"]
 
 

@@ -12,13 +12,16 @@ from multidict import CIMultiDict
 
 from webhook.errors import ClusterError
 from webhook.kube.answers import decode, refusal, without_depths
+from webhook.kube.failure_text import Call
+
+CALL = Call("POST", "/api/v1/things")
 
 
 def test_a_refusal_carries_status_reason_and_the_servers_message() -> None:
     body = {"kind": "Status", "code": 409, "reason": "AlreadyExists", "message": "pods a exists"}
-    error = refusal(409, {}, json.dumps(body).encode(), "POST /x")
+    error = refusal(409, {}, json.dumps(body).encode(), CALL)
     assert (error.status, error.reason, error.retry_after) == (409, "AlreadyExists", None)
-    assert str(error) == "POST /x: 409 AlreadyExists: pods a exists"
+    assert str(error) == "the API server refuses to create things: pods a exists"
     assert error.words == "pods a exists"
 
 
@@ -39,27 +42,28 @@ def test_the_time_to_leave_the_server_alone_is_in_the_header_or_the_status(
 ) -> None:
     """Whole seconds count, the header's first; anything else is no setting."""
     body = {"kind": "Status", "code": 429, "reason": "TooManyRequests", "details": details}
-    assert refusal(429, header, json.dumps(body).encode(), "GET /x").retry_after == expected
+    assert refusal(429, header, json.dumps(body).encode(), CALL).retry_after == expected
 
 
 def test_a_refusal_has_the_warnings_beside_it() -> None:
     """Webhooks that admit a pod may warn before another one refuses it."""
     headers = CIMultiDict([("Warning", '299 - "a"'), ("Age", "1"), ("warning", '299 - "b"')])
     body = json.dumps({"kind": "Status", "message": "no"}).encode()
-    assert refusal(403, headers, body, "POST /x").warnings == ['299 - "a"', '299 - "b"']
+    assert refusal(403, headers, body, CALL).warnings == ['299 - "a"', '299 - "b"']
 
 
 @pytest.mark.parametrize("body", [b"<html>gateway</html>", b"", b"[]", b'{"kind": "Pod"}'])
 def test_a_refusal_by_another_component_is_reported_by_its_status(body: bytes) -> None:
     """A proxy's page is not repeated."""
-    error = refusal(502, {"Retry-After": "1"}, body, "GET /x")
-    assert (error.status, error.retry_after, str(error)) == (502, 1.0, "GET /x: HTTP status 502")
+    error = refusal(502, {"Retry-After": "1"}, body, CALL)
+    assert (error.status, error.retry_after) == (502, 1.0)
+    assert str(error).startswith("cannot create things: HTTP status 502, and no reason")
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"<html>", b'{"a": NaN}', b"\xff"])
 def test_an_answer_that_is_not_an_object_is_an_error(body: bytes) -> None:
     with pytest.raises(ClusterError, match="not a JSON object"):
-        decode(body, "GET /x")
+        decode(body, CALL)
 
 
 def test_one_object_that_is_nested_too_deep_does_not_hide_the_others() -> None:
@@ -67,7 +71,7 @@ def test_one_object_that_is_nested_too_deep_does_not_hide_the_others() -> None:
     deep = b'{"f:a":' * 5000 + b"{}" + b"}" * 5000
     odd = b'{"metadata":{"name":"odd \\"[{","managedFields":[{"fieldsV1":' + deep + b"}]}}"
     page = b'{"items":[{"metadata":{"name":"a"}},' + odd + b',{"metadata":{"name":"b"}}]}'
-    items = decode(page, "GET /things")["items"]
+    items = decode(page, CALL)["items"]
     assert [each["metadata"]["name"] for each in items] == ["a", 'odd "[{', "b"]
 
 
@@ -103,4 +107,4 @@ def test_only_what_is_too_deep_becomes_null(value: Any, most: int) -> None:
 )
 def test_invalid_json_becomes_none(text: bytes) -> None:
     with pytest.raises(ClusterError, match="not a JSON object"):
-        decode(text, "GET /things")
+        decode(text, CALL)

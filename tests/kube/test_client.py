@@ -89,7 +89,7 @@ async def test_a_refusal_is_an_error_with_its_status(tmp_path: Path) -> None:
     async with fake_api(refuse) as api, client_of(api, tmp_path) as client:
         with pytest.raises(ClusterError) as caught:
             await client.get(THINGS)
-        assert str(caught.value) == f"GET {THINGS}: 429 TooManyRequests: because"
+        assert str(caught.value) == "the API server is too busy to list things: try again"
         assert (caught.value.status, caught.value.reason) == (429, "TooManyRequests")
         assert caught.value.retry_after == 2.0
         assert len(api.requests) == 1
@@ -118,7 +118,7 @@ async def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
         with pytest.raises(ClusterError) as caught:
             await client.get(THINGS)
         result = str(caught.value)
-    assert f"GET {THINGS}: cannot connect to 127.0.0.1:" in result
+    assert "cannot connect to the API server 127.0.0.1:" in result
 
 
 async def test_a_truncated_answer_is_an_error(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ async def test_a_failed_list_is_retried_and_its_reason_reported(tmp_path: Path) 
         await until(lambda: len(played.pauses) == 2)
         assert not played.cache.synced
         assert played.reflector.last_error is not None
-        assert "GET /api/v1/things: 500" in str(played.reflector.last_error)
+        assert "failed to list things, with HTTP status 500" in str(played.reflector.last_error)
 
     lists = [refused(403, "Forbidden"), listing(10, thing("a", 5, "x"))]
     async with stage(tmp_path, lists=lists, watches=[]) as played:

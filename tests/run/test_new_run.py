@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from webhook.run.effective_settings import effective_settings
 from webhook.run.new_run import NewRun, checked, is_image, manifest
 from webhook.run.plan import plan
 
-OWN_COMMANDS = {"mpi", "deepspeed", "dask", "ray"}
+OWN_COMMANDS = {name: each.commands for name, each in FRAMEWORKS.items() if each.commands}
 IMAGE = "example.invalid/a:1"
+ROOT = Path(__file__).parents[2]
 
 
 def made(**settings: Any) -> dict[str, Any]:
@@ -25,7 +27,9 @@ def made(**settings: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("framework", ["", *sorted(FRAMEWORKS.keys() - OWN_COMMANDS - {"spark"})])
 def test_every_framework_gets_the_roles_that_it_needs(framework: str, workers: int) -> None:
     """So many workers, and one of each other role; only workers have GPUs."""
-    run = checked(made(framework=framework, workers=workers, gpus=2 if workers else 0), "default")
+    run = checked(
+        made(framework=framework, workers=workers, gpus=2 if workers else 0), "default"
+    ).run
     counts = {role: spec.count for role, spec in run.spec.roles.items()}
     assert counts.pop("worker", 0) == workers or (not workers and set(counts.values()) <= {1})
     assert set(counts.values()) <= {1}
@@ -35,10 +39,30 @@ def test_every_framework_gets_the_roles_that_it_needs(framework: str, workers: i
         assert bool(limits) == (role == "worker")
 
 
-@pytest.mark.parametrize("framework", sorted(OWN_COMMANDS))
-def test_roles_with_commands_of_their_own_need_a_file(framework: str) -> None:
-    with pytest.raises(InvalidRun, match=f"{framework} has a command for each role"):
-        made(framework=framework, workers=2)
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("framework", OWN_COMMANDS)
+def test_the_program_is_that_of_the_role_that_ends_the_run(framework: str, workers: int) -> None:
+    """The other roles run programs of the framework; its guide has the same commands."""
+    run = checked(made(framework=framework, workers=workers, gpus=1), "default").run
+    planned = plan(run)
+    ends = FRAMEWORKS[framework].roles.ends[0]
+    commands = {
+        role: template.main.get("command") or list(planned.replica_env(role, 0).command)
+        for role, template in planned.templates.items()
+    }
+    assert commands.pop(ends) == ["python", "train.py"]
+    assert all(commands.values())
+    guide = " ".join((ROOT / "docs/guides/frameworks.md").read_text().split())
+    for role, command in OWN_COMMANDS[framework].items():
+        assert role in commands or (role == "worker" and not workers)
+        assert f"command: [{', '.join(command)}]" in guide or not command
+
+
+@pytest.mark.parametrize("framework", ["deepspeed", "spark"])
+def test_without_such_a_role_all_run_the_program(framework: str) -> None:
+    run = checked(made(framework=framework, workers=2 if framework == "deepspeed" else 0), "a").run
+    for template in plan(run).templates.values():
+        assert template.main["command"] == ["python", "train.py"]
 
 
 def test_the_fewest_fields_are_written() -> None:
@@ -49,7 +73,7 @@ def test_the_fewest_fields_are_written() -> None:
         "metadata": {"name": "mnist"},
         "spec": {"template": {"spec": {"containers": [container]}}},
     }
-    assert not any(each.written for each in effective_settings(checked(made(), "default")))
+    assert not any(each.written for each in effective_settings(checked(made(), "default").run))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
 from webhook.questions.selection import Selection
-from webhook.settings import settings_options
+from webhook.settings import ObjectName, settings_options
 
 if TYPE_CHECKING:
     from webhook.questions.live.focus import Focus
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @settings_options(Selection)
 @click.option(
     "--policy",
+    type=ObjectName(),
     default="",
     metavar="NAME",
     help="Only this policy: whether it matches, the condition that fails, and the result of "

@@ -11,6 +11,7 @@ from webhook.cli.guard import entries, namespaces_option, sources_option
 from webhook.cli.lazy import LazyGroup
 from webhook.cli.options import policies_option
 from webhook.cli.output import print_yaml
+from webhook.settings import ObjectName
 
 # The group's help lists these.
 COMMANDS: Final[dict[str, str]] = {
@@ -37,6 +38,7 @@ def command() -> None:
 )
 @click.option(
     "--default-priority-class",
+    type=ObjectName(),
     default="",
     metavar="NAME",
     help="The cluster's PriorityClass with globalDefault, if there is one: pods that have "

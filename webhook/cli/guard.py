@@ -9,6 +9,7 @@ import click
 from webhook.cli.lazy import LazyGroup
 from webhook.cli.output import print_yaml
 from webhook.interception import DEFAULT_SOURCES, webhooks
+from webhook.settings import NamespaceName
 from webhook.sources import SOURCES
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ sources_option: Callable[[Any], Any] = click.option(
 namespaces_option: Callable[[Any], Any] = click.option(
     "--only-namespace",
     "only_namespaces",
+    type=NamespaceName(),
     multiple=True,
     metavar="NAME",
     help="Guard only the pods of this namespace. Repeatable.",

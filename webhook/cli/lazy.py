@@ -49,6 +49,13 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(module, attribute or "command")
         return command
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Parse the command line; click would exit with 1 after Ctrl-C."""
+        try:
+            return super().make_context(*arguments, **options)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Invoke the subcommand; wrong settings are wrong usage, and Ctrl-C has its exit code."""
         try:

@@ -350,7 +350,7 @@ def _path(run: Run, engine: Engine) -> ObjectPath:
 
 def engine_refusal(run: Run, engine: Engine, error: ClusterError) -> Refusal | None:
     """Return the refusal behind a failed creation; None for a failure of the API server."""
-    words = error.words or str(error)
+    words = error.why
     if error.status == HTTPStatus.NOT_FOUND and (not error.words or _NO_KIND in words):
         return Refusal(
             run.name,

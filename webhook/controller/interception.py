@@ -339,7 +339,7 @@ async def _tried(answer: Awaitable[T]) -> T | str:
         if tells_nothing(error):
             # What was known stays.
             raise
-        return error.words or str(error)
+        return error.why
 
 
 def _names(configuration: Json | str | None) -> list[str]:

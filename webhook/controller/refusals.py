@@ -28,7 +28,7 @@ def refusal(name: str, error: ClusterError) -> Refusal | None:
     # Another client wrote first, which a retry resolves.
     if error.status in (None, HTTPStatus.CONFLICT) or is_busy(error):
         return None
-    words = error.words or str(error)
+    words = error.why
     for part, reason in REFUSED_BY:
         if part in words:
             return Refusal(name, reason, words)

@@ -48,7 +48,7 @@ class RolloutChecks:
                 found = (await self.client.list(path, _read)).items
                 self._note({name: lacks for name, lacks in found if name in _OURS})
             except ClusterError as error:
-                why = f"cannot be read: {error.words or error}"
+                why = f"cannot be read: {error.why}"
                 self._note(dict.fromkeys((names.CONTROLLER, names.WEBHOOK), why))
             except Exception:
                 _logger.exception("rollouts are not looked at: this is a bug")

@@ -65,4 +65,8 @@ FRAMEWORK: Final = Framework(
         ),
         "daskcluster": PolyaxonRuntime("job", "dask", same_names("scheduler", "worker")),
     },
+    commands={
+        "scheduler": ("dask", "scheduler"),
+        "worker": ("dask", "worker", "--name", "$(DASK_WORKER_NAME)"),
+    },
 )

@@ -114,6 +114,8 @@ class Framework:
     the two, with paths below the spec.
     rules: the same in CEL, for the CustomResourceDefinition: expression, message, path.
     polyaxon: its kinds under `run` of a Polyaxon component, by name.
+    commands: the roles that run a program of the framework, with its command; empty: that of
+    `render_env`. The program of a run's author is that of the other roles.
     """
 
     name: str
@@ -128,6 +130,7 @@ class Framework:
     find_problems: Callable[[object, int], Iterator[Problem]] | None = None
     rules: tuple[tuple[str, str, str], ...] = ()
     polyaxon: Mapping[str, PolyaxonRuntime] = field(default_factory=dict)
+    commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def port_field(default: int, what: str) -> int | None:

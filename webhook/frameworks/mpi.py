@@ -245,4 +245,5 @@ FRAMEWORK: Final = Framework(
     render_env=render_env,
     render_shared=render_shared,
     polyaxon={"mpijob": PolyaxonRuntime("experiment", "mpi", same_names("launcher", "worker"))},
+    commands={"worker": ()},
 )

@@ -55,6 +55,7 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:  # noqa: ARG001
     return ReplicaEnv(env)
 
 
+_START: Final = ("ray", "start")
 _POLYAXON: Final = PolyaxonRuntime("job", "ray", same_names("head"), groups="workers")
 FRAMEWORK: Final = Framework(
     name="ray",
@@ -70,4 +71,8 @@ FRAMEWORK: Final = Framework(
     port=PORT,
     render_env=render_env,
     polyaxon={"rayjob": _POLYAXON, "raycluster": _POLYAXON},
+    commands={
+        "head": (*_START, "--head", "--port=$(RAY_PORT)", "--dashboard-host=0.0.0.0", "--block"),
+        "worker": (*_START, "--address=$(RAY_ADDRESS)", "--block"),
+    },
 )

@@ -161,7 +161,7 @@ def result_of(before: Json | None, after: Json) -> Result:
 
 def _describe_refusal(key: Key, error: ClusterError) -> InstallationError:
     """Return what was refused, and the cure by the status."""
-    if "denied the request" in str(error.words or error):
+    if "denied the request" in error.why:
         cure = "change what it refuses; the same command goes on from here"
     elif error.status == HTTPStatus.FORBIDDEN:
         cure = "an installation needs an administrator's rights: `kubectl auth can-i '*' '*'`"
@@ -169,7 +169,7 @@ def _describe_refusal(key: Key, error: ClusterError) -> InstallationError:
         cure = "try again: what is there already is found again"
     else:
         cure = "nothing is undone; the same command goes on from here"
-    return InstallationError(f"{key}: {error.words or error}. {cure[0].upper()}{cure[1:]}")
+    return InstallationError(f"{key}: {error.why}. {cure[0].upper()}{cure[1:]}")
 
 
 async def remove(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], bool]) -> bool:

@@ -176,7 +176,7 @@ async def _find_refusals(client: Client, live: Objects, wanted: Objects) -> list
             except ClusterError as error:
                 if error.status not in _REFUSED:
                     return ""
-                return f"{key} would be refused: {error.words or error}"
+                return f"{key} would be refused: {error.why}"
         return ""
 
     last = [key for key in wanted if key.rank >= WEBHOOK.rank and key.namespace in there]
@@ -220,10 +220,10 @@ async def _foreign_losses(
                 raise
             if error.status == HTTPStatus.FORBIDDEN and "cannot patch" in error.words:
                 # Only `--dry-run` comes so far without the right to write.
-                found[""] = f"what becomes of others' fields is not known: {error.words}"
+                found[""] = f"what becomes of others' fields is not known: {error.why}"
                 return found
             raise InstallationError(
-                f"{key} cannot be written: {error.words or error}. Nothing has been changed"
+                f"{key} cannot be written: {error.why}. Nothing has been changed"
             ) from error
     return found
 

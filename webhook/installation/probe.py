@@ -162,7 +162,7 @@ async def probe_policy(client: Client) -> str:
         "spec": {"nodes": [{"labels": {"probe.invalid/name": NAME}}]},
     }
     _, error = await _try(client, kind.collection, body)
-    return (error.words or str(error)) if error and _FAILED in str(error) else ""
+    return error.why if error and _FAILED in str(error) else ""
 
 
 async def _try(
@@ -182,6 +182,6 @@ async def probe(client: Client, namespace: str) -> Probe:
     answer, error = await _try(client, CollectionPath("v1", "pods", namespace), pod())
     if error:
         invalid = error.status == HTTPStatus.UNPROCESSABLE_ENTITY
-        return Probe(namespace, stamped=False, words=error.words or str(error), invalid=invalid)
+        return Probe(namespace, stamped=False, words=error.why, invalid=invalid)
     annotations = answer["metadata"].get("annotations") or {}
     return Probe(namespace, stamped=names.PLACEMENT in annotations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -12,9 +13,12 @@ import orjson
 from kubernetes.aio.config.config_exception import ConfigException
 
 from webhook.errors import ClusterError
+from webhook.kube.failure_text import describe_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from webhook.kube.failure_text import Call
 
 # The reason of an error without an answer; Kubernetes uses the same reason if a server timed out.
 TIMEOUT: Final = "Timeout"
@@ -39,8 +43,8 @@ _TO_BRACKET: Final = re.compile(
 )
 
 
-def decode(data: bytes, where: str) -> dict[str, Any]:
-    """Return the JSON object in `data`. Raises ClusterError, starting with `where`, if invalid.
+def decode(data: bytes, call: Call) -> dict[str, Any]:
+    """Return the JSON object in `data`, the answer to a call. Raises ClusterError if it is invalid.
 
     Values nested deeper than MOST_LEVELS become null.
     """
@@ -49,7 +53,7 @@ def decode(data: bytes, where: str) -> dict[str, Any]:
         answer = _loads(without_depths(data))
     if not isinstance(answer, dict):
         raise ClusterError(
-            f"{where}: the answer is not a JSON object; is this a Kubernetes API server?"
+            f"cannot {call}: the answer is not a JSON object; is this a Kubernetes API server?"
         )
     return answer
 
@@ -79,7 +83,7 @@ def without_depths(data: bytes, most: int = MOST_LEVELS) -> bytes:
     return data if depth > most else b"".join((*kept, data[begin:]))
 
 
-def refusal(status: int, headers: Mapping[str, str], data: bytes, where: str) -> ClusterError:
+def refusal(status: int, headers: Mapping[str, str], data: bytes, call: Call) -> ClusterError:
     """Return the error for an HTTP status of 300 or more: a Status object, or a proxy's text."""
     try:
         body = orjson.loads(data)
@@ -88,16 +92,15 @@ def refusal(status: int, headers: Mapping[str, str], data: bytes, where: str) ->
     after = _seconds(headers.get("Retry-After"))
     if isinstance(body, dict) and body.get("kind") == "Status":
         warned = [value for name, value in headers.items() if name.lower() == "warning"]
-        return from_status(body, where, status=status, retry_after=after, warnings=warned)
+        return from_status(body, call, status=status, retry_after=after, warnings=warned)
     own = body if isinstance(body, dict) else None
-    return ClusterError(
-        f"{where}: HTTP status {status}", status=status, retry_after=after, answer=own
-    )
+    text = describe_refusal(call, status, "").text
+    return ClusterError(text, status=status, retry_after=after, answer=own)
 
 
 def from_status(
     body: Mapping[str, Any],
-    where: str,
+    call: Call,
     *,
     status: int | None = None,
     retry_after: float | None = None,
@@ -112,14 +115,15 @@ def from_status(
         status = code
     metadata = body.get("metadata")
     position = metadata.get("continue") if isinstance(metadata, dict) else None
-    reason = str(body.get("reason") or "")
-    message = str(body.get("message") or "no reason given")
+    words = str(body.get("message") or "")
+    refused = describe_refusal(call, status or 0, words)
     return ClusterError(
-        f"{where}: {status} {reason}: {message}" if reason else f"{where}: {status}: {message}",
+        refused.text,
+        why=refused.why,
         status=status,
-        reason=reason,
+        reason=str(body.get("reason") or ""),
         retry_after=retry_after,
-        words=str(body.get("message") or ""),
+        words=words,
         warnings=warnings,
         position=str(position or ""),
     )
@@ -138,8 +142,8 @@ def tells_nothing(error: ClusterError) -> bool:
 
 
 @contextmanager
-def transport_errors(where: str) -> Iterator[None]:
-    """Convert aiohttp's errors without an answer to ClusterErrors that start with `where`.
+def transport_errors(call: Call) -> Iterator[None]:
+    """Convert aiohttp's errors without an answer to ClusterErrors that say what was asked for.
 
     The cause is not chained, because the repr of some aiohttp errors has the request's headers.
     """
@@ -147,20 +151,29 @@ def transport_errors(where: str) -> Iterator[None]:
         yield
     except aiohttp.ClientConnectorCertificateError as error:
         raise ClusterError(
-            f"{where}: the certificate of {error.host}:{error.port} is not trusted:"
+            f"the certificate of the API server {error.host}:{error.port} is not trusted:"
             f" {error.certificate_error}"
         ) from None
     except aiohttp.ClientConnectorError as error:
         raise ClusterError(
-            f"{where}: cannot connect to {error.host}:{error.port}: {error.os_error.strerror}."
-            " Is the API server running, and is its address right?"
+            f"cannot connect to the API server {error.host}:{error.port}:"
+            f" {_reason(error.os_error)}. Is it running, and is its address right?"
         ) from None
     except TimeoutError:
         raise ClusterError(
-            f"{where}: the API server did not answer in time", reason=TIMEOUT
+            f"cannot {call}: the API server did not answer in time", reason=TIMEOUT
         ) from None
     except (aiohttp.ClientError, OSError, ValueError, ConfigException) as error:
-        raise ClusterError(f"{where}: {type(error).__name__}: {error}") from None
+        raise ClusterError(f"cannot {call}: {type(error).__name__}: {error}") from None
+
+
+def _reason(error: OSError) -> str:
+    """Return what the number means; asyncio's text of a refused connection repeats the address.
+
+    Errors of getaddrinfo have numbers of their own, below zero.
+    """
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else error.strerror or str(error)
 
 
 def _seconds(value: object) -> float | None:

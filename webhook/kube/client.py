@@ -17,6 +17,7 @@ from webhook.errors import ClusterError
 from webhook.kube.answers import decode, refusal, transport_errors
 from webhook.kube.config import load
 from webhook.kube.failing_writes import FailingWrites
+from webhook.kube.failure_text import Call
 from webhook.kube.transport import JSON, Transport
 
 if TYPE_CHECKING:
@@ -230,14 +231,14 @@ class Client:
                 position, expired = error.position, True
                 continue
             expired = False
-            page = decode(data, f"GET {path}")
+            page = decode(data, Call("GET", path))
             if 2 * len(data) <= LONGEST_PAGE:
                 limit = min(page_size, 2 * limit)
             del data
             metadata = page.get("metadata") or {}
             version = metadata.get("resourceVersion")
             if "items" not in page or not version:
-                raise ClusterError(f"GET {path}: the answer is not a list")
+                raise ClusterError(f"cannot {Call('GET', path)}: the answer is not a list")
             # Go serializes a nil slice as null.
             items.extend(keep(item) for item in page["items"] or ())
             # Holding two pages at a time would take twice the memory.
@@ -258,22 +259,22 @@ class Client:
         The function raises ClusterError if the connection breaks, or after `silence` seconds
         without data; None: no limit, as for logs.
         """
-        where = _checked("GET", path)
+        call = _checked("GET", path)
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=silence)
-        with transport_errors(where):
+        with transport_errors(call):
             async with asyncio.timeout(self._timeout):
                 response = await self._transport.send(
                     "GET", path, query, accept=accept, limits=limits
                 )
         try:
             if response.status >= 300:
-                with transport_errors(where):
+                with transport_errors(call):
                     async with asyncio.timeout(self._timeout):
                         data = await response.read()
-                raise refusal(response.status, response.headers, data, where)
+                raise refusal(response.status, response.headers, data, call)
 
             async def read() -> bytes:
-                with transport_errors(where):
+                with transport_errors(call):
                     return await response.content.readany()
 
             yield read
@@ -300,7 +301,7 @@ class Client:
             timeout=timeout,
             accept=accept,
         )
-        return decode(data, f"{method} {path}")
+        return decode(data, Call(method, path))
 
     async def _fetch(
         self,
@@ -315,14 +316,14 @@ class Client:
         longest: int | None = None,
     ) -> bytes:
         """Return the answer. Raises _TooLongError after `longest` bytes of it; None: no limit."""
-        where = _checked(method, path)
+        call = _checked(method, path)
         seconds = self._timeout if timeout is None else timeout
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
         # The server times out first, and reports it: after our own limit the result is unknown.
         limited = {**(query or {}), "timeout": f"{int(seconds * 900)}ms"}
         answered: int | None = None
         try:
-            with transport_errors(where):
+            with transport_errors(call):
                 async with asyncio.timeout(seconds):
                     response = await self._transport.send(
                         method, path, limited, body, content_type, accept=accept, limits=limits
@@ -330,7 +331,7 @@ class Client:
                     data = await _read(response, longest)
             answered = response.status
             if answered >= 300:
-                raise refusal(answered, response.headers, data or b"", where)
+                raise refusal(answered, response.headers, data or b"", call)
         except ClusterError as error:
             self.failing_writes.note(method, path, error)
             raise
@@ -360,13 +361,13 @@ async def _read(response: aiohttp.ClientResponse, longest: int | None) -> bytes 
     return bytes(data)
 
 
-def _checked(method: str, path: ApiPath) -> str:
-    """Return what a call is, for messages. Raises TypeError for a text, which nothing has checked,
+def _checked(method: str, path: ApiPath) -> Call:
+    """Return the call, for messages. Raises TypeError for a text, which nothing has checked,
     and if a collection would be deleted.
     """
     if not isinstance(path, ObjectPath if method == "DELETE" else ApiPath):
         raise TypeError(f"{method} {path!r}: want a path of webhook.api_paths")
-    return f"{method} {path}"
+    return Call(method, path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.kube.answers import tells_nothing
+from webhook.kube.failure_text import NO_RIGHT, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,16 +15,9 @@ if TYPE_CHECKING:
     from webhook.api_paths import ApiPath
     from webhook.errors import ClusterError
 
-# How the API server words a missing right (k8s.io/apiserver, responsewriters, ForbiddenError). A
-# quota, a webhook or a namespace that ends answers 403 too, about one object.
-_NO_RIGHT: Final = re.compile(r'cannot \w+ resource "')
 # Seconds without another try after which nothing is known any more. Above the pauses of all that
 # tries again: five minutes for a reconcile or a report.
 FORGOTTEN: Final = 900.0
-# A namespace, its group and version, and the names of objects are left out of a path.
-_RESOURCE: Final = re.compile(
-    r"/api(?:s/[^/]+)?/[^/]+(?:/namespaces/[^/]+(?=/))?/([^/]+)(?:/[^/]+)?(/[^/]+)?"
-)
 
 
 class Write(NamedTuple):
@@ -76,11 +69,11 @@ def fails_all(error: ClusterError) -> bool:
     return (
         tells_nothing(error)
         or error.status == HTTPStatus.UNAUTHORIZED
-        or _NO_RIGHT.search(error.words) is not None
+        or NO_RIGHT.search(error.words) is not None
     )
 
 
 def resource_of(path: ApiPath) -> str:
     """Return the resource of a collection or an object, with its subresource."""
-    found = _RESOURCE.fullmatch(path)
-    return "".join(filter(None, found.groups())) if found else "unknown"
+    target = target_of(path)
+    return "/".join(filter(None, (target.resource, target.subresource))) if target else "unknown"

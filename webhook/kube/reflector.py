@@ -17,6 +17,7 @@ from webhook.errors import ClusterError
 from webhook.kube.answers import TIMEOUT, is_busy
 from webhook.kube.cache import SLICE, version_of
 from webhook.kube.client import A_PAGE, METADATA, METADATA_LIST
+from webhook.kube.failure_text import Call
 from webhook.kube.rate_limit import Backoff
 from webhook.kube.transport import JSON
 from webhook.kube.watch_stream import Lines, parse_event
@@ -100,6 +101,10 @@ class Reflector(Generic[T]):
         return self.path.rpartition("/")[2]
 
     @property
+    def _call(self) -> Call:
+        return Call("WATCH", self.path)
+
+    @property
     def failing(self) -> float:
         """For how many seconds it has failed again and again; 0.0 while a watch is open."""
         if self.last_error is None or self.undefined or self._failing_since is None:
@@ -134,7 +139,7 @@ class Reflector(Generic[T]):
                 log.exception("watch %s: this is a bug", self.path)
                 self.restarts += 1
                 reason = f"{type(error).__name__}, which is a bug: see the log"
-                pause = self._after(ClusterError(f"watch {self.path}: {reason}"), relist=True)
+                pause = self._after(ClusterError(f"cannot {self._call}: {reason}"), relist=True)
             else:
                 continue
             await self.sleep(pause)
@@ -158,7 +163,7 @@ class Reflector(Generic[T]):
             self._backoff.reset()
         elif lasted < SETTLED:
             # Otherwise a server that ends each watch at once would be called in a tight loop.
-            raise ClusterError(f"watch {self.path}: the server ended it after {lasted:.1f} s")
+            raise ClusterError(f"cannot {self._call}: the server ended it after {lasted:.1f} s")
 
     def _after(self, error: ClusterError, *, relist: bool = False) -> float:
         """Record a failure; return the seconds to wait before the next attempt."""
@@ -262,7 +267,7 @@ class Reflector(Generic[T]):
 
     def _apply(self, line: bytes) -> None:
         try:
-            event = parse_event(line, f"watch {self.path}")
+            event = parse_event(line, self._call)
         except ClusterError:
             # After a 410 or an invalid event only a new list is reliable.
             self._version = None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook.errors import ClusterError
 from webhook.kube.answers import decode, from_status
 from webhook.kube.cache import version_of
+
+if TYPE_CHECKING:
+    from webhook.kube.failure_text import Call
 
 # Bytes. Far above what etcd stores (1.5 MiB per object, several times more as JSON). A server that
 # never ends a line must not exhaust the memory.
@@ -23,19 +26,19 @@ class Event:
     resource_version: str
 
 
-def parse_event(line: bytes, where: str) -> Event:
+def parse_event(line: bytes, call: Call) -> Event:
     """Parse one line. Raises ClusterError for an ERROR event or an invalid line."""
-    event = decode(line, where)
+    event = decode(line, call)
     kind, raw = event.get("type"), event.get("object")
     if not isinstance(raw, dict):
-        raise ClusterError(f"{where}: an event without an object came")
+        raise ClusterError(f"cannot {call}: an event without an object came")
     if kind == "ERROR":
-        raise from_status(raw, where)
+        raise from_status(raw, call)
     if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
-        raise ClusterError(f"{where}: an event of the unknown type {kind!r} came")
+        raise ClusterError(f"cannot {call}: an event of the unknown type {kind!r} came")
     version = version_of(raw)
     if not version:
-        raise ClusterError(f"{where}: an event without a resourceVersion came")
+        raise ClusterError(f"cannot {call}: an event without a resourceVersion came")
     return Event(kind, raw, version)
 
 

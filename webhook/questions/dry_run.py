@@ -142,7 +142,7 @@ async def _refusal(client: Client, namespace: str, error: ClusterError) -> tuple
     """Return the refusal, if it is one of the pod as asked about; else why that is unknown."""
     from webhook.interception import EXCLUDED_NAMESPACES
 
-    words = error.words or str(error)
+    words = error.why
     if any(names.LEFT_AS_DECIDED in each for each in error.warnings):
         return words, ""
     try:

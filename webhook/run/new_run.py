@@ -7,8 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.errors import InvalidRun
-from webhook.frameworks.table import ROLES
+from webhook.api_paths import check_name, check_namespace
+from webhook.errors import InvalidName, InvalidRun
+from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.placement.pod_requests import is_extended
 from webhook.policy.findings import path_text
 from webhook.run.backends.engine_object import delegated_object
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from webhook.policy.findings import Path
     from webhook.run.model import Run
 
-# Roles of frameworks whose other roles run programs of the framework.
-_OTHER_PROGRAMS: Final = frozenset({"launcher", "driver"})
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 _VARIABLE: Final = re.compile(r"[ -<>-~]+")
@@ -49,7 +48,8 @@ GPU: Final = "nvidia.com/gpu"
 class NewRun(NamedTuple):
     """The settings.
 
-    command: program and arguments; empty: those of the image
+    command: program and arguments; empty: those of the image. Of a framework with roles that run
+        programs of its own, such as ray, this is the driver's or the launcher's
     workers: how many replicas of role worker; 0: one replica in all
     gpus: of each worker; gpu_resource: the resource that they are
     resources: more requests of each worker, such as cpu and memory
@@ -76,12 +76,13 @@ class NewRun(NamedTuple):
 
 
 def manifest(new: NewRun) -> dict[str, Any]:
-    """Return the Run with the fewest fields. It is not checked.
+    """Return the Run with the fewest fields. Only what is not in it any more is checked.
 
-    Raises InvalidRun for a framework in which each role has a command of its own, and for a
-    resource that cannot be GPUs.
+    Raises InvalidRun for names of other objects that none can have, and for a resource that cannot
+    be GPUs.
     """
-    roles = _roles(new.framework, new.workers)
+    _check_names(new)
+    roles, command = _roles(new)
     resources = _resources(new)
     # A launcher and the like do not compute.
     if resources and roles.keys() > {WORKER}:
@@ -91,7 +92,7 @@ def manifest(new: NewRun) -> dict[str, Any]:
     container = _given(
         name=CONTAINER,
         image=new.image,
-        command=list(new.command),
+        command=command,
         env=[{"name": key, "value": value} for key, value in new.env.items()],
         resources=resources,
         volumeMounts=mounts,
@@ -115,15 +116,39 @@ def manifest(new: NewRun) -> dict[str, Any]:
     }
 
 
+def _check_names(new: NewRun) -> None:
+    """Raise InvalidRun for each name of a claim, a capacity class or a queue that cannot be one."""
+    problems = []
+    queues = [new.queue] if new.queue else []
+    for field, listed in (("volumes", new.volumes), ("capacity", new.capacity), ("queue", queues)):
+        for name in listed:
+            try:
+                check_name(name)
+            except InvalidName as error:
+                problems.append(f"{field}: {error}")
+    if problems:
+        raise InvalidRun(problems)
+
+
 def _given(**fields: Any) -> dict[str, Any]:
     """Return the fields that are not empty."""
     return {key: each for key, each in fields.items() if each}
 
 
-def checked(raw: Mapping[str, Any], namespace: str) -> Run:
+class Checked(NamedTuple):
+    """A Run that can be created, and likely mistakes in it, each with its path."""
+
+    run: Run
+    warnings: tuple[str, ...]
+
+
+def checked(raw: Mapping[str, Any], namespace: str) -> Checked:
     """Return the typed Run; `namespace` is for one without. Raises InvalidRun with all problems
     that the API server, the controller and the kubelet would find in it.
     """
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, dict):
+        raise InvalidRun([f"metadata: want a mapping with a name, not {quoted(metadata)}"])
     run = run_of(dict(raw), namespace)
     if run.spec.delegated:
         delegated_object(run)
@@ -133,18 +158,21 @@ def checked(raw: Mapping[str, Any], namespace: str) -> Run:
         planned = plan(run)
         found = faults(planned)
         many = sample_unplaced(planned).problem() if queue_of(run) else ""
-    problems = [
-        f"{path_text(each.path)}: {each.message}" for each in found if each.severity == "error"
-    ]
-    metadata = raw["metadata"]
+    lines = [(each.severity, f"{path_text(each.path)}: {each.message}") for each in found]
+    problems = [line for severity, line in lines if severity == "error"]
     if not (metadata.get("name") or metadata.get("generateName")):
         problems.append("metadata.name: is empty; give it a name")
+    try:
+        check_namespace(run.namespace)
+    except InvalidName as error:
+        problems.append(f"metadata.namespace: {error}")
     problems += _container_faults(raw)
     if many:
         problems.append(f"metadata.labels[{names.KUEUE_QUEUE}]: {many}")
     if problems:
         raise InvalidRun(problems)
-    return run
+    warnings = [line for severity, line in lines if severity == "warning"]
+    return Checked(run, tuple(dict.fromkeys(warnings)))
 
 
 def _container_faults(raw: Mapping[str, Any]) -> Iterator[str]:
@@ -206,19 +234,29 @@ def is_image(text: str) -> bool:
     return bool(_PATH.fullmatch(path)) and len(path) <= _LONGEST_NAME
 
 
-def _roles(framework: str, workers: int) -> dict[str, dict[str, Any]]:
-    """Return the roles: the workers, and one of each other role that the framework needs."""
-    known = ROLES[framework] if framework in ROLES else ROLES[None]
-    if len(known.known) > 1 and _OTHER_PROGRAMS.intersection(known.known):
-        why = f"spec.framework: {framework} has a command for each role"
-        raise InvalidRun([f"{why}: write the Run as a file, and give it with -f"])
+def _roles(new: NewRun) -> tuple[dict[str, dict[str, Any]], Sequence[str]]:
+    """Return the roles, and the command of all of them.
+
+    These are the workers, one of each other role that the framework needs, and one that runs the
+    author's program. If roles run programs of the framework, each has its own command.
+    """
+    known = ROLES[new.framework] if new.framework in ROLES else ROLES[None]
     found: dict[str, dict[str, Any]] = {}
     for alternatives in known.required:
-        if not (workers and WORKER in alternatives) and not found.keys() & {*alternatives}:
+        if not (new.workers and WORKER in alternatives) and not found.keys() & {*alternatives}:
             found[alternatives[0]] = {}
-    if workers:
-        found[WORKER] = {"count": workers} if workers != 1 else {}
-    return found
+    if new.workers:
+        found[WORKER] = {"count": new.workers} if new.workers != 1 else {}
+    framework = FRAMEWORKS.get(new.framework)
+    if not (framework and framework.commands):
+        return found, list(new.command)
+    if new.command and not found.keys() - framework.commands.keys():
+        found[known.ends[0]] = {}
+    for role, settings in found.items():
+        if command := list(framework.commands.get(role, new.command)):
+            containers = [{"name": CONTAINER, "command": command}]
+            settings["template"] = {"spec": {"containers": containers}}
+    return found, ()
 
 
 def _resources(new: NewRun) -> dict[str, Any]:

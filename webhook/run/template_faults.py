@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.errors import InvalidRun
 from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
 from webhook.pod_schema.field_checks import MOST
+from webhook.run import mistakes
 from webhook.run.plan import plan
 from webhook.run.template import DIRECTIVE
 
@@ -24,10 +25,16 @@ _SPEC: Final = "PodSpec"
 
 
 def written_faults(run: Run) -> Iterator[Fault]:
-    """Yield the faults of each template as written, with paths from the Run's root."""
+    """Yield the faults and likely mistakes of each template, with paths from the Run's root."""
     for at, template in _templates(run):
         for each in field_checks.faults(template, whole=False):
             yield each._replace(path=(*at, *each.path))
+        yield from mistakes.written_mistakes(template, at)
+    for role, replica in (run.spec.replicas or {}).items():
+        if replica.resources:
+            own = replica.resources.model_dump(by_alias=True, exclude_none=True)
+            at = ("spec", "replicas", role, "resources")
+            yield from mistakes.resource_mistakes(own, at)
 
 
 def faults(planned: Plan) -> list[Fault]:
@@ -45,7 +52,23 @@ def faults(planned: Plan) -> list[Fault]:
             if path not in known and each.severity == "error":
                 known.add(path)
                 found.append(each._replace(path=path))
+    found += _variable_faults(planned)
     return [*found, *_metadata_faults(run), *_service_name_faults(run)]
+
+
+def _variable_faults(planned: Plan) -> Iterator[Fault]:
+    """Yield a warning for each variable of the framework that the Run sets itself."""
+    run = planned.run
+    known: set[Path] = set()
+    for role in planned.templates:
+        spec = planned.pod(role, 0, 0)["spec"]
+        for at, name in mistakes.replaced_variables(planned, role):
+            path = _origin(run, role, spec, at)
+            if path not in known:
+                known.add(path)
+                setter = run.spec.framework or "the controller"
+                text = f"{setter} sets {name} for each replica, and this value replaces it in all"
+                yield field_checks.Fault(path, f"{text}; leave it out", "warning")
 
 
 def delegated_faults(run: Run) -> list[Fault]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import names
 from webhook.api_paths import NODES, CollectionPath
-from webhook.errors import PassOver
+from webhook.errors import ClusterError
 from webhook.run_client.find_runs import Targets, find_runs
 from webhook.shortening import count_text
 from webhook.times import format_span
@@ -93,16 +93,20 @@ async def read_state(client: Client, namespace: str, notes: list[str]) -> Observ
     known = ObservedState()
     classes = CollectionPath(names.API_VERSION, names.CAPACITY_CLASSES)
     pods = CollectionPath("v1", "pods", namespace or None)
-    await _fill(client, known.pods, pods, {"labelSelector": names.RUN_UID})
-    for cache, path, what in (
-        (known.nodes.cache, NODES, "nodes"),
-        (known.nodes.classes, classes, "capacity classes"),
+    class_unknown = "the class of live pods is not known"
+    for cache, path, query, lost in (
+        (known.pods, pods, {"labelSelector": names.RUN_UID}, "pods that live do not count"),
+        (known.nodes.cache, NODES, {}, class_unknown),
+        (known.nodes.classes, classes, {}, class_unknown),
     ):
         cache.replace({}, "0")
-        with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
-            await _fill(client, cache, path, {})
-        if passed.status == HTTPStatus.FORBIDDEN:
-            notes.append(f"you may not list {what}: the class of live pods is not known")
+        try:
+            await _fill(client, cache, path, query)
+        except ClusterError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                raise
+            if error.status == HTTPStatus.FORBIDDEN:
+                notes.append(f"{lost}: {error}")
     return known
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.kube.client import Client
+    from webhook.questions.live.live_objects import NoSuchObject
 
 T = TypeVar("T")
 
@@ -35,12 +36,15 @@ class Targets(NamedTuple):
         return bool(self.names or self.selector.strip())
 
 
-async def find_runs(client: Client, targets: Targets) -> list[dict[str, Any]]:
-    """Return the raw Runs. Raises ClusterError, WrongUsage for an invalid selector, and
-    NoSuchObject for a name without one.
+async def find_runs(
+    client: Client, targets: Targets, absent: list[NoSuchObject] | None = None
+) -> list[dict[str, Any]]:
+    """Return the raw Runs, each once. Raises ClusterError, and WrongUsage for an invalid selector.
+
+    `absent` gets an error for each name without a Run. Without it the first one is raised.
     """
     if targets.names:
-        return [await fetch_run(client, targets.namespace, each) for each in targets.names]
+        return await _fetch_each(client, targets, absent)
     if targets.selector and not targets.selector.strip():
         what = f"the selector {targets.selector!r} is blank, which selects all"
         raise WrongUsage(f"{what}: name labels, or leave it out")
@@ -52,8 +56,24 @@ async def find_runs(client: Client, targets: Targets) -> list[dict[str, Any]]:
         if not query or error.status != HTTPStatus.BAD_REQUEST:
             raise
         wanted = "labels, such as team=vision,env!=dev or 'env in (dev, test)'"
-        what = f"--selector {targets.selector!r}: {error.words or error}"
+        what = f"--selector {targets.selector!r}: {error.why}"
         raise WrongUsage(f"{what}; want {wanted}") from None
+
+
+async def _fetch_each(
+    client: Client, targets: Targets, absent: list[NoSuchObject] | None
+) -> list[dict[str, Any]]:
+    from webhook.questions.live.live_objects import NoSuchObject
+
+    found = []
+    for name in dict.fromkeys(targets.names):
+        try:
+            found.append(await fetch_run(client, targets.namespace, name))
+        except NoSuchObject as error:
+            if absent is None:
+                raise
+            absent.append(error)
+    return found
 
 
 def pods_path(namespace: str) -> CollectionPath:
@@ -115,10 +135,7 @@ async def fetch_run(client: Client, namespace: str, name: str) -> dict[str, Any]
     try:
         return (await find(client, kind, namespace, name, others=True)).value
     except NoSuchObject:
-        with PassOver(HTTPStatus.NOT_FOUND):
+        # A cluster without the definition has no list either, and its error says so.
+        with PassOver(HTTPStatus.FORBIDDEN):
             await client.list(kind.path(namespace), lambda _: None)
-            raise
-    raise NoSuchObject(
-        f"this cluster has no Runs: the CustomResourceDefinition {names.RUNS}.{names.GROUP} is not "
-        "installed. Is it the right cluster? Check with: kubectl config current-context"
-    )
+        raise

@@ -9,6 +9,8 @@ from webhook.errors import FairleadError
 from webhook.run.model import SERVING
 from webhook.run.model.intervals import format_intervals, parse_intervals
 from webhook.run_client.find_runs import fetch_run, list_pods
+from webhook.run_client.status_text import NOT_RECONCILED
+from webhook.shortening import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -89,6 +91,12 @@ def sources_of(
         if _is_selected(pod.role, pod.index, wanted)
         for container in [wanted.container or reader.main_container(raw)]
     ]
+
+
+def describe_status(status: RunStatus) -> str:
+    """Return what a Run without a log waits for, by its own status."""
+    why = f"{status.phase}: {harmless(status.message)}".removesuffix(": ")
+    return f"there is no log yet: {why if status.observed_generation else NOT_RECONCILED}"
 
 
 def without_pods(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.api_paths import NODES
-from webhook.errors import PassOver
+from webhook.errors import ClusterError, PassOver
 from webhook.frameworks.table import ROLES
 from webhook.run.backends.engine_pods import PodReader, pod_reader
 from webhook.run.effective_settings import EffectiveSetting, effective_settings, settings_document
@@ -204,6 +204,8 @@ class Report:
     status: RunStatus
     replicas: tuple[Replica, ...]
     settings: tuple[EffectiveSetting, ...] = ()
+    unread: str = ""
+    """Why the pods are not known, so that there are no replicas; empty if they are."""
 
     @property
     def ended(self) -> bool:
@@ -231,6 +233,7 @@ class Report:
             "settings": settings_document(self.settings),
             "status": self.status.model_dump(mode="json", by_alias=True, exclude_none=True),
             "replicas": [{"name": each.name, **dataclasses.asdict(each)} for each in self.replicas],
+            "notes": [self.unread] if self.unread else [],
         }
 
 
@@ -240,11 +243,19 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
     Raises ClusterError, and NoSuchObject if there is none of that name.
     """
     run = await fetch_run(client, namespace, name)
-    pods = await list_pods(client, namespace, run, _relevant_pod)
+    pods: list[dict[str, Any]] = []
+    unread = ""
+    try:
+        pods = await list_pods(client, namespace, run, _relevant_pod)
+    except ClusterError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        unread = f"no replicas are shown: {error}"
     nodes = {node for pod in pods if (node := pod["spec"]["nodeName"])}
     status = _in_order(RunStatus.read(run.get("status")), run["spec"].get("framework"))
     reader = pod_reader(run, status.replicas)
-    rows = replicas(reader, status, pods, await fetch_summaries(client, nodes))
+    summaries = await fetch_summaries(client, nodes)
+    rows = [] if unread else replicas(reader, status, pods, summaries)
     if run["spec"].get("kind") in SERVING and pods:
         # A Deployment makes its pod, which has no role.
         rows = [each for each in rows if each.pod]
@@ -260,6 +271,7 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
         status=status,
         replicas=tuple(rows),
         settings=_settings(run),
+        unread=unread,
     )
 
 

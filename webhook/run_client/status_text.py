@@ -53,6 +53,10 @@ _CAUSES: Final = {
     "Failure": "failure",
     "Unknown": "not charged yet",
 }
+NOT_RECONCILED: Final = (
+    "no controller has reconciled it yet. Is `fairlead controller` running? This shows the leader: "
+    "kubectl get lease -A | grep fairlead"
+)
 _REPLICA_HEAD: Final = ("replica", "state", "node", "pool", "capacity", "note")
 
 
@@ -90,10 +94,7 @@ def message_of(report: Report) -> str:
     if report.deleted and not report.status.message.startswith(BEING_DELETED):
         return BEING_DELETED
     if not report.status.observed_generation:
-        return (
-            "no controller has reconciled it yet. Is `fairlead controller` running? This shows the "
-            "leader: kubectl get lease -A | grep fairlead"
-        )
+        return NOT_RECONCILED
     behind = " (its last change has not been reconciled yet)" if report.behind else ""
     return harmless(report.status.message) + behind
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+from asyncio import CancelledError
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.api_paths import ApiPath, CollectionPath
-from webhook.errors import PassOver, UnreadableInput
+from webhook.errors import ClusterError, PassOver, UnreadableInput
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ async def submit(
     """Create the Run, and a ConfigMap with its code, and return it. Raises ClusterError.
 
     With code it is suspended until the ConfigMap, which it owns, is there. If that fails, or is
-    interrupted, it is deleted.
+    interrupted, it is deleted; the error says what is left if it cannot be.
     """
     if not code:
         return await client.create(runs_path(namespace), raw)
@@ -117,8 +118,17 @@ async def submit(
         await client.create(path, config_map(stored, code))
         resumed = {"spec": {"suspend": raw["spec"].get("suspend")}}
         return await client.patch(run_path(namespace, name), resumed, "merge")
-    except BaseException:
-        await client.delete(run_path(namespace, name))
+    except BaseException as error:
+        why = "interrupted" if isinstance(error, CancelledError) else str(error)
+        try:
+            await client.delete(run_path(namespace, name))
+        except ClusterError as left:
+            cure = f"kubectl delete run {name} -n {namespace}"
+            raise ClusterError(
+                f"{why}\nrun {name} is left behind, suspended, without its code: {cure}; {left}"
+            ) from error
+        if isinstance(error, ClusterError):
+            raise ClusterError(f"{why}\nrun {name} is deleted again", status=error.status) from None
         raise
 
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,11 @@ def log(*chunks: bytes, pause: float = 0.0, ends: bool = True) -> Handler:
 
 def refuse(code: int) -> Handler:
     async def handle(_: Request, answer: Answer) -> None:
-        await answer.status(code, "Refused", f"the server answers {code}")
+        if code == HTTPStatus.NOT_FOUND:
+            # As of a path that is not served (k8s.io/apiserver, server/handler.go).
+            await answer.raw(b"404 page not found", code)
+        else:
+            await answer.status(code, "Refused", f"the server answers {code}")
 
     return handle
 

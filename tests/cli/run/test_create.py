@@ -14,6 +14,8 @@ from webhook.cli import fairlead
 from webhook.run_client.code_files import MOST_CODE, read_code
 
 IMAGE = ("--image", "example.invalid/a:1")
+CODE = str(Path(__file__).parent)
+CONTAINERS = "spec.template.spec.containers"
 FILE = """
 apiVersion: fairlead.dev/v1alpha1
 kind: Run
@@ -63,8 +65,9 @@ def test_a_file_is_changed_by_set() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "facts"),
     [
-        (("mnist",), 2, ("--image", "--from FILE")),
-        (IMAGE, 2, ("NAME",)),
+        (("mnist",), 2, ("--image is missing", "--from FILE")),
+        (IMAGE, 2, ("NAME is missing",)),
+        ((), 2, ("NAME and --image",)),
         (("-f", "-", "--gpus", "1"), 2, ("--set", "--gpus")),
         (("-f", "-", "--", "python"), 2, ("--set",)),
         (("a", *IMAGE, "--env", "A"), 2, ("NAME=VALUE",)),
@@ -72,18 +75,29 @@ def test_a_file_is_changed_by_set() -> None:
         (("a", *IMAGE, "python", "a.py", "--lr", "1"), 2, ("--lr", "after --")),
         (("a", *IMAGE, "b", "--", "python"), 2, ("unexpected b",)),
         (("a", *IMAGE, "--workers", "0"), 2, ("--workers",)),
-        (("a", *IMAGE, "--queue", ""), 2, ("--queue is empty",)),
+        (("a", *IMAGE, "--queue", ""), 2, ("--queue", "it is empty")),
+        (("a", *IMAGE, "--queue", "Q"), 2, ("--queue", "'Q'", "a-z")),
         (("a", *IMAGE, "--preview", "--dry-run"), 2, ("--preview", "--dry-run")),
         (("a", *IMAGE, "--env", "A=1", "--env", "A=2"), 2, ("--env", "twice for A")),
         (("a", *IMAGE, "--volume", "c:/a", "--volume", "c:/b"), 2, ("--volume", "twice for c")),
         (("a", *IMAGE, "--spot", "allow", "--capacity", "spot=Allow"), 2, ("twice", "--spot")),
-        (("A_b", *IMAGE, "--dry-run"), 1, ("metadata.name", "A_b")),
-        (("a", *IMAGE, "--framework", "ray", "--dry-run"), 1, ("ray", "-f")),
+        (("A_b", *IMAGE), 2, ("'A_b'", "a-z")),
+        (("", *IMAGE), 2, ("it is empty",)),
+        (("1a", *IMAGE, "--dry-run"), 1, ("metadata.name", "1a")),
+        (("a", *IMAGE, "--capacity", "SPOT=Allow", "--dry-run"), 1, ("capacity", "'SPOT'", "a-z")),
+        (("a", *IMAGE, "--volume", "A_b:/d", "--dry-run"), 1, ("volumes", "'A_b'", "a-z")),
+        (("-f", "-", "-n", "b", "--set", "metadata.namespace=a"), 2, ("is b", "is a")),
         (("a", *IMAGE, "--framework", "pytorhc", "--dry-run"), 1, ("did you mean 'pytorch'",)),
         (("a", *IMAGE, "--capacity", "spot=alow", "--dry-run"), 1, ("did you mean 'Allow'",)),
         (("a", *IMAGE, "--capacity", "spot=Maybe", "--dry-run"), 1, ("spot", "Maybe")),
         (("-f", "-", "--set", "spec.replicas=0", "--dry-run"), 1, ("spec.replicas",)),
         (("-f", "-", "--set", "kind[0].x=1", "--dry-run"), 1, ("--set kind[0].x",)),
+        *(
+            (("-f", "-", "--set", f"{path}={value}", "--code", CODE, "--dry-run"), 1, (path,))
+            for path in ("metadata", "metadata.name", "spec", "spec.template", CONTAINERS)
+            for value in ("null", "3", "[]", "text")
+            if (path, value) != ("metadata.name", "text")
+        ),
     ],
 )
 def test_what_cannot_be_submitted_is_said(
@@ -92,6 +106,62 @@ def test_what_cannot_be_submitted_is_said(
     done = create(*words, stdin=FILE)
     assert done.exit_code == code, done.output
     mentions(said(done), *facts)
+
+
+@pytest.mark.parametrize(
+    ("words", "facts"),
+    [
+        (("--memory", "16"), ("requests.memory", "'16' is 16 bytes", "16Gi")),
+        (("--memory", "500m"), ("'500m' is 0.5 bytes", "500Mi")),
+        (("--", "python train.py"), ("command[0]", "one program", "['python', 'train.py']")),
+        (("--framework", "pytorch", "--workers", "2", "--env", "RANK=7"), ("env[0]", "sets RANK")),
+        (("--framework", "pytorch", "--env", "RANK=7"), ("env[0]", "pytorch sets RANK")),
+    ],
+)
+def test_what_is_hardly_meant_is_a_note(
+    tmp_path: Path, words: tuple[str, ...], facts: tuple[str, ...]
+) -> None:
+    """Of options, and of a file, which `preview` reads too."""
+    done = create("a", *IMAGE, "--dry-run", *words)
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith("note: ")
+    mentions(done.stderr, *facts)
+    (tmp_path / "run.yaml").write_text(done.stdout)
+    shown = CliRunner().invoke(fairlead, ["run", "preview", "-f", str(tmp_path / "run.yaml")])
+    mentions(shown.stderr, "run.yaml:", *facts)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--memory", "16Mi"),
+        ("--memory", "0"),
+        ("--memory", "16777216"),
+        ("--", "sh", "-c", "python train.py"),
+        ("--env", "RANK=7"),
+        ("--framework", "pytorch", "--workers", "2", "--env", "MASTER_PORT=7"),
+    ],
+)
+def test_what_may_be_meant_is_not(words: tuple[str, ...]) -> None:
+    """The same port for all replicas is a choice, and a rank without a framework too."""
+    done = create("a", *IMAGE, "--dry-run", *words)
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_the_namespace_is_written() -> None:
+    """Of options, and of a file that names none."""
+    for words in (("a", *IMAGE), ("-f", "-")):
+        done = create(*words, "-n", "team", "--dry-run", stdin=FILE)
+        assert yaml.safe_load(done.stdout)["metadata"]["namespace"] == "team"
+
+
+def test_a_claim_that_cannot_be_is_a_note_of_a_file() -> None:
+    claim = "[{name: d, persistentVolumeClaim: {claimName: A_b}}]"
+    done = create(
+        "-f", "-", "--set", f"spec.template.spec.volumes={claim}", "--dry-run", stdin=FILE
+    )
+    assert done.exit_code == 0, done.output
+    mentions(done.stderr, "claimName", "'A_b'", "no pod starts")
 
 
 @pytest.mark.parametrize("text", ["", "kind: Pod\n", FILE + "---" + FILE, "a: ["])

@@ -97,7 +97,7 @@ def test_a_log_that_breaks_off_is_shown_as_far_as_it_came(tmp_path: Path) -> Non
         done = call("logs", "mnist")
     assert done.exit_code == 1
     assert done.stdout.splitlines() == ["worker-0 | one", "worker-0 | tw", "worker-1 | fine"]
-    assert done.stderr.startswith("worker-0: GET ")
+    assert done.stderr.startswith("worker-0: cannot read log of pod mnist-worker-0")
 
 
 def test_a_kubelet_that_does_not_answer_is_named_by_its_node(
@@ -122,14 +122,15 @@ def test_no_pod_at_all_is_a_failure(tmp_path: Path, wording: Wording) -> None:
     with served(cluster({}), tmp_path) as call:
         done = call("logs", "mnist")
     assert (done.exit_code, done.stdout) == (1, "")
-    (missing,) = done.stderr.splitlines()
+    missing, waits = done.stderr.splitlines()
     assert missing.startswith("worker 0-1: ")
     mentions(missing, "no pod")
+    mentions(waits, "run mnist: there is no log yet: Running")
     with served(Cluster(objects={f"{RUNS}/mnist": run_object()}), tmp_path) as call:
         done = call("logs", "mnist")
     (none,) = done.stderr.splitlines()
     assert none.startswith("run mnist: ")
-    mentions(none, "no pods yet")
+    mentions(none, "no controller has reconciled it yet")
     wording(none)
 
 

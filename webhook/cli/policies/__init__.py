@@ -10,6 +10,7 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options, namespace_option, policies_option
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("policies")
-@click.argument("name", required=False, default="", metavar="[NAME]")
+@click.argument("name", required=False, default="", type=ObjectName(), metavar="[NAME]")
 @click.option(
     "--pods", is_flag=True, help="Show the pods and workloads that the policy NAME matches."
 )

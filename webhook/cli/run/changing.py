@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from webhook.api_paths import ObjectPath
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.questions.live.live_objects import NoSuchObject
     from webhook.run_client.find_runs import Targets
 
     # Changes a raw Run at its path.
@@ -45,8 +46,9 @@ Examples:
 \b
 Exit codes:
   0  {done}
-  1  no such Run, or the cluster refused or did not answer: others may be {done}
+  1  no such Run, or the cluster refused or did not answer: the others are {done}
   2  wrong usage
+  130  ended by Ctrl-C: some may be {done}
 """
 
 
@@ -127,9 +129,10 @@ async def _change_each(
 
     Return those that were changed, and whether all could be.
     """
-    changed, fine = [], True
-    runs = [run for run in await find_runs(client, targets) if wanted(run)]
-    if not runs:
+    absent: list[NoSuchObject] = []
+    runs = [run for run in await find_runs(client, targets, absent) if wanted(run)]
+    changed, fine = [], not absent
+    if not runs and fine:
         print_notes(["there are no such Runs"])
     for each in runs:
         metadata = each["metadata"]
@@ -144,6 +147,8 @@ async def _change_each(
             same = is_run and answer["metadata"]["generation"] == metadata["generation"]
             if told:
                 click.echo(f"{reference(each)}{' unchanged' if same else told}")
+    for missing in absent:
+        print_error(missing)
     return changed, fine
 
 

@@ -18,6 +18,7 @@ from webhook.cli.output import print_notes
 from webhook.cli.run.cluster import target_options
 from webhook.cli.run.creating import follow_to_end, print_created, submit_run
 from webhook.errors import UnreadableInput
+from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +77,7 @@ class WithProgram(click.Command):
 
 
 @click.command("create", cls=WithProgram, context_settings={"allow_extra_args": True})
-@click.argument("name", required=False, default="")
+@click.argument("name", required=False, default="", type=ObjectName())
 @click.option("--image", default="", metavar="IMAGE", help="The image of all replicas.")
 @click.option(
     "--framework",
@@ -122,7 +123,9 @@ class WithProgram(click.Command):
     type=Pair("CLASS", "=", "MODE"),
     help="Nodes of a capacity class: Allow, Prefer, Constrain or Prevent. Repeatable.",
 )
-@click.option("--queue", metavar="NAME", help="The queue of Kueue to wait in.")
+@click.option(
+    "--queue", type=ObjectName(), default="", metavar="NAME", help="The queue of Kueue to wait in."
+)
 @click.option(
     "--restart-scope",
     type=click.Choice(["Replica", "Role", "Run"]),
@@ -185,8 +188,9 @@ def command(
     """Create the Run NAME, which runs PROGRAM in each replica.
 
     The Run is checked before it is sent: names, images, counts and quantities, with the rules of
-    the API server, the controller and the kubelet. A framework in which each role has a command
-    of its own needs a file.
+    the API server, the controller and the kubelet. Of mpi PROGRAM is the launcher's, of ray and
+    dask the driver's: the other roles run programs of the framework. To change a Run that the
+    options make, write it with --dry-run, and give the file with --from.
 
     \b
     Examples:
@@ -214,9 +218,9 @@ def command(
         what = ", ".join(f"--{key.replace('_', '-')}" for key in given) or "PROGRAM"
         raise click.UsageError(f"with --from, give --set instead of {what}")
     if not file and not (name and options["image"]):
-        raise click.UsageError("give a NAME and --image, or a Run with --from FILE")
-    if options["queue"] == "":
-        raise click.UsageError("--queue is empty: name a queue, or leave the option out")
+        needed = {"NAME": name, "--image": options["image"]}
+        lacking = " and ".join(word for word, value in needed.items() if not value)
+        raise click.UsageError(f"{lacking} is missing: give it, or a Run with --from FILE")
     if preview and dry_run:
         raise click.UsageError("--preview asks the cluster, and --dry-run does not: give one")
     _given_once(options)
@@ -228,20 +232,22 @@ def command(
     raw = _read(file, name) if file else _made(name, arguments, options)
     for path, value in changes:
         _set(raw, path, value)
+    # All that follows reads fields of it.
+    print_notes(checked(raw, namespace or "default").warnings)
+    raw = _placed(raw, namespace)
     files: Mapping[str, bytes] = {}
     if code:
         found = read_code(code)
         files = found.files
         click.echo(f"code: {found}", err=True)
-    raw = with_code(raw, files)
-    within = namespace or raw["metadata"].get("namespace", "")
+        raw = with_code(raw, files)
     if dry_run:
-        checked(raw, within or "default")
+        checked(raw, "default")
         # Else the Run would mount a ConfigMap that nobody makes.
         print_created(raw, output or "yaml", [config_map(raw, files)] if files else [])
         return
-    within = within or kubeconfig.namespace()
-    run = checked(raw, within)
+    within = raw["metadata"].get("namespace") or kubeconfig.namespace()
+    run = checked(raw, within).run
 
     async def create(client: Client) -> int:
         stored = await submit_run(client, raw, within, files)
@@ -254,6 +260,16 @@ def command(
     if preview and not _previewed(kubeconfig, run, place, err=output is not None):
         sys.exit(FAILED)
     sys.exit(kubeconfig.ask(create))
+
+
+def _placed(raw: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """Return the Run in the namespace that is given. Raises UsageError if it names another."""
+    own = raw["metadata"].get("namespace") or namespace
+    if namespace and own != namespace:
+        raise click.UsageError(
+            f"--namespace is {namespace}, and metadata.namespace is {own}: give one of them"
+        )
+    return {**raw, "metadata": {**raw["metadata"], "namespace": own}} if own else raw
 
 
 def _previewed(kubeconfig: Kubeconfig, run: Run, place: str, *, err: bool) -> bool:
@@ -297,7 +313,7 @@ def _made(name: str, arguments: Sequence[str], options: dict[str, Any]) -> dict[
             env=dict(options["env"]),
             volumes=dict(options["volumes"]),
             capacity={**spot, **dict(options["capacity"])},
-            queue=options["queue"] or "",
+            queue=options["queue"],
             restart_scope=options["restart_scope"] or "",
         )
     )
@@ -334,7 +350,9 @@ def _set(raw: dict[str, Any], path: str, text: str) -> None:
     at: Any = raw
     try:
         for step in steps:
-            at = at.setdefault(step, {}) if isinstance(at, dict) else at[int(step)]
+            if isinstance(at, dict) and at.get(step) is None:
+                at[step] = {}
+            at = at[step] if isinstance(at, dict) else at[int(step)]
         if isinstance(at, dict):
             at[last] = value
         else:

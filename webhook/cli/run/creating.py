@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +16,7 @@ from webhook.cli.output import (
     print_yaml,
     say,
 )
-from webhook.errors import ClusterError, FairleadError, UnreadableInput
+from webhook.errors import FairleadError, UnreadableInput
 from webhook.run_client.rows import reference
 
 if TYPE_CHECKING:
@@ -31,9 +30,7 @@ if TYPE_CHECKING:
 async def submit_run(
     client: Client, raw: dict[str, Any], namespace: str, files: Mapping[str, bytes]
 ) -> dict[str, Any]:
-    """Create the Run; what the API server refuses is said with the cure, and that nothing places
-    its pods. Raises FairleadError.
-    """
+    """Create the Run, and warn if nothing would place its pods. Raises ClusterError."""
     from webhook.evaluation.sending import NoConfiguration
     from webhook.questions.live.missing_stamp import read_configuration
     from webhook.run_client.submit import missing_queues, submit
@@ -44,24 +41,7 @@ async def submit_run(
         print_notes([f"the run asks for capacity classes, and gets any nodes: {why}"])
     if names.KUEUE_QUEUE in (raw["metadata"].get("labels") or {}):
         print_notes(filter(None, [await missing_queues(client)]))
-    name = raw["metadata"].get("name")
-    try:
-        return await submit(client, raw, namespace, files)
-    except ClusterError as error:
-        if error.status == HTTPStatus.CONFLICT and f'"{name}"' in error.words:
-            state = "exists already"
-            cure = f"delete it: fairlead run delete {name} -n {namespace} --wait"
-            # The API server's words (apiserver/pkg/registry/generic/registry/store.go, Create).
-            if "object is being deleted" in error.words:
-                state = "is being deleted"
-                cure = f"wait until it is gone: kubectl wait --for=delete run/{name} -n {namespace}"
-            raise UnreadableInput(
-                [f"run {name} in {namespace}: it {state}; choose another name, or {cure}"]
-            ) from None
-        if error.status == HTTPStatus.NOT_FOUND and "namespaces" in error.words:
-            cure = f"kubectl create namespace {namespace}, or give another with -n"
-            raise UnreadableInput([f"there is no namespace {namespace}: {cure}"]) from None
-        raise
+    return await submit(client, raw, namespace, files)
 
 
 async def read_surroundings(client: Client, run: Run) -> tuple[World, list[str]]:

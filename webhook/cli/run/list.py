@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.cli.output import output_option, print_json, print_notes, print_yaml
+from webhook.cli.exit_codes import FAILED
+from webhook.cli.output import output_option, print_error, print_json, print_notes, print_yaml
 from webhook.cli.run.cluster import several_options
 from webhook.cluster_objects.heartbeat import silence
 from webhook.run_client.find_runs import find_runs
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.questions.live.live_objects import NoSuchObject
     from webhook.run_client.find_runs import Targets
 
 # Seconds between two looks of --watch.
@@ -54,14 +57,19 @@ def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) 
     \b
     Exit codes:
       0  shown, also if there are none
-      1  no such Run, or the cluster did not answer
+      1  no such Run, or the cluster did not answer; the others are shown
       2  wrong usage
+      130  --watch was ended by Ctrl-C
     """
     if watch and output not in ("text", "wide"):
         raise click.UsageError("--watch prints text; for programs there is kubectl get runs -w")
 
+    absent: list[NoSuchObject] = []
+
     async def show(client: Client) -> None:
-        runs = await find_runs(client, targets)
+        runs = await find_runs(client, targets, absent)
+        if absent and not runs:
+            return
         if runs and output in ("text", "wide"):
             print_notes(filter(None, [await silence(client, datetime.now(UTC))]))
         if not runs and output in ("text", "wide") and not watch:
@@ -73,6 +81,10 @@ def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) 
             print_runs(runs, output, everywhere=not targets.namespace)
 
     kubeconfig.ask(show)
+    for error in absent:
+        print_error(error)
+    if absent:
+        sys.exit(FAILED)
 
 
 def print_runs(runs: Sequence[Mapping[str, Any]], output: str, *, everywhere: bool) -> None:

@@ -81,6 +81,7 @@ def command(
       0  every log that is there was printed
       1  no such Run or replica, no log at all, or one that could not be read to its end
       2  wrong usage
+      130  ended by Ctrl-C
     """
     from webhook.run_client.log_sources import LogSelection
 
@@ -100,10 +101,13 @@ async def _print_each(
     from webhook.questions.live.live_objects import NoSuchObject
     from webhook.run_client.log_reading import FOLLOWED
 
-    runs = await find_runs(client, targets)
-    if not runs:
+    absent: list[NoSuchObject] = []
+    runs = await find_runs(client, targets, absent)
+    for error in absent:
+        print_error(error)
+    if not runs and not absent:
         raise NoSuchObject("there are no such Runs")
-    turns = asyncio.Semaphore(len(runs) if follow else 1)
+    turns = asyncio.Semaphore(max(1, len(runs)) if follow else 1)
 
     async def print_one(run: Mapping[str, Any]) -> bool:
         namespace, name = run["metadata"]["namespace"], run["metadata"]["name"]
@@ -126,7 +130,7 @@ async def _print_each(
                 print_error(error)
                 return False
 
-    return all(await asyncio.gather(*map(print_one, runs)))
+    return all(await asyncio.gather(*map(print_one, runs))) and not absent
 
 
 async def print_logs(
@@ -148,6 +152,7 @@ async def print_logs(
     from webhook.run_client.log_reading import FOLLOWED, LogReader
     from webhook.run_client.log_sources import (
         check_selection,
+        describe_status,
         find_sources,
         find_sources_now,
         without_pods,
@@ -158,17 +163,20 @@ async def print_logs(
     status = RunStatus.read(run.get("status"))
     check_selection(run, status, wanted)
     found = await find_sources(client, namespace, run, wanted)
-    missing = list(without_pods(status, found, wanted))
-    for replicas, why in missing:
+    for replicas, why in without_pods(status, found, wanted):
         click.echo(f"{label}{replicas}: {why}", err=True)
+    if not any(source.started for source in found) and not status.ended:
+        click.echo(f"run {name}: {describe_status(status)}", err=True)
     if follow and len(found) > most:
         raise FairleadError(
             f"run {name}: {len(found)} logs are too many to follow, {most} can be at a"
             " time: choose some by --role and --index, or leave --follow"
         )
+    waiting = [] if follow else [source for source in found if not source.started]
+    for source in waiting:
+        click.echo(f"{label}{source.name}: {source.waiting}", err=True)
+    found = [source for source in found if source not in waiting]
     if not found and not follow:
-        if not missing:
-            click.echo(f"run {name}: there are no pods yet", err=True)
         return False
 
     async def look() -> tuple[list[Source], bool]:
@@ -180,7 +188,7 @@ async def print_logs(
         coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
     )
     reader = LogReader(client, namespace, tail)
-    fine = True
+    fine = not waiting
     async with aclosing(reader.follow(look) if follow else reader.read(found)) as pieces:
         async for piece in pieces:
             replica = f"{label}{piece.source.name}"

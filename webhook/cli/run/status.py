@@ -62,6 +62,7 @@ def command(
       0  shown, whatever the Run's phase
       1  no such Run, or the cluster did not answer
       2  wrong usage
+      130  --watch was ended by Ctrl-C
     """
     if watch and output != "text":
         raise click.UsageError("--watch prints text; for programs there is kubectl get run -w")
@@ -75,8 +76,8 @@ def command(
 
     async def show(client: Client) -> None:
         report = await fetch(client, within, name)
-        if not report.ended:
-            print_notes(filter(None, [await silence(client, datetime.now(UTC))]))
+        silent = "" if report.ended else await silence(client, datetime.now(UTC))
+        print_notes(filter(None, [report.unread, silent]))
 
         def lines() -> list[str]:
             now = datetime.now(UTC)

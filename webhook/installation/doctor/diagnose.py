@@ -352,7 +352,7 @@ def _unread(error: Exception, cure: str = _ASK_AGAIN) -> Unread:
     """Return what prevents a read; a missing right has another cure than a missing answer."""
     # A proxy on the way to a pod may answer with the same status.
     forbidden = getattr(error, "reason", "") == "Forbidden"
-    why = getattr(error, "words", "") or str(error)
+    why = getattr(error, "why", "") or str(error)
     return Unread(why, _NO_RIGHT if forbidden else cure)
 
 

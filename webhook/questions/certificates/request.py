@@ -48,10 +48,6 @@ async def ask(
                 " installed there (-n), and does a controller run with --certificates? It makes"
                 " the Secret within seconds"
             ) from None
-        if error.status == HTTPStatus.FORBIDDEN:
-            raise NotRotated(
-                f"{error}. A rotation needs permission to patch this Secret: ask an administrator"
-            ) from None
         raise
     annotations = kept["metadata"].get("annotations") or {}
     if certificate := annotations.get(names.MADE_BY_CERT_MANAGER):

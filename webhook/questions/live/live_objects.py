@@ -137,28 +137,18 @@ def _served(version: str, resource: dict[str, Any]) -> Kind:
 
 
 class NoSuchObject(FairleadError):
-    """There is no such object, or it may not be read; the text has the cure."""
+    """There is no such object; the text has the cure."""
 
 
 async def find(
     client: Client, served: Kind, namespace: str, name: str, *, others: bool = False
 ) -> Object:
-    """Return the object. Raises NoSuchObject, also if it may not be read, and ClusterError.
+    """Return the object. Raises NoSuchObject, and ClusterError.
 
     `others`: whether the error names other objects of the namespace.
     """
-    path = served.path_of(namespace, name)
-    try:
-        with PassOver(HTTPStatus.NOT_FOUND):
-            return as_object(served, await client.get(path))
-    except ClusterError as error:
-        if error.status != HTTPStatus.FORBIDDEN:
-            raise
-        where = f" -n {namespace}" if namespace and served.namespaced else ""
-        raise NoSuchObject(
-            f"{error.words or error}; check your rights with: kubectl auth can-i get "
-            f"{served.resource}{where}"
-        ) from error
+    if found := await client.find(served.path_of(namespace, name)):
+        return as_object(served, found)
     raise NoSuchObject(await _absent(client, served, namespace, name, others=others))
 
 

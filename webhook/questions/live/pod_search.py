@@ -197,7 +197,7 @@ async def _list_pods(discovery: Discovery, found: Found, world: World) -> list[L
         items = (await discovery.client.list(served.path(namespace), keep)).items
     except ClusterError as error:
         if error.status == HTTPStatus.FORBIDDEN and not namespace:
-            text = f"{error.words or error}; name a namespace whose pods you may list: -n NAME"
+            text = f"{error.why}; name a namespace whose pods you may list: -n NAME"
             raise ClusterError(text, status=error.status) from error
         raise
     listed = [each for each in items if each is not None]
