@@ -339,6 +339,40 @@ async def test_a_suspension_is_known_before_the_watch_delivers_it() -> None:
         assert there.suspended
 
 
+_AWAY: Final = 'failed calling webhook "vjobset.kb.io": connection refused'
+_DENIED: Final = "metadata.uid: Invalid value: field is immutable"
+
+
+@pytest.mark.parametrize(
+    ("answer", "failed"),
+    [
+        (refused(500, "InternalError", _AWAY), "PyTorchJob mnist is not suspended: "),
+        (refused(403, "Forbidden", "cannot patch pytorchjobs"), "--backend kubeflow"),
+        (refused(422, "Invalid", "spec: Required value"), "Required value; it is tried again"),
+        (refused(422, "Invalid", _DENIED), None),
+        (refused(404), None),
+        (refused(409, "Conflict"), ""),
+    ],
+)
+async def test_a_write_that_failed_says_which_and_why(
+    answer: ClusterError, failed: str | None
+) -> None:
+    """None: the object is another one, or gone. Empty: a retry resolves it."""
+    async with staged() as stage:
+        api = Api()
+        api.answers["patch", "mnist"] = answer
+        delegation = stage.delegation(api)
+        found = run(backend="kubeflow", framework="pytorch", replicas={"master": {}})
+        actions = [SuspendEngineObject("uid-job", suspend=True)]
+        done = await delegation.carry_out(found, PYTORCH, ENGINES[PYTORCH], actions)
+        if failed is None:
+            assert done.error is None
+        else:
+            assert done.error is answer
+            assert failed in done.failed
+            assert bool(failed) == bool(done.failed)
+
+
 def test_the_main_container_is_the_operator_s() -> None:
     """Its restarts count, with how it ended before; those of a sidecar do not."""
     ended = {"terminated": {"exitCode": 3, "reason": "Error", "message": "no data"}}

@@ -33,7 +33,12 @@ from webhook.run.backends.engines import ENGINES, engine_key, find_engine
 from webhook.run.backends.table import BACKENDS
 from webhook.run.delegated import reconcile_delegated
 from webhook.run.delegated_counts import MOST_GONE
-from webhook.run.engine_report import FIRST_LOOK, SILENCE, describe_edits
+from webhook.run.engine_report import (
+    FIRST_LOOK,
+    SILENCE,
+    describe_edits,
+    report_failed_write,
+)
 from webhook.run.idle import is_idle, needs_whole, reduce_run
 from webhook.run.model import Condition, RoleStatus, Run, RunSpec, RunStatus
 from webhook.run.observation import engine_event
@@ -78,6 +83,8 @@ class Engine:
         self.did: list[Action] = []
         self.told: list[Announcement] = []
         self.outcome = Outcome(self.run.status)
+        # Why writes to the object fail; empty while they do not.
+        self.failing = ""
 
     def look(self) -> Engine:
         """Reconcile until nothing changes; what is decided is done to the object at once."""
@@ -93,13 +100,15 @@ class Engine:
             self.observed = replace(self.observed, events=None, fresh=False)
             assert not outcome.look_up
             assert not outcome.look_up_events
+            if self.failing and outcome.actions:
+                outcome = report_failed_write(self.run, outcome, self.failing)
             self.outcome = outcome
             self.told += outcome.announcements
             self.did += outcome.actions
-            for action in outcome.actions:
+            for action in () if self.failing else outcome.actions:
                 self._do(action)
             before, self.run = self.run, self.run.model_copy(update={"status": outcome.status})
-            if before.status == self.run.status and not outcome.actions:
+            if before.status == self.run.status and (self.failing or not outcome.actions):
                 break
         return self
 
@@ -320,6 +329,41 @@ def test_suspension_is_handed_down_once_and_costs_nothing() -> None:
     engine.recreated()
     assert engine.phase == "Running"
     assert (engine.status.disruptions, engine.status.restarts) == (0, 0)
+
+
+def test_a_suspension_that_fails_is_due_until_the_object_is_suspended() -> None:
+    """Until then the status says that the run is not suspended, and why; also on resuming."""
+    engine = Engine().runs()
+    fails_and_is_due(engine, "Running", suspend=True)
+    assert engine.phase == "Suspended"
+    assert engine.condition("Suspended").status == "True"
+    fails_and_is_due(engine, "Suspended", suspend=False)
+    assert engine.phase == "Running"
+
+
+def fails_and_is_due(engine: Engine, phase: str, *, suspend: bool) -> None:
+    """The run stays in its phase while the write fails, and goes on when it does not."""
+    told = len(engine.told)
+    engine.failing = "the webhook is away"
+    engine.spec(suspend=suspend).look()
+    tries = len(engine.did)
+    engine.look()
+    assert len(engine.did) > tries
+    assert (engine.phase, engine.status.message) == (phase, "the webhook is away")
+    assert "BackendWriteFailed" in [each.reason for each in engine.told[told:]]
+    engine.failing = ""
+    engine.look()
+
+
+def test_a_run_is_suspended_when_its_object_is() -> None:
+    """The answer to the write may come before the operator, or a queue, has done it."""
+    engine = Engine().runs()
+    spec = engine.run.spec.model_copy(update={"suspend": True})
+    engine.run = engine.run.model_copy(update={"spec": spec})
+    outcome = reconcile_delegated(engine.run, engine.engine, engine.observed, engine.now)
+    assert outcome.actions == (SuspendEngineObject("uid-job", suspend=True),)
+    assert outcome.status.phase == "Running"
+    mentions(outcome.status.message, "PyTorchJob mnist is not suspended yet")
 
 
 def test_pods_that_go_because_a_queue_suspends_the_object_are_no_disruption() -> None:

@@ -286,6 +286,21 @@ def test_a_run_on_dask_is_suspended_by_deleting_its_object() -> None:
     assert all(each.reason != "BackendObjectReplaced" for each in engine.told)
 
 
+def test_a_daskjob_that_cannot_be_deleted_is_due() -> None:
+    """Until it is deleted the run is not suspended, and its lost driver is still lost."""
+    engine = dask()
+    engine.failing = "the API server says no"
+    engine.spec(suspend=True).look()
+    assert engine.phase == "Running"
+    engine.spec(suspend=False)
+    engine.goes("mnist-runner").look().look()
+    assert engine.status.message == "the API server says no"
+    before = len(engine.did)
+    engine.failing = ""
+    engine.look()
+    assert engine.did[before:] == [DeleteEngineObject("uid-job"), CreateEngineObject()]
+
+
 def test_a_driver_that_dask_does_not_replace_begins_again() -> None:
     """Its operator creates the pod once; the object is made again after a live read."""
     engine = dask()

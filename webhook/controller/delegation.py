@@ -24,7 +24,11 @@ from webhook.run.actions import (
 from webhook.run.backends.engine_object import render_delegated
 from webhook.run.backends.engines import OwnerSource
 from webhook.run.delegated import reconcile_delegated
-from webhook.run.engine_report import describe_edits, pause_of_events
+from webhook.run.engine_report import (
+    describe_edits,
+    describe_failed_write,
+    pause_of_events,
+)
 from webhook.run.observed import EngineObserved, Refusal
 from webhook.times import elapsed
 
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
 
 # Without the kind's group the API server answers a plain 404; with it, a Status with these words.
 _NO_KIND: Final = "could not find the requested resource"
+# The field in the answer to a patch of an object that has another uid.
+_OTHER_UID: Final = "metadata.uid"
 # Versions of objects of which is kept what others changed.
 _MOST_EDITS: Final = 10_000
 # Objects of which the Events that were read last are kept.
@@ -263,8 +269,8 @@ class Delegation:
     ) -> Done:
         """Carry out the actions. API errors are returned in Done.error."""
         done = Done()
-        try:
-            for action in actions:
+        for action in actions:
+            try:
                 match action:
                     case CreateEngineObject():
                         await self._create(run, key, engine, done)
@@ -276,8 +282,12 @@ class Delegation:
                         done.acted = True
                     case DeleteRun():
                         await self._objects.delete_run(run)
-        except (ClusterError, NotLeading) as error:
-            done.error = error
+            except (ClusterError, NotLeading) as error:
+                done.error = error
+                if isinstance(error, ClusterError):
+                    refused = engine_refusal(run, engine, error)
+                    done.failed = describe_failed_write(run, engine, action, refused)
+                break
         return done
 
     async def _create(self, run: Run, key: str, engine: Engine, done: Done) -> None:
@@ -320,7 +330,7 @@ class Delegation:
             raw = await self._writer.patch(_path(run, engine), patch, "merge")
         except ClusterError as error:
             # Another object has the name, or none: the watch delivers what is there.
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY):
+            if error.status != HTTPStatus.NOT_FOUND and _OTHER_UID not in (error.words or ""):
                 raise
         else:
             if watched := self._engines.watched(key):

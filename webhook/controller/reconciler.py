@@ -13,7 +13,7 @@ from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.run.actions import Announcement, DeleteRun, Outcome
 from webhook.run.backends.engine_object import undelegated_problems
 from webhook.run.backends.engines import find_engine
-from webhook.run.engine_report import pause_of_events
+from webhook.run.engine_report import pause_of_events, report_failed_write
 from webhook.run.idle import creates, needs_whole
 from webhook.run.observed import Needs
 from webhook.run.own_terms import uncounted_waits
@@ -179,6 +179,8 @@ class Reconciler:
             return await self._hold(stored, held)
         self._delegation.forget_counted(run, stored.engine, observed)
         done = await self._delegation.carry_out(run, stored.engine, engine, outcome.actions)
+        if done.error:
+            outcome = report_failed_write(run, outcome, done.failed)
         return await self._conclude(stored, reading, outcome, done)
 
     async def _conclude(

@@ -157,17 +157,28 @@ def _finish(
 def _reconcile_suspended(
     run: Run, engine: Engine, counts: Counts, found: EngineObject | None, now: datetime
 ) -> Outcome:
-    """Suspend the object once, or delete it; a run that is suspended from its start has none."""
-    actions: tuple[Action, ...] = ()
-    if found and not engine.suspend:
-        actions = () if found.deleted else (DeleteEngineObject(found.uid),)
-    elif found and not found.suspended and run.status.phase != "Suspended":
-        actions = (SuspendEngineObject(found.uid, suspend=True),)
+    """Suspend or delete the object, until it is; a run suspended from its start has none.
+
+    The run is Suspended once its object is. One that is resumed later, another client has resumed.
+    """
     status = update_totals(run, counts.counted.roles, counts.counted, now)
-    status = suspended_status(status, run.metadata.generation, now)
-    if found and not found.suspended and not actions:
+    generation = run.metadata.generation
+    if found is None or found.deleted or found.suspended:
+        status = suspended_status(status, generation, now)
+        return Outcome(status, announcements=make_announcements(run, status))
+    if not engine.suspend:
+        action: Action = DeleteEngineObject(found.uid)
+    elif run.status.phase == "Suspended":
+        status = suspended_status(status, generation, now)
         status = _resumed_by_others(run, engine, status, now)
-    return Outcome(status, actions, announcements=make_announcements(run, status))
+        return Outcome(status, announcements=make_announcements(run, status))
+    else:
+        action = SuspendEngineObject(found.uid, suspend=True)
+    text = f"the run is to be suspended: {engine.kind} {found.name} is not suspended yet"
+    update = ConditionUpdate(SUSPENDED, "False", "Suspending", text)
+    conditions = update_conditions(status.conditions, (update,), generation, now)
+    status = status.model_copy(update={"message": text, "conditions": conditions})
+    return Outcome(status, (action,), announcements=make_announcements(run, status))
 
 
 def _resumed_by_others(run: Run, engine: Engine, status: RunStatus, now: datetime) -> RunStatus:

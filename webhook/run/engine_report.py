@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate
 from webhook.errors import InvalidRun
+from webhook.run.actions import Announcement, DeleteEngineObject, SuspendEngineObject
 from webhook.run.backends.engine_object import render_delegated
 from webhook.run.observed import Refusal
 from webhook.run.progress import CREATED, Hindrance
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from webhook.run.actions import Action, Outcome
     from webhook.run.backends.engines import Engine
     from webhook.run.facts import RoleFacts
     from webhook.run.model import Run
@@ -110,6 +113,34 @@ def pod_name_taken(run: Run, engine: Engine, role: str) -> Hindrance:
         f"delete that pod, then {kind} {run.name} (kubectl delete {kind} {run.name} "
         f"-n {run.namespace}), which is created again",
     )
+
+
+def describe_failed_write(run: Run, engine: Engine, action: Action, refused: Refusal | None) -> str:
+    """Return which write to the engine's object failed, and why; empty without a refusal."""
+    if refused is None:
+        return ""
+    match action:
+        case SuspendEngineObject(_, suspend):
+            what = "suspended" if suspend else "resumed"
+        case DeleteEngineObject():
+            what = "deleted"
+        case _:
+            what = "created"
+    words = cut(refused.message, _LONGEST)
+    return f"{engine.kind} {run.name} is not {what}: {words}; it is tried again"
+
+
+def report_failed_write(run: Run, decided: Outcome, failed: str) -> Outcome:
+    """Return the outcome after a write to the engine failed.
+
+    The stored status stays true, as what was decided is not done: it only says what failed. The
+    same is decided again.
+    """
+    if not failed:
+        return replace(decided, status=run.status, announcements=())
+    status = run.status.model_copy(update={"message": failed})
+    announcement = Announcement("Warning", "BackendWriteFailed", failed)
+    return replace(decided, status=status, announcements=(announcement,))
 
 
 def failed_for_good(engine: Engine, facts: Mapping[str, RoleFacts]) -> Hindrance | None:
