@@ -173,6 +173,24 @@ def test_the_name_of_another_s_object_is_taken(space: Space) -> None:
     run.until_all_run()
 
 
+def test_what_jobset_cannot_make_before_its_jobs_is_reported(space: Space) -> None:
+    """It says so in an Event of its own; nothing else tells why there are no pods."""
+    spec: Json = {"hard": {"count/services": "0"}}
+    space.create(an_object("v1", "ResourceQuota", "none", spec))
+    run = play(space, ON_JOBSET)
+    message = created_reason(run, "BackendWarning")
+    mentions(message, "JobSet train", "HeadlessServiceCreationFailed", "exceeded quota: none")
+    space.delete("resourcequotas", "none")
+    run.until_all_run()
+
+
+def test_a_name_that_is_too_long_for_the_leader_s_address_is_refused(space: Space) -> None:
+    """The longest that is taken runs."""
+    with pytest.raises(AssertionError, match="leader's address"):
+        play(space, ON_JOBSET, "d" * 26)
+    play(space, ON_JOBSET, "d" * 25).until_all_run()
+
+
 def test_a_suspension_while_the_webhook_of_jobset_is_away_is_tried_until_it_is_done(
     space: Space, control_plane: ControlPlane, cluster_kubectl: Kubectl, jobset: Installation
 ) -> None:

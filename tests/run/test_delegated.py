@@ -421,7 +421,7 @@ def test_the_suspension_of_a_queue_is_reported_and_left_alone() -> None:
 
 
 def test_a_silent_engine_is_reported_after_a_minute() -> None:
-    """With the cure; a word of it ends that."""
+    """With the cure, and what its status says; a pod ends that."""
     engine = Engine().look()
     assert engine.outcome.after == FIRST_LOOK
     assert engine.later(50).outcome.after == pytest.approx(SILENCE - 50 + 0.1)
@@ -431,7 +431,24 @@ def test_a_silent_engine_is_reported_after_a_minute() -> None:
     assert engine.condition("Created").reason == "BackendSilent"
     mentions(engine.status.message, "the training operator", "kubectl describe pytorchjob mnist")
     assert sum(each.reason == "BackendSilent" for each in engine.later(60).told) == 1
-    assert engine.reports("Created").condition("Created").reason != "BackendSilent"
+    engine.reports("Created", "Made", "the job is created")
+    mentions(engine.status.message, "the job is created", "read its log")
+    assert engine.pod("master-0").look().condition("Created").reason != "BackendSilent"
+
+
+def test_any_warning_is_the_reason_while_there_are_no_pods() -> None:
+    """What the engine cannot make may be something else; the reason of pods comes first."""
+    engine = Engine().look()
+    raw = {"type": "Warning", "reason": "HeadlessServiceCreationFailed", "message": "no address"}
+    other = engine_event({**raw, "lastTimestamp": "2026-11-24T09:00:04Z"})
+    assert other is not None
+    engine.events = (other,)
+    assert engine.later(FIRST_LOOK).condition("Created").reason == "BackendWarning"
+    mentions(engine.status.message, "HeadlessServiceCreationFailed: no address")
+    engine.events = (EngineEvent("Rejected", "by p1", "2026-11-24T09:00:03Z"), other)
+    assert engine.later(FIRST_LOOK).condition("Created").reason == "Rejected"
+    engine.events = (other,)
+    assert engine.pod("master-0").look().condition("Created").reason == "Creating"
 
 
 @pytest.mark.parametrize(
@@ -449,7 +466,7 @@ def test_a_silent_engine_is_reported_after_a_minute() -> None:
 def test_rejected_pods_are_reported_with_the_reason_and_the_cure(
     words: str, kind: str, reason: str, cure: str
 ) -> None:
-    """From the Events of the object; other Events are no reason."""
+    """From the Events of the object."""
     engine = Engine().look()
     raw = {
         "type": "Warning",
@@ -460,7 +477,6 @@ def test_rejected_pods_are_reported_with_the_reason_and_the_cure(
     event = engine_event(raw)
     assert event is not None
     assert engine_event({**raw, "type": "Normal"}) is None
-    assert engine_event({**raw, "reason": "BackOff"}) is None
     # The MPI operator has one reason for two things.
     assert engine_event({**raw, "reason": "MPIJobFailed", "message": "has failed"}) is None
     engine.events = (event,)

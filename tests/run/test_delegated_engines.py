@@ -215,8 +215,11 @@ def test_a_healthy_engine_without_conditions_is_not_silent() -> None:
     """A JobSet that restarts has neither pods nor conditions for a moment."""
     spec = {"backend": "jobset", "framework": None, "replicas": {"worker": {"count": 2}}}
     engine = Engine(**spec).look()
-    engine.object(reported=True).later(90)
+    engine.object(reported=True).pod("worker-0").pod("worker-1").later(90)
+    engine.goes("worker-0").goes("worker-1").look().later(50)
     assert engine.condition("Created").reason != "BackendSilent"
+    assert engine.later(20).condition("Created").reason == "BackendSilent"
+    assert engine.later(20).condition("Created").reason == "BackendSilent"
     assert Engine(**spec).look().later(90).condition("Created").reason == "BackendSilent"
 
 

@@ -124,19 +124,16 @@ class Delegation:
     async def _read_events(
         self, run: Run, engine: Engine, found: EngineObject
     ) -> tuple[EngineEvent, ...]:
-        """Return why pods of the object were not created, the latest last.
+        """Return warnings about the object and what is between it and its pods, the latest last.
 
-        What creates the pods reports it: the operator on its object, and others on the Jobs or
-        ReplicaSets between.
+        What fails to create something reports it: the operator on its object, and others on the
+        Jobs or ReplicaSets between.
         """
         events = await self._list_events(run.namespace, f"involvedObject.uid={found.uid}")
-        if engine.pods.owners:
-            creator = engine.pods.owners[-1].kind
-            links = await self._read_links(run, engine, found)
-            listed = await self._list_events(
-                run.namespace, f"involvedObject.kind={creator},reason=FailedCreate"
-            )
-            levels = len(engine.pods.owners)
+        owners, levels = engine.pods.owners, len(engine.pods.owners)
+        links = await self._read_links(run, engine, found) if owners else {}
+        for owner in owners:
+            listed = await self._list_events(run.namespace, f"involvedObject.kind={owner.kind}")
             events += [each for each in listed if find_root(links, each.about, levels) == found.uid]
         return tuple(sorted(events, key=lambda each: each.seen))
 

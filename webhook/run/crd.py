@@ -73,8 +73,8 @@ _NAMES: Final = (
         " || size(self.spec.replicas) < 2 || self.spec.replicas.all(r,"
         f" !(r in {literal(sorted(names.COORDINATOR_ROLES))})"
         f" || 2 * size(self.metadata.name) + size(r) <= {MAX_LABEL - COORDINATOR})",
-        "JobSet writes the leader's address, <run>-<role>-0-0.<run>, as the value of a label, which "
-        f"has at most {MAX_LABEL} characters: give the run a shorter name",
+        "JobSet writes the leader's address, <run>-<role>-0-0.<run>, into a label, of at most "
+        f"{MAX_LABEL} characters: give the run a shorter name",
         at=".metadata.name",
     ),
     Rule(

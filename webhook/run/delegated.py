@@ -241,7 +241,7 @@ def _reconcile_active(
     if found and not found.suspended and _was_held(run):
         # As after a suspension by the author.
         status = status.model_copy(update={"start_time": to_second(now)})
-    silence = seconds_of_silence(observed, now)
+    silence = seconds_of_silence(run, observed, now)
     waits = [] if silence is None or silence > SILENCE else [SILENCE - silence + 0.1]
     waits += [] if look is None else [look]
     waits += [FIRST_LOOK] if observed.left else []

@@ -11,6 +11,7 @@ from webhook.crd.conditions import ConditionUpdate
 from webhook.errors import InvalidRun
 from webhook.run.actions import Announcement, DeleteEngineObject, SuspendEngineObject
 from webhook.run.backends.engine_object import render_delegated
+from webhook.run.observation import OTHER_WARNING
 from webhook.run.observed import Refusal
 from webhook.run.progress import CREATED, Hindrance
 from webhook.shortening import cut
@@ -49,12 +50,14 @@ _CURES: Final = {
 }
 
 
-def seconds_of_silence(observed: EngineObserved, now: datetime) -> float | None:
-    """Return for how long the engine has not reported anything; None if it has."""
+def seconds_of_silence(run: Run, observed: EngineObserved, now: datetime) -> float | None:
+    """Return for how long the engine has made no pods; None if there are some, or may be none."""
     found = observed.object
-    if found is None or found.reported or observed.pods or not found.created:
+    if found is None or found.suspended or observed.pods or not found.created:
         return None
-    return max(0.0, elapsed(found.created, now))
+    if any(each.reason == BACKEND_SUSPENDED for each in run.status.conditions):
+        return 0.0
+    return max(0.0, elapsed(_missing_since(run, found, now), now))
 
 
 def seconds_until_events(observed: EngineObserved, missing: int, now: datetime) -> float | None:
@@ -93,13 +96,18 @@ def engine_hindrance(
         queue = (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
         who = f"queue {queue} has not admitted it" if queue else "another client has suspended it"
         return Hindrance(BACKEND_SUSPENDED, f"{name} is suspended: {who}")
-    silence = seconds_of_silence(observed, now)
+    silence = seconds_of_silence(run, observed, now)
     if silence is not None and silence > SILENCE:
+        reports = [
+            f"{kind} ({text or reason})" for kind, (reason, text) in found.conditions.items()
+        ]
+        status = f"its status: {cut('; '.join(reports), _LONGEST)}" if reports else "no status"
         return Hindrance(
             "BackendSilent",
-            f"{name} has no pods and no status after {SILENCE:.0f} s: check that "
-            f"{engine.operator} runs and watches this namespace, and read the Events of the "
-            f"object (kubectl describe {engine.kind.lower()} {found.name} -n {run.namespace})",
+            f"{name} has no pods after {SILENCE:.0f} s, and no Event says why; {status}: check "
+            f"that {engine.operator} runs and watches this namespace, and read its log and the Events "
+            f"of the object (kubectl describe {engine.kind.lower()} {found.name} -n "
+            f"{run.namespace})",
         )
     return None
 
@@ -160,14 +168,21 @@ def rejected_pods(
 ) -> tuple[Refusal, ...]:
     """Return why the engine cannot create the missing pods, from the latest Event about it.
 
-    An Event from before all pods were there is about other pods than the missing ones.
+    An Event from before all pods were there is about other pods than the missing ones. A warning
+    about something else is the reason only while there are no pods at all.
     """
     if not (missing and observed.object and observed.events):
         return ()
-    event = observed.events[-1]
     since = _missing_since(run, observed.object, now)
-    if not event.seen or elapsed(since, parse_time(event.seen)) < -_SLACK:
+    timely = [
+        each
+        for each in observed.events
+        if each.seen and elapsed(since, parse_time(each.seen)) >= -_SLACK
+    ]
+    known = [each for each in timely if each.reason != OTHER_WARNING]
+    if not (known or (timely and not observed.pods)):
         return ()
+    event = (known or timely)[-1]
     cure = _CURES.get(event.reason, "change what the message names")
     pods = "1 pod is" if missing == 1 else f"{missing} pods are"
     words = cut(event.message, _LONGEST)
@@ -178,9 +193,10 @@ def rejected_pods(
 
 def _missing_since(run: Run, found: EngineObject, now: datetime) -> str:
     created = next((each for each in run.status.conditions if each.type == CREATED), None)
+    since = max(run.status.start_time or "", found.created)
     if created is None:
-        return max(run.status.start_time or "", found.created)
-    return to_second(now) if created.status == "True" else created.last_transition_time
+        return since
+    return to_second(now) if created.status == "True" else max(since, created.last_transition_time)
 
 
 def describe_edits(run: Run, engine: Engine, found: EngineObject) -> str:

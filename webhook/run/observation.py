@@ -50,6 +50,8 @@ _NOT_CREATED: Final = {
     _INVALID: "",
     _TAKEN: "",
 }
+# The reason of an EngineEvent that may have another subject than pods that are not created.
+OTHER_WARNING: Final = "BackendWarning"
 # Prefixes of the messages of admission plugins, with the reason for each (from the sources of
 # ResourceQuota, PodSecurity, the webhook dispatcher and ValidatingAdmissionPolicy).
 REFUSED_BY: Final = (
@@ -187,15 +189,15 @@ def true_conditions(status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def engine_event(raw: Mapping[str, Any]) -> EngineEvent | None:
-    """Return the Event if a pod could not be created; None for any other."""
-    message = raw.get("message") or ""
-    words = _NOT_CREATED.get(raw.get("reason") or "")
-    if raw.get("type") != "Warning" or words is None or words not in message:
+    """Return a warning about an engine's object, or one between it and its pods; else None."""
+    message, kind = raw.get("message") or "", raw.get("reason") or ""
+    if raw.get("type") != "Warning" or _NOT_CREATED.get(kind, "") not in message:
         return None
-    reason = next((reason for words, reason in REFUSED_BY if words in message), "FailedCreate")
-    reason = _OWN_REASONS.get(raw["reason"], reason)
     about = (raw.get("involvedObject") or {}).get("uid") or ""
-    return EngineEvent(reason, message, last_seen(raw), about)
+    if kind not in _NOT_CREATED:
+        return EngineEvent(OTHER_WARNING, f"{kind}: {message}", last_seen(raw), about)
+    reason = next((reason for words, reason in REFUSED_BY if words in message), "FailedCreate")
+    return EngineEvent(_OWN_REASONS.get(kind, reason), message, last_seen(raw), about)
 
 
 def last_seen(raw: Mapping[str, Any]) -> str:

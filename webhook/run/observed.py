@@ -234,10 +234,12 @@ class EngineObject(NamedTuple):
 
 
 class EngineEvent(NamedTuple):
-    """An Event about a pod that could not be created. seen: RFC 3339; about: an object's uid."""
+    """A warning of an engine, such as that a pod could not be created. seen: RFC 3339; about: an
+    object's uid."""
 
     reason: str
-    """As that of a Refusal: QuotaExceeded, PodSecurity, Rejected, Invalid or FailedCreate."""
+    """As that of a Refusal: QuotaExceeded, PodSecurity, Rejected, Invalid or FailedCreate; else
+    BackendWarning."""
     message: str
     seen: str
     about: str = ""

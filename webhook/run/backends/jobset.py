@@ -179,7 +179,7 @@ def _name_problems(run: Run) -> Iterator[Problem]:
         longest = max(map(len, leaders))
         if (left := (MAX_LABEL - COORDINATOR - longest) // 2) < room:
             room = left
-            what = "writes the leader's address, <run>-<role>-0-0.<run>, as the value of a label, of"
+            what = "writes the leader's address, <run>-<role>-0-0.<run>, into a label, of"
     if len(run.name) > room:
         text = (
             f"is too long: JobSet {what} at most {MAX_LABEL} characters; with these replicas a "
