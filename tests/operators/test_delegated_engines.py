@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.cluster.manifests import pod
-from tests.cluster.spaces import LOOK, NewNamespace, Space
+from tests.cluster.spaces import LOOK, Json, NewNamespace, Space
 from tests.eventually import eventually
 from tests.objects import an_object
 from tests.operators import delegated_lives
@@ -19,6 +19,7 @@ from tests.operators.conftest import JOB_OPERATORS, run_operator
 from tests.operators.delegated import ON_DASK, ON_JOBSET, ON_MPI, Shape, play
 from tests.operators.delegated_lives import LIVES, created_reason, kill_the_controller
 from tests.wording import mentions
+from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
@@ -186,7 +187,7 @@ def test_what_jobset_cannot_make_before_its_jobs_is_reported(space: Space) -> No
 
 def test_a_name_that_is_too_long_for_the_leader_s_address_is_refused(space: Space) -> None:
     """The longest that is taken runs."""
-    with pytest.raises(AssertionError, match="leader's address"):
+    with pytest.raises(SandboxError, match="leader's address"):
         play(space, ON_JOBSET, "d" * 26)
     play(space, ON_JOBSET, "d" * 25).until_all_run()
 

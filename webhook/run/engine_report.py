@@ -105,8 +105,8 @@ def engine_hindrance(
         return Hindrance(
             "BackendSilent",
             f"{name} has no pods after {SILENCE:.0f} s, and no Event says why; {status}: check "
-            f"that {engine.operator} runs and watches this namespace, and read its log and the Events "
-            f"of the object (kubectl describe {engine.kind.lower()} {found.name} -n "
+            f"that {engine.operator} runs and watches this namespace, and read its log and the "
+            f"Events of the object (kubectl describe {engine.kind.lower()} {found.name} -n "
             f"{run.namespace})",
         )
     return None
