@@ -206,6 +206,10 @@ def last_seen(raw: Mapping[str, Any]) -> str:
     return series.get("lastObservedTime") or raw.get("lastTimestamp") or raw.get("eventTime") or ""
 
 
+def _gates(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(sys.intern(each["name"]) for each in spec.get("schedulingGates") or ())
+
+
 def _below(value: Any, path: str) -> Any:
     for step in filter(None, path.split(".")):
         value = value.get(step) if isinstance(value, dict) else None
@@ -254,7 +258,8 @@ def _read_pod(
         finished_at=containers.finished_at(),
         running_since=containers.running_since(),
         init_since=containers.init_since(),
-        gates=len(spec.get("schedulingGates") or ()),
+        gates=(gates := _gates(spec)),
+        queue=(metadata.get("labels") or {}).get(names.KUEUE_QUEUE) or "" if gates else "",
         has_claim=any(
             "persistentVolumeClaim" in each or "ephemeral" in each
             for each in spec.get("volumes") or ()

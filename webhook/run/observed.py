@@ -89,8 +89,10 @@ class OwnedPod:
     """The classes that it does not require, as policies gave them up, each with until when."""
     avoid: frozenset[str] = frozenset()
     """The nodes on which it may not run, as they were ill at its creation."""
-    gates: int = 0
-    """How many scheduling gates hold it back."""
+    gates: tuple[str, ...] = ()
+    """The names of the scheduling gates that hold it back."""
+    queue: str = ""
+    """The queue of Kueue in which such a pod waits by itself."""
     has_claim: bool = False
     """Whether it mounts a PersistentVolumeClaim."""
     restarts: int = 0
