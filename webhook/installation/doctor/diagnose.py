@@ -31,9 +31,12 @@ from webhook.installation.doctor import (
     pod_checks,
     policy_checks,
     program_checks,
+    queue_checks,
 )
 from webhook.installation.doctor.cluster_state import (
+    NO_KUEUE,
     ClusterState,
+    Kueue,
     ReadKind,
     Unread,
     error,
@@ -59,6 +62,7 @@ from webhook.interception import placed_whole, read_record
 from webhook.judgement.entry_states import as_meant
 from webhook.kube.secrets import data_of, secrets
 from webhook.placement.nodes import parse_node as read_node
+from webhook.run.queue_workload import API_VERSION as QUEUES_VERSION
 from webhook.server.watch_metrics import read_state
 from webhook.sources import SHIPPED
 
@@ -83,6 +87,11 @@ T = TypeVar("T")
 
 # Concurrent requests.
 _AT_ONCE: Final = 8
+_CONFIGURATIONS: Final = CollectionPath(
+    "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"
+)
+_LOCAL_QUEUES: Final = CollectionPath(QUEUES_VERSION, "localqueues")
+_RUNS: Final = CollectionPath(names.API_VERSION, names.RUNS)
 _NO_RIGHT: Final = "run it with an administrator's rights"
 _ASK_AGAIN: Final = "run it again; if it stays so, the log of the API server has the reason"
 
@@ -184,6 +193,7 @@ class Reader:
             unplaced=await self._tried(ReadKind.PODS_OF_RUNS, unplaced) or (),
             policies=policies,
             missing_rights=await self._missing_rights(deployments, expected),
+            kueue=await self._kueue(),
             probe=await self._probe([*namespaces, choose_namespace(record, known)][0]),
             unread=self._unread,
         )
@@ -196,6 +206,16 @@ class Reader:
                 "fairlead doctor --namespace NAME tries it elsewhere",
             )
         return tried
+
+    async def _kueue(self) -> Kueue:
+        configurations = await self._list(ReadKind.QUEUES, _CONFIGURATIONS)
+        entries = (*queue_checks.pod_entries(configurations),)
+        if not entries:
+            return NO_KUEUE
+        named = {"fieldSelector": f"metadata.name={queue_checks.DEFAULT_QUEUE}"}
+        queues = await self._list(ReadKind.QUEUES, _LOCAL_QUEUES, named)
+        runs = await self._list(ReadKind.QUEUES, _RUNS, {"labelSelector": names.KUEUE_QUEUE})
+        return Kueue(entries, _namespaces_of(queues), _namespaces_of(runs))
 
     async def _nodes(self) -> Sequence[Node]:
         if ReadKind.NODES not in self._kinds:
@@ -356,6 +376,10 @@ def _unread(error: Exception, cure: str = _ASK_AGAIN) -> Unread:
     return Unread(why, _NO_RIGHT if forbidden else cure)
 
 
+def _namespaces_of(objects: Iterable[Json]) -> frozenset[str]:
+    return frozenset(each["metadata"]["namespace"] for each in objects)
+
+
 def _name(found: Mapping[str, Any]) -> str:
     return str(found["metadata"]["name"])
 
@@ -389,6 +413,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     program_checks.versions,
     program_checks.definitions,
     policy_checks.permissions,
+    queue_checks.queues,
     object_checks.objects,
 )
 
