@@ -411,13 +411,32 @@ def test_a_run_that_is_suspended_from_its_start_has_no_object() -> None:
 def test_the_suspension_of_a_queue_is_reported_and_left_alone() -> None:
     """Kueue suspends the object; its queue is named."""
     engine = Engine()
-    metadata = engine.run.metadata.model_copy(update={"labels": {"kueue.x-k8s.io/queue-name": "q"}})
-    engine.run = engine.run.model_copy(update={"metadata": metadata})
-    engine.look().object(suspended=True).look()
+    engine.look().object(suspended=True, queue="q").look()
     assert engine.did == [CreateEngineObject()]
     assert engine.phase == "Pending"
     assert engine.condition("Created").reason == "BackendSuspended"
     mentions(engine.status.message, "PyTorchJob mnist", "queue q")
+
+
+def test_a_queue_is_told_that_a_run_is_suspended_and_that_it_is_resumed() -> None:
+    """It would resume an object that is suspended alone, also one that waits for its quota."""
+    suspends = SuspendEngineObject("uid-job", suspend=True, queued=True)
+    resumes = SuspendEngineObject("uid-job", suspend=False, queued=True)
+    waits = Engine().look().object(suspended=True, queue="q").look()
+    assert waits.phase == "Pending"
+    for engine in (waits, Engine().runs().object(queue="q")):
+        engine.spec(suspend=True)
+        assert engine.phase == "Suspended"
+        assert {*engine.did[1:]} == {suspends}
+        done = len(engine.did)
+        assert len(engine.look().did) == done
+        # The queue was late to know of it.
+        engine.object(suspended=False).look()
+        assert engine.did[done:] == [suspends]
+        done = len(engine.did)
+        engine.spec(suspend=False)
+        assert engine.did[done:] == [resumes]
+        assert engine.phase in ("Pending", "Running")
 
 
 def test_a_silent_engine_is_reported_after_a_minute() -> None:

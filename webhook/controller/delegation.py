@@ -11,7 +11,8 @@ from webhook import names
 from webhook.api_paths import CollectionPath
 from webhook.controller.action_executor import Done
 from webhook.controller.engine_pods import find_root, read_link, read_pod
-from webhook.controller.refusals import name_taken, refusal
+from webhook.controller.owned_objects import WORKLOAD
+from webhook.controller.refusals import backend_rights, name_taken, refusal
 from webhook.errors import ClusterError, NotLeading
 from webhook.recent import Recent
 from webhook.run import observation
@@ -271,6 +272,10 @@ class Delegation:
                 match action:
                     case CreateEngineObject():
                         await self._create(run, key, engine, done)
+                    case SuspendEngineObject(uid, suspend, queued) if queued and (
+                        workload := await self._workload_of(run, uid)
+                    ):
+                        done.acted = await self._activate(workload, active=not suspend)
                     case SuspendEngineObject(uid, suspend):
                         await self._suspend(run, key, engine, uid, suspend=suspend)
                         done.acted = True
@@ -333,6 +338,41 @@ class Delegation:
             if watched := self._engines.watched(key):
                 watched.learn(raw)
 
+    async def _workload_of(self, run: Run, uid: str) -> dict[str, Any] | None:
+        """Return the Workload by which Kueue holds the object with this uid; None without one.
+
+        An object that is not finished has one at most (EnsureOneWorkload of Kueue's jobframework).
+        """
+
+        def owned(raw: dict[str, Any]) -> dict[str, Any] | None:
+            controller = observation.controller_of(raw)
+            return raw if controller and controller["uid"] == uid else None
+
+        try:
+            listing = await self._client.list(
+                WORKLOAD.path(run.namespace),
+                owned,
+                query={"labelSelector": f"{names.KUEUE_JOB_UID}={uid}"},
+            )
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+        return next(filter(None, listing.items), None)
+
+    async def _activate(self, workload: dict[str, Any], *, active: bool) -> bool:
+        """Let Kueue admit the Workload, or evict it and suspend its object; False if it does so.
+
+        Kueue would resume an object that is suspended without it.
+        """
+        if workload["spec"].get("active", True) == active:
+            return False
+        metadata = workload["metadata"]
+        patch = {"metadata": {"uid": metadata["uid"]}, "spec": {"active": active}}
+        path = WORKLOAD.path(metadata["namespace"]).path_of(metadata["name"])
+        await self._writer.patch(path, patch, "merge")
+        return True
+
     async def _delete(self, run: Run, engine: Engine, uid: str) -> None:
         options = {
             "kind": "DeleteOptions",
@@ -368,13 +408,10 @@ def engine_refusal(run: Run, engine: Engine, error: ClusterError) -> Refusal | N
     found = refusal(run.name, error)
     if found is None:
         return None
-    if found.reason == "Forbidden" and engine.resource in words:
-        cure = (
-            f"{words}; give the controller the rights of backend {engine.backend}: "
-            f"fairlead install --backend {engine.backend}, the component backend-{engine.backend}, "
-            f"or {engine.backend} among the backends of the chart"
-        )
-        return found._replace(message=cure)
+    for resource, backend in ((engine.resource, engine.backend), (WORKLOAD.resource, "kueue")):
+        if found.reason == "Forbidden" and resource in words:
+            cure = f"give the controller the rights of backend {backend}: {backend_rights(backend)}"
+            return found._replace(message=f"{words}; {cure}")
     if found.reason in ("Invalid", "FailedCreate"):
         return found._replace(reason="Rejected", message=f"{engine.kind}: {words}")
     return found

@@ -11,7 +11,7 @@ from webhook import names
 from webhook.api_paths import ApiPath, CollectionPath
 from webhook.controller.informers import A_PAGE
 from webhook.controller.owned_objects import POD, WORKLOAD
-from webhook.controller.refusals import refusal
+from webhook.controller.refusals import backend_rights, refusal
 from webhook.errors import ClusterError, InvalidRun
 from webhook.run.actions import CreateWorkload, DeleteWorkload, WriteWorkload
 from webhook.run.manifests import make_object, metadata
@@ -51,14 +51,9 @@ SERVED_PAUSE: Final = 30.0
 _BEGUN: Final = ("Pending", "Starting", "Running", "Restarting")
 # Seconds after which a Workload that is gone was deleted alone.
 GONE_AFTER: Final = 10.0
-# Kueue names by it what has preempted another.
-_JOB_UID: Final = f"{names.KUEUE_PREFIX}job-uid"
 _PRIORITY_CLASSES: Final = CollectionPath(API_VERSION, "workloadpriorityclasses")
 _PENDING: Final = "visibility.kueue.x-k8s.io/v1beta2"
-_RIGHTS: Final = (
-    "the controller may not read {what}: fairlead install --backend kueue, the component "
-    "backend-kueue, or kueue among the backends of the chart"
-)
+_RIGHTS: Final = "the controller may not read {what}: " + backend_rights("kueue")
 _TWICE: Final = (
     f"the pod template has the label {names.KUEUE_QUEUE} too, and Kueue would hold each pod by "
     "itself; remove it there"
@@ -299,7 +294,8 @@ class Queues:
             value = {"priority": found["value"], "priorityClassName": wanted}
             spec |= _priority(value, "kueue.x-k8s.io", "WorkloadPriorityClass")
         meta = metadata(run, name)
-        meta["labels"][_JOB_UID] = run.metadata.uid
+        # Kueue names by it what has preempted another.
+        meta["labels"][names.KUEUE_JOB_UID] = run.metadata.uid
         made = make_object(API_VERSION, "Workload", meta, {"spec": spec})
         return await self._objects.create(WORKLOAD, run, made)
 

@@ -160,32 +160,34 @@ def _reconcile_suspended(
     """Suspend or delete the object, until it is; a run suspended from its start has none.
 
     The run is Suspended once its object is. One that is resumed later, another client has resumed.
+    A queue that holds the object would resume it, and is told once, and whenever it does.
     """
     status = update_totals(run, counts.counted.roles, counts.counted, now)
-    generation = run.metadata.generation
+    generation, before = run.metadata.generation, run.status.phase == "Suspended"
+    queued = found is not None and engine.suspend and found.queue
+    actions: tuple[Action, ...] = ()
     if found is None or found.deleted or found.suspended:
         status = suspended_status(status, generation, now)
-        return Outcome(status, announcements=make_announcements(run, status))
-    if not engine.suspend:
-        action: Action = DeleteEngineObject(found.uid)
-    elif run.status.phase == "Suspended":
+        if found and queued and not found.deleted and not before:
+            actions = (SuspendEngineObject(found.uid, suspend=True, queued=True),)
+    elif engine.suspend and before and not queued:
         status = suspended_status(status, generation, now)
         status = _resumed_by_others(run, engine, status, now)
-        return Outcome(status, announcements=make_announcements(run, status))
     else:
-        action = SuspendEngineObject(found.uid, suspend=True)
-    text = f"the run is to be suspended: {engine.kind} {found.name} is not suspended yet"
-    update = ConditionUpdate(SUSPENDED, "False", "Suspending", text)
-    conditions = update_conditions(status.conditions, (update,), generation, now)
-    status = status.model_copy(update={"message": text, "conditions": conditions})
-    return Outcome(status, (action,), announcements=make_announcements(run, status))
+        actions = (
+            (SuspendEngineObject(found.uid, suspend=True, queued=bool(queued)),)
+            if engine.suspend
+            else (DeleteEngineObject(found.uid),)
+        )
+        text = f"the run is to be suspended: {engine.kind} {found.name} is not suspended yet"
+        update = ConditionUpdate(SUSPENDED, "False", "Suspending", text)
+        conditions = update_conditions(status.conditions, (update,), generation, now)
+        status = status.model_copy(update={"message": text, "conditions": conditions})
+    return Outcome(status, actions, announcements=make_announcements(run, status))
 
 
 def _resumed_by_others(run: Run, engine: Engine, status: RunStatus, now: datetime) -> RunStatus:
-    """Return the status of a suspended run whose object another client has resumed.
-
-    It is left so: a queue would resume it again.
-    """
+    """Return the status of a suspended run whose object another client has resumed."""
     kind = engine.kind
     text = (
         f"the run is suspended, and another client has resumed {kind} {run.name}: its pods run; "
@@ -212,8 +214,8 @@ def _reconcile_active(
     elif lost:
         # The engine goes on without this pod, and would never end.
         actions = (DeleteEngineObject(found.uid),)
-    elif found.suspended and run.status.phase == "Suspended":
-        actions = (SuspendEngineObject(found.uid, suspend=False),)
+    elif run.status.phase == "Suspended" and (found.suspended or found.queue):
+        actions = (SuspendEngineObject(found.uid, suspend=False, queued=bool(found.queue)),)
     missing = sum(
         index not in one.there and index not in one.succeeded
         for one in counts.facts.values()

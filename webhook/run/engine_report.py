@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import names
 from webhook.crd.conditions import ConditionUpdate
 from webhook.errors import InvalidRun
 from webhook.run.actions import Announcement, DeleteEngineObject, SuspendEngineObject
@@ -93,7 +92,7 @@ def engine_hindrance(
     if found.deleted:
         return Hindrance("Terminating", f"waiting until {name} is gone")
     if found.suspended and run.status.phase != "Suspended":
-        queue = (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
+        queue = found.queue
         who = f"queue {queue} has not admitted it" if queue else "another client has suspended it"
         return Hindrance(BACKEND_SUSPENDED, f"{name} is suspended: {who}")
     silence = seconds_of_silence(run, observed, now)

@@ -176,6 +176,7 @@ def engine_object(
         reported=bool(status),
         conditions=conditions(status),
         templates=orjson.dumps(_below(spec, templates)) if changed else b"",
+        queue=(metadata.get("labels") or {}).get(names.KUEUE_QUEUE) or "",
     )
 
 

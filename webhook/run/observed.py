@@ -221,7 +221,7 @@ class EngineObject(NamedTuple):
     conditions: by type; only those that are True, with reason and message.
     suspended: the spec says so. reported: there is a status.
     templates: its counts and pod templates as JSON text, if its spec was changed after its
-    creation; else empty.
+    creation; else empty. queue: of Kueue, by its label; empty without one.
     """
 
     name: str
@@ -233,6 +233,7 @@ class EngineObject(NamedTuple):
     reported: bool = False
     conditions: Mapping[str, tuple[str, str]] = MappingProxyType({})
     templates: bytes = b""
+    queue: str = ""
 
 
 class EngineEvent(NamedTuple):
