@@ -13,10 +13,14 @@ from tests.cluster.live_runs import TEMPLATE, LiveRun, run_manifest
 from tests.cluster.spaces import LOOK, Json, NewNamespace, Space
 from tests.eventually import eventually
 from tests.operators import queues
+from tests.operators.conftest import with_runs
 from tests.operators.queues import POOL
 from tests.wording import mentions
 from webhook import names
+from webhook.installation.manifests import render
 from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.operators.install import Installation, start_operator
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures(
@@ -165,6 +169,26 @@ def test_a_run_that_is_suspended_while_it_waits_does_not_start_with_quota(
         assert (run.status["phase"], pods(space)) == ("Suspended", [])
         run.set(suspend=False)
         until_all_run(run)
+
+
+def test_beside_external_frameworks_a_delegated_run_passes_its_queue(
+    space: Space,
+    control_plane: ControlPlane,
+    cluster_kubectl: Kubectl,
+    kueue_installation: Installation,
+) -> None:
+    """Kueue takes the Run for the job in the queue, and the Run has no Workload."""
+    cluster_kubectl.create(*render((), ("backend-kueue",)).values())
+    control_plane.stop_component("kueue")
+    start_operator(control_plane, cluster_kubectl, with_runs(kueue_installation))
+    try:
+        run = play(space, "one")
+        time.sleep(20)
+        print(run.status, job(space)["spec"].get("runPolicy"), workload(space), len(pods(space)))
+        assert 0
+    finally:
+        control_plane.stop_component("kueue")
+        start_operator(control_plane, cluster_kubectl, kueue_installation)
 
 
 def workload(space: Space) -> Json:

@@ -14,11 +14,15 @@ from tests.cluster.cures import commands_of
 from tests.cluster.spaces import NewNamespace, Space
 from tests.objects import an_object
 from tests.operators import queues
+from tests.operators.conftest import with_runs
 from tests.operators.queueing import play, said
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
+from webhook.installation.manifests import render
 from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.operators.install import Installation, start_operator
 
 pytest_plugins = ["tests.cluster.webhook_fixtures", "tests.operators.queueing"]
 pytestmark = pytest.mark.usefixtures("queues_of_admins", "running", "queueing_controller")
@@ -71,3 +75,32 @@ def test_a_local_queue_default_holds_the_pods_of_runs_until_they_are_left_out(
     run.until_whole(3)
     for pod in run.pods().values():
         assert names.KUEUE_QUEUE not in pod["metadata"]["labels"]
+
+
+def test_an_external_framework_needs_the_right_to_read_runs(
+    space: Space,
+    control_plane: ControlPlane,
+    cluster_kubectl: Kubectl,
+    kueue_installation: Installation,
+) -> None:
+    """The component gives it to Kueue's account; without it Kueue's webhook rejects the pods."""
+    webhook = "mutatingwebhookconfiguration"
+    everything = {"webhooks": [{"name": "mpod.kb.io", "objectSelector": {}}]}
+    cluster_kubectl(
+        "patch", webhook, "kueue-mutating-webhook-configuration", "-p", json.dumps(everything)
+    )
+    cluster_kubectl("delete", "clusterrolebinding", "fairlead-kueue")
+    control_plane.stop_component("kueue")
+    start_operator(control_plane, cluster_kubectl, with_runs(kueue_installation))
+    space.create(default_queue())
+    run = play(space, "gpu")
+    run.until("it names Kueue's webhook", lambda: "mpod.kb.io" in said(run))
+    assert run.pods() == {}
+    cluster_kubectl.create(
+        *(
+            each
+            for each in render((), ("backend-kueue",)).values()
+            if (each["kind"], each["metadata"]["name"]) == ("ClusterRoleBinding", "fairlead-kueue")
+        )
+    )
+    run.until_whole(3)

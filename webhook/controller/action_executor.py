@@ -180,7 +180,9 @@ class ActionExecutor:
                 done.wait(self._refusals.pause(run.metadata.uid, ""))
             case CreateWorkload() | DeleteWorkload() | WriteWorkload():
                 self._note(
-                    await self._queues.carry_out(run, plan, action), workload_name(run), done
+                    await self._queues.carry_out(run, plan, action),
+                    workload_name(run.name, run.metadata.uid),
+                    done,
                 )
             case _ if plan is not None:
                 for kind, manifest in _beside_pods(plan, action):

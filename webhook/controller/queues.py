@@ -15,6 +15,7 @@ from webhook.controller.refusals import backend_rights, refusal
 from webhook.errors import ClusterError, InvalidRun
 from webhook.run.actions import CreateWorkload, DeleteWorkload, WriteWorkload
 from webhook.run.manifests import make_object, metadata
+from webhook.run.observation import controller_of, owner_uid
 from webhook.run.observed import Refusal
 from webhook.run.queue import POSITION_PAUSE
 from webhook.run.queue_state import NO_QUEUE, Queueing
@@ -190,10 +191,44 @@ class Queues:
         self._served = (float("-inf"), False)
         if not await self._is_served():
             return Queueing(unknown=_NOT_SERVED, served=False)
+        if await self._find_without_label(stored):
+            return Queueing(unknown="its Workload had lost its label")
         return Queueing()
 
+    async def _find_without_label(self, stored: StoredRun) -> bool:
+        """Return whether the Workload is there after all, and give it its label again."""
+        path = WORKLOAD.path(stored.namespace)
+        try:
+            found = await self._client.get(path.path_of(workload_name(stored.name, stored.uid)))
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        if owner_uid(found) != stored.uid or found["metadata"]["uid"] in self._deleted:
+            return False
+        self._objects.learn(WORKLOAD, await self._objects.restore_label(WORKLOAD, found))
+        return True
+
+    async def release(self, gone: StoredRun) -> None:
+        """Delete the Workload of a Run that is gone, if it was not deleted with the Run.
+
+        `kubectl delete --cascade=orphan` leaves it, and it would hold its quota for ever. Raises
+        ClusterError.
+        """
+        name = workload_name(gone.name, gone.uid)
+        try:
+            found = await self._client.get(WORKLOAD.path(gone.namespace).path_of(name))
+        except ClusterError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                raise
+            return
+        metadata = found["metadata"]
+        labelled = (metadata.get("labels") or {}).get(names.RUN_UID) == gone.uid
+        if labelled and controller_of(found) is None:
+            await self._objects.delete(WORKLOAD, gone.namespace, name, uid=metadata["uid"])
+
     async def _position(self, namespace: str, queue: str, workload: str) -> int | None:
-        """Return the position that Kueue's API of pending workloads tells, from 1."""
+        """Return the position in the ClusterQueue, from 1, by Kueue's API of pending workloads."""
         until, found = self._positions.get((namespace, queue), (float("-inf"), {}))
         if self._clock() >= until:
             try:
@@ -202,10 +237,11 @@ class Queues:
                 items = answer.get("items") or ()
             except ClusterError:
                 items = ()  # It may be off, or not allowed.
+            # Workloads of other LocalQueues may be before it.
             found = {
-                each["metadata"]["name"]: each["positionInLocalQueue"] + 1
+                each["metadata"]["name"]: each["positionInClusterQueue"] + 1
                 for each in items
-                if isinstance(each.get("positionInLocalQueue"), int)
+                if isinstance(each.get("positionInClusterQueue"), int)
             }
             now = self._clock()
             self._positions = {key: each for key, each in self._positions.items() if each[0] > now}
@@ -227,7 +263,7 @@ class Queues:
                 try:
                     return await self._create(run, plan, queue)
                 except InvalidRun as error:
-                    return Refusal(workload_name(run), "Invalid", str(error))
+                    return Refusal(workload_name(run.name, run.metadata.uid), "Invalid", str(error))
             case DeleteWorkload(name, uid):
                 await self._objects.delete(WORKLOAD, run.namespace, name, uid=uid)
                 cached = self._known.workloads.get(f"{run.namespace}/{name}")
@@ -261,7 +297,7 @@ class Queues:
 
         Kueue chooses flavors by what the pods ask of nodes, and counts what they request.
         """
-        name = workload_name(run)
+        name = workload_name(run.name, run.metadata.uid)
         sets = pod_sets(plan)
         if many := too_many(sets):
             return Refusal(name, "Invalid", many)
