@@ -48,7 +48,7 @@ from webhook.installation.choices import Choices
 from webhook.installation.doctor.cluster_state import Kueue, ReadKind
 from webhook.installation.doctor.diagnose import CHECKS
 from webhook.installation.doctor.program_checks import RUNS
-from webhook.installation.doctor.queue_checks import pod_entries
+from webhook.installation.doctor.queue_checks import names_runs, pod_entries
 from webhook.installation.manifests import CONTROLLER
 from webhook.installation.probe import Probe
 from webhook.installation.rights import Right
@@ -892,6 +892,10 @@ CASES: dict[str, dict[str, Changes]] = {
         "the patch keeps what the selector has": kueue(
             objectSelector={"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}
         ),
+        "runs are an external framework": {"kueue": Kueue(external=True)},
+        "runs are one, and Kueue may not read them": {
+            "kueue": Kueue(external=True, reads_runs=False)
+        },
         "in a namespace that is not asked about nothing is said": kueue(namespaces={"lab": {}}),
     },
     "objects": {
@@ -954,6 +958,25 @@ CASES: dict[str, dict[str, Changes]] = {
         ),
     },
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("integrations: {externalFrameworks: [Run.v1alpha1.fairlead.dev]}", True),
+        ("integrations:\n  # externalFrameworks: [Run.v1alpha1.fairlead.dev]\n", False),
+        ("integrations: {externalFrameworks: [Foo.v1.example.com]}", False),
+        ("integrations: null", False),
+        ("- Run.v1alpha1.fairlead.dev", False),
+        ("{", False),
+        ("", False),
+    ],
+)
+def test_runs_are_an_external_framework_by_the_configuration_of_kueue(
+    text: str, found: bool
+) -> None:
+    """As its installation has it."""
+    assert names_runs({"data": {"controller_manager_config.yaml": text}}) == found
 
 
 def findings_of_cases() -> Iterator[Any]:

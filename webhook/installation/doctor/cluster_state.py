@@ -94,12 +94,15 @@ class Kueue(NamedTuple):
     """Kueue in a cluster.
 
     entries: those that get new pods. default_queues: namespaces with a LocalQueue `default`.
-    queued: namespaces with Runs that have a queue.
+    queued: namespaces with Runs that have a queue. external: whether Runs are among its
+    externalFrameworks. reads_runs: whether its account may list Runs.
     """
 
     entries: Sequence[PodEntry] = ()
     default_queues: frozenset[str] = frozenset()
     queued: frozenset[str] = frozenset()
+    external: bool = False
+    reads_runs: bool = True
 
 
 NO_KUEUE: Final = Kueue()

@@ -57,7 +57,7 @@ from webhook.installation.object_kinds import CRD
 from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import Probe, choose_namespace, probe, probe_policy
-from webhook.installation.rights import is_allowed
+from webhook.installation.rights import Right, is_allowed
 from webhook.interception import placed_whole, read_record
 from webhook.judgement.entry_states import as_meant
 from webhook.kube.secrets import data_of, secrets
@@ -72,7 +72,6 @@ if TYPE_CHECKING:
 
     from webhook.api_paths import ObjectPath
     from webhook.installation.object_kinds import Key
-    from webhook.installation.rights import Right
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.server.watch_metrics import ReplicaState
@@ -215,7 +214,17 @@ class Reader:
         named = {"fieldSelector": f"metadata.name={queue_checks.DEFAULT_QUEUE}"}
         queues = await self._list(ReadKind.QUEUES, _LOCAL_QUEUES, named)
         runs = await self._list(ReadKind.QUEUES, _RUNS, {"labelSelector": names.KUEUE_QUEUE})
-        return Kueue(entries, _namespaces_of(queues), _namespaces_of(runs))
+        read = Kueue(entries, _namespaces_of(queues), _namespaces_of(runs))
+        namespace = queue_checks.namespace_of(entries)
+        if not namespace:
+            return read
+        path = CollectionPath("v1", "configmaps", namespace).path_of(queue_checks.CONFIG_MAP)
+        if not queue_checks.names_runs(await self._object(ReadKind.QUEUES, path)):
+            return read
+        right = Right("list", names.GROUP, names.RUNS)
+        account = is_allowed(self._client, right, queue_checks.ACCOUNT, namespace)
+        allowed = await self._tried(ReadKind.QUEUES, account)
+        return read._replace(external=True, reads_runs=allowed is not False)
 
     async def _nodes(self) -> Sequence[Node]:
         if ReadKind.NODES not in self._kinds:

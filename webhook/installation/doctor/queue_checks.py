@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+import yaml
+
 from webhook import names
 from webhook.evaluation.sending import takes_new_pods
 from webhook.installation.doctor.cluster_state import (
@@ -31,6 +33,12 @@ if TYPE_CHECKING:
 DEFAULT_QUEUE: Final = "default"
 # Labels that the controller gives to every pod of a Run.
 _POD_OF_RUN: Final = {names.MANAGED_BY: names.MANAGER, names.RUN: "r", names.RUN_UID: "u"}
+# Where Kueue's installation has its configuration, and the account of its program.
+CONFIG_MAP: Final = "kueue-manager-config"
+ACCOUNT: Final = "kueue-controller-manager"
+_CONFIGURATION: Final = "controller_manager_config.yaml"
+# A Run as Kueue's configuration names a kind.
+EXTERNAL: Final = f"{names.RUN_KIND}.{names.API_VERSION.partition('/')[2]}.{names.GROUP}"
 _NOT_OF_RUNS: Final = {"key": names.RUN_UID, "operator": "DoesNotExist"}
 
 
@@ -49,9 +57,41 @@ def pod_entries(configurations: Iterable[Json]) -> Iterator[PodEntry]:
             yield from (PodEntry(name, entry) for entry in entries if takes_new_pods(entry))
 
 
+def namespace_of(entries: Iterable[PodEntry]) -> str:
+    """Return the namespace of Kueue's webhook; empty if it is not behind a Service."""
+    services = (each.entry.get("clientConfig", {}).get("service") for each in entries)
+    return next((each["namespace"] for each in services if each), "")
+
+
+def names_runs(config_map: Json | None) -> bool:
+    """Return whether Kueue's configuration has Runs among its externalFrameworks."""
+    text = ((config_map or {}).get("data") or {}).get(_CONFIGURATION, "")
+    try:
+        configuration = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return False
+    integrations = configuration.get("integrations") if isinstance(configuration, dict) else None
+    return EXTERNAL in ((integrations or {}).get("externalFrameworks") or ())
+
+
 @check("queues", ReadKind.QUEUES, ReadKind.NAMESPACES)
 def queues(state: ClusterState) -> Iterator[Finding]:
     """Check that Kueue takes no pod of a Run for a pod without a queue."""
+    if state.kueue.external:
+        what = f"{EXTERNAL} is among Kueue's externalFrameworks"
+        if not state.kueue.reads_runs:
+            yield error(
+                f"{what}, and Kueue's account may not list Runs: its webhook rejects every pod of "
+                "a Run",
+                state.reinstall(
+                    "--backend kueue", "--set 'backends={OTHERS,kueue}'", "backend-kueue"
+                ),
+            )
+        yield warning(
+            f"{what}: delegated Runs with a queue start without quota",
+            "take it out of Kueue's configuration, and leave the pods of Runs out of its webhook "
+            "(docs/guides/kueue.md)",
+        )
     for namespace in sorted(state.kueue.default_queues & state.namespaces.keys()):
         labels = state.namespaces[namespace]
         for configuration, entry in state.kueue.entries:
