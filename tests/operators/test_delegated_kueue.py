@@ -17,7 +17,6 @@ from tests.operators.conftest import with_runs
 from tests.operators.queues import POOL
 from tests.wording import mentions
 from webhook import names
-from webhook.installation.manifests import render
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.install import Installation, start_operator
@@ -178,7 +177,6 @@ def test_beside_external_frameworks_a_delegated_run_passes_its_queue(
     kueue_installation: Installation,
 ) -> None:
     """Kueue takes the Run for the job in the queue, and the Run has no Workload."""
-    cluster_kubectl.create(*render((), ("backend-kueue",)).values())
     control_plane.stop_component("kueue")
     start_operator(control_plane, cluster_kubectl, with_runs(kueue_installation))
     try:
