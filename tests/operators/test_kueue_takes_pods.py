@@ -85,7 +85,8 @@ def test_an_external_framework_needs_the_right_to_read_runs(
 ) -> None:
     """The component gives it to Kueue's account; without it Kueue's webhook rejects the pods."""
     webhook = "mutatingwebhookconfiguration"
-    everything = {"webhooks": [{"name": "mpod.kb.io", "objectSelector": {}}]}
+    selector = {"matchExpressions": []}
+    everything = {"webhooks": [{"name": "mpod.kb.io", "objectSelector": selector}]}
     cluster_kubectl(
         "patch", webhook, "kueue-mutating-webhook-configuration", "-p", json.dumps(everything)
     )
