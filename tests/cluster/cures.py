@@ -245,6 +245,7 @@ PLAYS: Final[Mapping[str, Play]] = {
 # What the sandbox's control plane cannot have, and why.
 UNPLAYED: Final[Mapping[str, str]] = {
     "kubectl -n fairlead-system delete lease": "the scenario `install` of tests/chaos plays it",
+    "kubectl patch mutatingwebhookconfiguration kueue": "tests/operators/test_queued_runs.py does",
 }
 # Subcommands that show more, and end nothing; `fairlead install` is the cure of an installation.
 SHOWS: Final[Sequence[str]] = (

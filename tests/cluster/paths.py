@@ -22,6 +22,7 @@ _GROUPS: Final = {
     "mpijobs": "kubeflow.org/v2beta1",
     "jobsets": "jobset.x-k8s.io/v1alpha2",
     "daskjobs": "kubernetes.dask.org/v1",
+    **dict.fromkeys(("workloads", "localqueues"), "kueue.x-k8s.io/v1beta2"),
     "leases": "coordination.k8s.io/v1",
     "endpointslices": "discovery.k8s.io/v1",
     "customresourcedefinitions": "apiextensions.k8s.io/v1",

@@ -13,6 +13,8 @@ import pytest
 
 from tests.controller.runs import Api, Json, owner_reference, raw_run, refused, run
 from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
+from tests.wording import mentions
+from webhook import names
 from webhook.controller.delegation import Delegation, engine_refusal
 from webhook.controller.engine_pods import MOST_GONE, read_pod
 from webhook.controller.engines import SERVED_PAUSE, Engines, Watched
@@ -337,6 +339,73 @@ async def test_a_suspension_is_known_before_the_watch_delivers_it() -> None:
         there = watched.find("lab", "uid-mnist")
         assert there is not None
         assert there.suspended
+
+
+_AWAY: Final = 'failed calling webhook "vjobset.kb.io": connection refused'
+_DENIED: Final = "metadata.uid: Invalid value: field is immutable"
+
+
+@pytest.mark.parametrize(
+    ("answer", "failed"),
+    [
+        (refused(500, "InternalError", _AWAY), "PyTorchJob mnist is not suspended: "),
+        (refused(403, "Forbidden", "cannot patch pytorchjobs"), "--backend kubeflow"),
+        (refused(422, "Invalid", "spec: Required value"), "Required value; it is tried again"),
+        (refused(422, "Invalid", _DENIED), None),
+        (refused(404), None),
+        (refused(409, "Conflict"), ""),
+    ],
+)
+async def test_a_write_that_failed_says_which_and_why(
+    answer: ClusterError, failed: str | None
+) -> None:
+    """None: the object is another one, or gone. Empty: a retry resolves it."""
+    async with staged() as stage:
+        api = Api()
+        api.answers["patch", "mnist"] = answer
+        delegation = stage.delegation(api)
+        found = run(backend="kubeflow", framework="pytorch", replicas={"master": {}})
+        actions = [SuspendEngineObject("uid-job", suspend=True)]
+        done = await delegation.carry_out(found, PYTORCH, ENGINES[PYTORCH], actions)
+        if failed is None:
+            assert done.error is None
+        else:
+            assert done.error is answer
+            assert failed in done.failed
+            assert bool(failed) == bool(done.failed)
+
+
+@pytest.mark.parametrize(
+    ("owner", "active", "patched"),
+    [("uid-job", True, ["w"]), ("uid-job", False, []), ("uid-other", True, ["mnist"])],
+)
+async def test_an_object_in_a_queue_is_suspended_by_its_workload(
+    owner: str, active: bool, patched: list[str]
+) -> None:
+    """Whose label may be forged; one that is not active is left. Without one, the object is."""
+    async with staged() as stage:
+        api = Api()
+        api.answers["patch", "mnist"] = engine_object()
+        api.answers["patch", "w"] = {}
+        reference = {"kind": "PyTorchJob", "name": "mnist", "uid": owner, "controller": True}
+        labels = {names.KUEUE_JOB_UID: "uid-job"}
+        metadata = {"name": "w", "namespace": "lab", "uid": "uid-w", "labels": labels}
+        workload = {
+            "metadata": {**metadata, "ownerReferences": [reference]},
+            "spec": {"active": active},
+        }
+        api.answers["list", "workloads"] = {"items": [workload]}
+        delegation = stage.delegation(api)
+        found = run(backend="kubeflow", framework="pytorch", replicas={"master": {}})
+        actions = [SuspendEngineObject("uid-job", suspend=True, queued=True)]
+        done = await delegation.carry_out(found, PYTORCH, ENGINES[PYTORCH], actions)
+        assert (api.named("patch"), done.error) == (patched, None)
+        assert done.acted == bool(patched)
+        if patched == ["w"]:
+            assert api.bodies[-1] == {"metadata": {"uid": "uid-w"}, "spec": {"active": False}}
+        api.answers["list", "workloads"] = refused(403, "Forbidden", "cannot list workloads")
+        done = await delegation.carry_out(found, PYTORCH, ENGINES[PYTORCH], actions)
+        mentions(done.failed, "PyTorchJob mnist is not suspended", "--backend kueue")
 
 
 def test_the_main_container_is_the_operator_s() -> None:

@@ -184,7 +184,7 @@ def test_the_position_is_told_where_kueue_serves_it_and_asked_for_seldom() -> No
     stage = Stage(raw_workload(7))
     assert stage.observe().position is None
     stage.now += 11
-    pending = {"metadata": {"name": NAME}, "positionInLocalQueue": 2}
+    pending = {"metadata": {"name": NAME}, "positionInLocalQueue": 0, "positionInClusterQueue": 2}
     stage.api.answers["get", "pendingworkloads"] = {"items": [pending]}
     assert stage.observe().position == 3
     asked = len(stage.api.calls)
@@ -228,6 +228,38 @@ def test_a_workload_that_is_gone_is_believed_after_a_while() -> None:
     found = stage.observe()
     assert not found.served
     mentions(found.unknown, "no Kueue")
+
+
+def test_a_workload_that_lost_its_label_gets_it_again() -> None:
+    """The watch says that it is gone: the pods stay, and it is not made a second time."""
+    stage = Stage(status={"phase": "Running", "startTime": "2026-11-29T00:00:00Z"})
+    stage.api.answers["get", NAME] = raw_workload(8)
+    stage.api.answers["patch", NAME] = raw_workload(9)
+    mentions(stage.observe().unknown, "its Workload is gone")
+    stage.now += 11
+    mentions(stage.observe().unknown, "lost its label")
+    assert stage.api.bodies[-1]["metadata"]["labels"] == {names.MANAGED_BY: names.MANAGER}
+    known = stage.observe().workload
+    assert known is not None
+    assert known.version == "9"
+
+
+@pytest.mark.parametrize(
+    ("owned", "uid", "deleted"), [(False, UID, [NAME]), (True, UID, []), (False, "another", [])]
+)
+def test_a_workload_that_its_run_left_behind_is_deleted(
+    owned: bool, uid: str, deleted: list[str]
+) -> None:
+    """Unless the garbage collector does it, or it is another Run's."""
+    stage = Stage()
+    raw = raw_workload(8)
+    raw["metadata"]["labels"] = {names.RUN_UID: uid}
+    if not owned:
+        del raw["metadata"]["ownerReferences"]
+    stage.api.answers["get", NAME] = raw
+    stage.api.answers["delete", NAME] = {}
+    asyncio.run(stage.queues.release(stage.stored))
+    assert stage.api.named("delete") == deleted
 
 
 def test_a_label_on_the_pods_too_would_hold_each_of_them() -> None:

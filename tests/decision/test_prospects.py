@@ -179,6 +179,15 @@ def test_behind_a_gate_taints_may_still_be_tolerated() -> None:
     assert "pool=none matches none" in said(pod(nodeSelector={"pool": "none"}, **gates))
 
 
+def test_a_pod_for_a_queue_gets_its_gate_after_the_first_call() -> None:
+    """Kueue's webhook comes later by its name; once it has admitted the pod, it adds no more."""
+    came = pod(nodeSelector={"pool": "ml"})
+    came["metadata"].setdefault("labels", {})[names.KUEUE_QUEUE] = "research"
+    assert said(came) == ""
+    came["metadata"]["labels"][names.KUEUE_PODSET] = "main"
+    assert said(came)
+
+
 def test_a_runtime_class_that_the_pod_gets_may_tolerate_taints() -> None:
     """A received pod already has those of its own class; labels stay demanded."""
     sandboxed = policy("sandboxed", "defaults: {runtimeClassName: gvisor}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.cluster.spaces import NewNamespace, Running, Space
 from tests.cluster.webhooks import serving
 from tests.control_planes import build_before_tests
 from tests.operators import checks, queues
+from webhook import names
 from webhook.installation.manifests import backends
 from webhook.progress import Lines
 from webhook.run.crd import custom_resource_definition
@@ -124,6 +126,19 @@ def delegating_controller(control_plane: ControlPlane) -> Iterator[None]:
 def kueue_installation(kueue_built: BuiltOperator) -> Installation:
     """What Kueue needs in the module's control plane, to start it, and to start it again."""
     return plan_installation(operators()["kueue"], kueue_built)
+
+
+def with_runs(installation: Installation) -> Installation:
+    """Kueue with Runs among its external frameworks."""
+    operator = installation.operator
+    integrations = {
+        **operator.config["integrations"],
+        "externalFrameworks": [
+            f"{names.RUN_KIND}.{names.API_VERSION.partition('/')[2]}.fairlead.dev"
+        ],
+    }
+    config = {**operator.config, "integrations": integrations}
+    return replace(installation, operator=operator.model_copy(update={"config": config}))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.cluster.manifests import pod
-from tests.cluster.spaces import LOOK, NewNamespace, Space
+from tests.cluster.spaces import LOOK, Json, NewNamespace, Space
 from tests.eventually import eventually
 from tests.objects import an_object
 from tests.operators import delegated_lives
@@ -19,9 +19,12 @@ from tests.operators.conftest import JOB_OPERATORS, run_operator
 from tests.operators.delegated import ON_DASK, ON_JOBSET, ON_MPI, Shape, play
 from tests.operators.delegated_lives import LIVES, created_reason, kill_the_controller
 from tests.wording import mentions
+from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
+from webhook.sandbox.operators.install import Installation, plan_installation, start_operator
+from webhook.sandbox.operators.table import operators
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = [
@@ -46,6 +49,12 @@ def operators_of_jobs(
     yield
     for name in JOB_OPERATORS:
         control_plane.stop_component(name)
+
+
+@pytest.fixture
+def jobset(job_operators_built: Mapping[str, BuiltOperator]) -> Installation:
+    """What starts JobSet's controller again."""
+    return plan_installation(operators()["jobset"], job_operators_built["jobset"])
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -162,6 +171,45 @@ def test_the_name_of_another_s_object_is_taken(space: Space) -> None:
     run = play(space, ON_JOBSET)
     mentions(created_reason(run, "NameTaken"), "JobSet train", "does not belong to this run")
     space.delete(run.path, run.name)
+    run.until_all_run()
+
+
+def test_what_jobset_cannot_make_before_its_jobs_is_reported(space: Space) -> None:
+    """It says so in an Event of its own; nothing else tells why there are no pods."""
+    spec: Json = {"hard": {"count/services": "0"}}
+    space.create(an_object("v1", "ResourceQuota", "none", spec))
+    run = play(space, ON_JOBSET)
+    message = created_reason(run, "BackendWarning")
+    mentions(message, "JobSet train", "HeadlessServiceCreationFailed", "exceeded quota: none")
+    space.delete("resourcequotas", "none")
+    run.until_all_run()
+
+
+def test_a_name_that_is_too_long_for_the_leader_s_address_is_refused(space: Space) -> None:
+    """The longest that is taken runs."""
+    with pytest.raises(SandboxError, match="leader's address"):
+        play(space, ON_JOBSET, "d" * 26)
+    play(space, ON_JOBSET, "d" * 25).until_all_run()
+
+
+def test_a_suspension_while_the_webhook_of_jobset_is_away_is_tried_until_it_is_done(
+    space: Space, control_plane: ControlPlane, cluster_kubectl: Kubectl, jobset: Installation
+) -> None:
+    """Meanwhile the run says that its pods run, and why."""
+    run = play(space, ON_JOBSET)
+    run.until_all_run()
+    control_plane.stop_component("jobset")
+    try:
+        run.set(suspend=True)
+        run.until("it says why", lambda: "not suspended" in str(run.status.get("message")))
+        mentions(str(run.status["message"]), "JobSet train", "failed calling webhook")
+        assert run.status["phase"] == "Running"
+        assert "BackendWriteFailed" in [each["reason"] for each in run.events()]
+    finally:
+        start_operator(control_plane, cluster_kubectl, jobset)
+    run.until_phase("Suspended")
+    run.until("no pod is left", lambda: not run.pods())
+    run.set(suspend=False)
     run.until_all_run()
 
 

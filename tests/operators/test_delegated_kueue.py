@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
@@ -12,6 +14,7 @@ from tests.cluster.live_runs import TEMPLATE, LiveRun, run_manifest
 from tests.cluster.spaces import LOOK, Json, NewNamespace, Space
 from tests.eventually import eventually
 from tests.operators import queues
+from tests.operators.conftest import with_runs
 from tests.operators.queues import POOL
 from tests.wording import mentions
 from webhook import names
@@ -31,6 +34,8 @@ metadata: {{name: on-demand}}
 spec: {{overrides: {{nodeSelector: {{{POOL}: on-demand}}, labels: {{team: research}}}}}}
 """
 SIZE: Final = {"master": 1, "worker": 2}
+# Seconds in which Kueue would have resumed a job.
+AFTERWARDS: Final = 4.0
 KEEPS: Final = {names.KUEUE: names.KUEUE_KEEP}
 
 
@@ -101,18 +106,8 @@ def test_a_run_without_quota_says_which_queue_holds_it_and_starts_with_quota(
     mentions(str(run.status["message"]), "PyTorchJob train", "suspended", "queue one")
     assert pods(space) == []
     assert run.status["phase"] != "Failed"
-    api = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/one"
-    queue = control_plane.api.get(api)
-    groups = queue["spec"]["resourceGroups"]
-    try:
-        more = [
-            {**group, "flavors": [_with_quota(flavor, "10") for flavor in group["flavors"]]}
-            for group in groups
-        ]
-        control_plane.api.patch(api, {"spec": {"resourceGroups": more}})
+    with more_quota(control_plane):
         until_all_run(run)
-    finally:
-        control_plane.api.patch(api, {"spec": {"resourceGroups": groups}})
     assert run.role("worker").get("failed", 0) == 0
 
 
@@ -142,6 +137,85 @@ def test_the_runs_own_suspension_outlasts_kueues_admission(space: Space) -> None
     assert pods(space) == []
     space.kubectl("patch", "run", "train", "--type=merge", "-p", '{"spec": {"suspend": false}}')
     until_all_run(run)
+
+
+def test_a_suspended_run_stays_suspended_and_holds_no_quota(space: Space) -> None:
+    """By its Workload: Kueue would resume the job alone within a second."""
+    run = play(space, "gpu")
+    until_all_run(run)
+    run.set(suspend=True)
+    run.until_phase("Suspended")
+    eventually("its pods are gone", lambda: not pods(space), period=LOOK)
+    eventually("it holds no quota", lambda: not reserved(space), period=LOOK)
+    time.sleep(AFTERWARDS)
+    assert (run.status["phase"], pods(space)) == ("Suspended", [])
+    assert workload(space)["spec"]["active"] is False
+    run.set(suspend=False)
+    until_all_run(run)
+    assert (run.status["disruptions"], run.status["restarts"]) == (0, 0)
+
+
+def test_a_run_that_is_suspended_while_it_waits_does_not_start_with_quota(
+    space: Space, control_plane: ControlPlane
+) -> None:
+    """Its object was suspended by the queue before, which would resume it."""
+    run = play(space, "one")
+    run.until("its queue is named", lambda: "queue one" in str(run.status.get("message")))
+    eventually("Kueue knows it", lambda: workload(space), period=LOOK)
+    run.set(suspend=True)
+    run.until_phase("Suspended")
+    with more_quota(control_plane):
+        time.sleep(AFTERWARDS)
+        assert (run.status["phase"], pods(space)) == ("Suspended", [])
+        run.set(suspend=False)
+        until_all_run(run)
+
+
+def test_beside_external_frameworks_a_delegated_run_passes_its_queue(
+    space: Space,
+    control_plane: ControlPlane,
+    cluster_kubectl: Kubectl,
+    kueue_installation: Installation,
+) -> None:
+    """Kueue takes the Run for the job in the queue, and the Run has no Workload."""
+    control_plane.stop_component("kueue")
+    start_operator(control_plane, cluster_kubectl, with_runs(kueue_installation))
+    try:
+        run = play(space, "one")
+        until_all_run(run)
+        assert workload(space) == {}
+    finally:
+        control_plane.stop_component("kueue")
+        start_operator(control_plane, cluster_kubectl, kueue_installation)
+
+
+def workload(space: Space) -> Json:
+    """The Workload of the object; empty without one."""
+    uid = job(space)["metadata"]["uid"]
+    found = space.items("workloads", f"{names.KUEUE_JOB_UID}={uid}")
+    return found[0] if found else {}
+
+
+def reserved(space: Space) -> bool:
+    """Whether it has quota."""
+    conditions = workload(space).get("status", {}).get("conditions", ())
+    return ("QuotaReserved", "True") in [(each["type"], each["status"]) for each in conditions]
+
+
+@contextlib.contextmanager
+def more_quota(plane: ControlPlane) -> Iterator[None]:
+    """The queue `one` has space for ten pods on each flavor."""
+    api = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/one"
+    groups = plane.api.get(api)["spec"]["resourceGroups"]
+    more = [
+        {**group, "flavors": [_with_quota(flavor, "10") for flavor in group["flavors"]]}
+        for group in groups
+    ]
+    plane.api.patch(api, {"spec": {"resourceGroups": more}})
+    try:
+        yield
+    finally:
+        plane.api.patch(api, {"spec": {"resourceGroups": groups}})
 
 
 def _with_quota(flavor: Json, quota: str) -> Json:

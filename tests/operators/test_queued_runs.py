@@ -14,7 +14,8 @@ from typing import Final
 
 import pytest
 
-from tests.cluster.spaces import NewNamespace, Space
+from tests.cluster.spaces import LOOK, NewNamespace, Space
+from tests.eventually import eventually
 from tests.objects import an_object
 from tests.operators import checks, queues
 from tests.operators.queueing import CONTROLLER, SIZE, Begin, holds, play, said, workload
@@ -72,6 +73,29 @@ def test_an_admitted_run_runs_on_its_flavor(space: Space) -> None:
     assert run.live() == {}
 
 
+def test_a_workload_without_its_label_is_found_and_its_run_goes_on(space: Space) -> None:
+    """The watch goes by the label: without it the Workload seems to be gone."""
+    run = play(space, "gpu")
+    run.until_whole(3)
+    before = {each["metadata"]["uid"] for each in run.pods().values()}
+    made = workload(run)["metadata"]
+    space.patch("workloads", made["name"], {"metadata": {"labels": {names.MANAGED_BY: None}}})
+    run.until("it has it again", lambda: names.MANAGED_BY in workload(run)["metadata"]["labels"])
+    assert workload(run)["metadata"]["uid"] == made["uid"]
+    run.until_whole(3)
+    assert {each["metadata"]["uid"] for each in run.pods().values()} == before
+
+
+def test_a_run_that_is_deleted_alone_holds_no_quota(space: Space) -> None:
+    """`--cascade=orphan` leaves its pods, as asked, and would leave its Workload."""
+    run = play(space, "gpu")
+    run.until_whole(3)
+    made = workload(run)["metadata"]["name"]
+    space.kubectl("delete", "runs.fairlead.dev", run.name, "--cascade=orphan")
+    eventually("it is gone", lambda: not space.find("workloads", made), period=LOOK)
+    assert len(space.items("pods", f"{names.RUN}={run.name}")) == 3
+
+
 def test_a_run_waits_for_quota_and_runs_when_another_ends(space: Space) -> None:
     """Its message is Kueue's, with its position; no pod is made while it waits."""
     first = play(space, "one", "first", {"master": 1, "worker": 1}, environment={})
@@ -85,7 +109,10 @@ def test_a_run_waits_for_quota_and_runs_when_another_ends(space: Space) -> None:
         "Kueue tells their positions",
         lambda: (
             {said(each).partition(":")[0] for each in (second, third)}
-            == {f"waits in queue one, position {position}" for position in (1, 2)}
+            == {
+                f"waits in queue one, position {position} in its ClusterQueue"
+                for position in (1, 2)
+            }
         ),
     )
     space.delete(names.RUNS, third.name)

@@ -33,7 +33,12 @@ from webhook.run.backends.engines import ENGINES, engine_key, find_engine
 from webhook.run.backends.table import BACKENDS
 from webhook.run.delegated import reconcile_delegated
 from webhook.run.delegated_counts import MOST_GONE
-from webhook.run.engine_report import FIRST_LOOK, SILENCE, describe_edits
+from webhook.run.engine_report import (
+    FIRST_LOOK,
+    SILENCE,
+    describe_edits,
+    report_failed_write,
+)
 from webhook.run.idle import is_idle, needs_whole, reduce_run
 from webhook.run.model import Condition, RoleStatus, Run, RunSpec, RunStatus
 from webhook.run.observation import engine_event
@@ -78,6 +83,8 @@ class Engine:
         self.did: list[Action] = []
         self.told: list[Announcement] = []
         self.outcome = Outcome(self.run.status)
+        # Why writes to the object fail; empty while they do not.
+        self.failing = ""
 
     def look(self) -> Engine:
         """Reconcile until nothing changes; what is decided is done to the object at once."""
@@ -93,13 +100,15 @@ class Engine:
             self.observed = replace(self.observed, events=None, fresh=False)
             assert not outcome.look_up
             assert not outcome.look_up_events
+            if self.failing and outcome.actions:
+                outcome = report_failed_write(self.run, outcome, self.failing)
             self.outcome = outcome
             self.told += outcome.announcements
             self.did += outcome.actions
-            for action in outcome.actions:
+            for action in () if self.failing else outcome.actions:
                 self._do(action)
             before, self.run = self.run, self.run.model_copy(update={"status": outcome.status})
-            if before.status == self.run.status and not outcome.actions:
+            if before.status == self.run.status and (self.failing or not outcome.actions):
                 break
         return self
 
@@ -322,6 +331,41 @@ def test_suspension_is_handed_down_once_and_costs_nothing() -> None:
     assert (engine.status.disruptions, engine.status.restarts) == (0, 0)
 
 
+def test_a_suspension_that_fails_is_due_until_the_object_is_suspended() -> None:
+    """Until then the status says that the run is not suspended, and why; also on resuming."""
+    engine = Engine().runs()
+    fails_and_is_due(engine, "Running", suspend=True)
+    assert engine.phase == "Suspended"
+    assert engine.condition("Suspended").status == "True"
+    fails_and_is_due(engine, "Suspended", suspend=False)
+    assert engine.phase == "Running"
+
+
+def fails_and_is_due(engine: Engine, phase: str, *, suspend: bool) -> None:
+    """The run stays in its phase while the write fails, and goes on when it does not."""
+    told = len(engine.told)
+    engine.failing = "the webhook is away"
+    engine.spec(suspend=suspend).look()
+    tries = len(engine.did)
+    engine.look()
+    assert len(engine.did) > tries
+    assert (engine.phase, engine.status.message) == (phase, "the webhook is away")
+    assert "BackendWriteFailed" in [each.reason for each in engine.told[told:]]
+    engine.failing = ""
+    engine.look()
+
+
+def test_a_run_is_suspended_when_its_object_is() -> None:
+    """The answer to the write may come before the operator, or a queue, has done it."""
+    engine = Engine().runs()
+    spec = engine.run.spec.model_copy(update={"suspend": True})
+    engine.run = engine.run.model_copy(update={"spec": spec})
+    outcome = reconcile_delegated(engine.run, engine.engine, engine.observed, engine.now)
+    assert outcome.actions == (SuspendEngineObject("uid-job", suspend=True),)
+    assert outcome.status.phase == "Running"
+    mentions(outcome.status.message, "PyTorchJob mnist is not suspended yet")
+
+
 def test_pods_that_go_because_a_queue_suspends_the_object_are_no_disruption() -> None:
     """Kueue has evicted the workload; it counts again once the queue admits it."""
     engine = Engine().runs()
@@ -367,9 +411,7 @@ def test_a_run_that_is_suspended_from_its_start_has_no_object() -> None:
 def test_the_suspension_of_a_queue_is_reported_and_left_alone() -> None:
     """Kueue suspends the object; its queue is named."""
     engine = Engine()
-    metadata = engine.run.metadata.model_copy(update={"labels": {"kueue.x-k8s.io/queue-name": "q"}})
-    engine.run = engine.run.model_copy(update={"metadata": metadata})
-    engine.look().object(suspended=True).look()
+    engine.look().object(suspended=True, queue="q").look()
     assert engine.did == [CreateEngineObject()]
     assert engine.phase == "Pending"
     assert engine.condition("Created").reason == "BackendSuspended"
@@ -404,8 +446,29 @@ def test_a_delegated_run_without_a_queue_has_no_condition_of_one() -> None:
     assert "Admitted" not in {each.type for each in Engine().runs().status.conditions}
 
 
+def test_a_queue_is_told_that_a_run_is_suspended_and_that_it_is_resumed() -> None:
+    """It would resume an object that is suspended alone, also one that waits for its quota."""
+    suspends = SuspendEngineObject("uid-job", suspend=True, queued=True)
+    resumes = SuspendEngineObject("uid-job", suspend=False, queued=True)
+    waits = Engine().look().object(suspended=True, queue="q").look()
+    assert waits.phase == "Pending"
+    for engine in (waits, Engine().runs().object(queue="q")):
+        engine.spec(suspend=True)
+        assert engine.phase == "Suspended"
+        assert {*engine.did[1:]} == {suspends}
+        done = len(engine.did)
+        assert len(engine.look().did) == done
+        # The queue was late to know of it.
+        engine.object(suspended=False).look()
+        assert engine.did[done:] == [suspends]
+        done = len(engine.did)
+        engine.spec(suspend=False)
+        assert engine.did[done:] == [resumes]
+        assert engine.phase in ("Pending", "Running")
+
+
 def test_a_silent_engine_is_reported_after_a_minute() -> None:
-    """With the cure; a word of it ends that."""
+    """With the cure, and what its status says; a pod ends that."""
     engine = Engine().look()
     assert engine.outcome.after == FIRST_LOOK
     assert engine.later(50).outcome.after == pytest.approx(SILENCE - 50 + 0.1)
@@ -415,7 +478,24 @@ def test_a_silent_engine_is_reported_after_a_minute() -> None:
     assert engine.condition("Created").reason == "BackendSilent"
     mentions(engine.status.message, "the training operator", "kubectl describe pytorchjob mnist")
     assert sum(each.reason == "BackendSilent" for each in engine.later(60).told) == 1
-    assert engine.reports("Created").condition("Created").reason != "BackendSilent"
+    engine.reports("Created", "Made", "the job is created")
+    mentions(engine.status.message, "the job is created", "read its log")
+    assert engine.pod("master-0").look().condition("Created").reason != "BackendSilent"
+
+
+def test_any_warning_is_the_reason_while_there_are_no_pods() -> None:
+    """What the engine cannot make may be something else; the reason of pods comes first."""
+    engine = Engine().look()
+    raw = {"type": "Warning", "reason": "HeadlessServiceCreationFailed", "message": "no address"}
+    other = engine_event({**raw, "lastTimestamp": "2026-11-24T09:00:04Z"})
+    assert other is not None
+    engine.events = (other,)
+    assert engine.later(FIRST_LOOK).condition("Created").reason == "BackendWarning"
+    mentions(engine.status.message, "HeadlessServiceCreationFailed: no address")
+    engine.events = (EngineEvent("Rejected", "by p1", "2026-11-24T09:00:03Z"), other)
+    assert engine.later(FIRST_LOOK).condition("Created").reason == "Rejected"
+    engine.events = (other,)
+    assert engine.pod("master-0").look().condition("Created").reason == "Creating"
 
 
 @pytest.mark.parametrize(
@@ -433,7 +513,7 @@ def test_a_silent_engine_is_reported_after_a_minute() -> None:
 def test_rejected_pods_are_reported_with_the_reason_and_the_cure(
     words: str, kind: str, reason: str, cure: str
 ) -> None:
-    """From the Events of the object; other Events are no reason."""
+    """From the Events of the object."""
     engine = Engine().look()
     raw = {
         "type": "Warning",
@@ -444,7 +524,6 @@ def test_rejected_pods_are_reported_with_the_reason_and_the_cure(
     event = engine_event(raw)
     assert event is not None
     assert engine_event({**raw, "type": "Normal"}) is None
-    assert engine_event({**raw, "reason": "BackOff"}) is None
     # The MPI operator has one reason for two things.
     assert engine_event({**raw, "reason": "MPIJobFailed", "message": "has failed"}) is None
     engine.events = (event,)

@@ -215,8 +215,10 @@ def test_a_healthy_engine_without_conditions_is_not_silent() -> None:
     """A JobSet that restarts has neither pods nor conditions for a moment."""
     spec = {"backend": "jobset", "framework": None, "replicas": {"worker": {"count": 2}}}
     engine = Engine(**spec).look()
-    engine.object(reported=True).later(90)
+    engine.object(reported=True).pod("worker-0").pod("worker-1").later(90)
+    engine.goes("worker-0").goes("worker-1").look().later(50)
     assert engine.condition("Created").reason != "BackendSilent"
+    assert engine.later(20).condition("Created").reason == "BackendSilent"
     assert Engine(**spec).look().later(90).condition("Created").reason == "BackendSilent"
 
 
@@ -284,6 +286,21 @@ def test_a_run_on_dask_is_suspended_by_deleting_its_object() -> None:
     assert engine.did[before:] == [DeleteEngineObject("uid-job"), CreateEngineObject()]
     assert engine.status.disruptions == 0
     assert all(each.reason != "BackendObjectReplaced" for each in engine.told)
+
+
+def test_a_daskjob_that_cannot_be_deleted_is_due() -> None:
+    """Until it is deleted the run is not suspended, and its lost driver is still lost."""
+    engine = dask()
+    engine.failing = "the API server says no"
+    engine.spec(suspend=True).look()
+    assert engine.phase == "Running"
+    engine.spec(suspend=False)
+    engine.goes("mnist-runner").look().look()
+    assert engine.status.message == "the API server says no"
+    before = len(engine.did)
+    engine.failing = ""
+    engine.look()
+    assert engine.did[before:] == [DeleteEngineObject("uid-job"), CreateEngineObject()]
 
 
 def test_a_driver_that_dask_does_not_replace_begins_again() -> None:

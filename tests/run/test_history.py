@@ -234,7 +234,7 @@ def test_a_pod_that_is_held_back_does_not_wait_for_a_node() -> None:
     """A scheduling gate, a queue: the scheduler has not looked for a node."""
     scene = Scene(**workers(1))
     requires(scene, waits=MINUTE)
-    scene.set("worker-0", gates=1)
+    scene.set("worker-0", gates=("a",))
     scene.look().later(3600)
     assert histories(scene) == {}
 

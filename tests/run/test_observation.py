@@ -145,7 +145,7 @@ def test_a_pod_that_has_its_node_waits_for_none() -> None:
 
 def test_gates_are_counted() -> None:
     """They hold a pod back from the scheduler."""
-    assert read(spec={"schedulingGates": [{"name": "a"}, {"name": "b"}]}).gates == 2
+    assert read(spec={"schedulingGates": [{"name": "a"}, {"name": "b"}]}).gates == ("a", "b")
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,20 @@ def said(scene: Scene, kind: str) -> tuple[str, str]:
     return condition.status, condition.reason
 
 
+def test_what_holds_pods_back_is_named() -> None:
+    """Kueue holds a pod of a run like one without a job, where its webhook takes it."""
+    scene = Scene(**workers(2))
+    for name in ("worker-0", "worker-1"):
+        scene.set(name, gates=("kueue.x-k8s.io/admission",), queue="default")
+    scene.look()
+    assert said(scene, "Scheduled") == ("False", "SchedulingGated")
+    mentions(scene.status.message, "2 of 2 pods", "Kueue", "queue default", "fairlead doctor")
+    scene.set("worker-0", gates=("kueue.x-k8s.io/topology",))
+    scene.set("worker-1", gates=("mine",))
+    mentions(scene.look().status.message, "chosen a host", "scheduling gate mine")
+    assert "doctor" not in scene.status.message
+
+
 def test_the_phases_of_a_run_that_restarts_once() -> None:
     """Pending until a pod has a node, Starting until all run, Restarting while one is down."""
     scene = Scene(**workers(2))

@@ -97,6 +97,7 @@ class Done:
     made, refused: creations by name, and those that the API server rejected.
     left: seconds until delayed creations may continue; None if none were delayed.
     error: the first API server error; no action is started after it.
+    failed: which write to an engine failed by it, and why; empty if a retry may resolve it at once.
     acted: True if anything was created or deleted.
     cut: True if actions remain because runs of other namespaces wait.
     ssh_secret: the Secret of SSH keys, if it was created, for the status.
@@ -106,6 +107,7 @@ class Done:
     refused: list[Refusal] = field(default_factory=list)
     left: float | None = None
     error: ClusterError | NotLeading | None = None
+    failed: str = ""
     acted: bool = False
     cut: bool = False
     ssh_secret: str | None = None
@@ -189,7 +191,9 @@ class ActionExecutor:
                 done.wait(pause)
             case CreateWorkload() | CheckWorkload() | DeleteWorkload() | WriteWorkload():
                 self._note(
-                    await self._queues.carry_out(run, plan, action), workload_name(run), done
+                    await self._queues.carry_out(run, plan, action),
+                    workload_name(run.name, run.metadata.uid),
+                    done,
                 )
                 # Its result is in no object, and no watch tells of it.
                 done.cut = done.cut or isinstance(action, CheckWorkload)

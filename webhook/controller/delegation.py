@@ -11,7 +11,8 @@ from webhook import names
 from webhook.api_paths import CollectionPath
 from webhook.controller.action_executor import Done
 from webhook.controller.engine_pods import find_root, read_link, read_pod
-from webhook.controller.refusals import name_taken, refusal
+from webhook.controller.owned_objects import WORKLOAD
+from webhook.controller.refusals import backend_rights, name_taken, refusal
 from webhook.errors import ClusterError, NotLeading
 from webhook.recent import Recent
 from webhook.run import observation
@@ -24,7 +25,11 @@ from webhook.run.actions import (
 from webhook.run.backends.engine_object import render_delegated
 from webhook.run.backends.engines import OwnerSource
 from webhook.run.delegated import reconcile_delegated
-from webhook.run.engine_report import describe_edits, pause_of_events
+from webhook.run.engine_report import (
+    describe_edits,
+    describe_failed_write,
+    pause_of_events,
+)
 from webhook.run.observed import EngineObserved, Refusal
 from webhook.times import elapsed
 
@@ -47,6 +52,8 @@ if TYPE_CHECKING:
 
 # Without the kind's group the API server answers a plain 404; with it, a Status with these words.
 _NO_KIND: Final = "could not find the requested resource"
+# The field in the answer to a patch of an object that has another uid.
+_OTHER_UID: Final = "metadata.uid"
 # Versions of objects of which is kept what others changed.
 _MOST_EDITS: Final = 10_000
 # Objects of which the Events that were read last are kept.
@@ -118,19 +125,16 @@ class Delegation:
     async def _read_events(
         self, run: Run, engine: Engine, found: EngineObject
     ) -> tuple[EngineEvent, ...]:
-        """Return why pods of the object were not created, the latest last.
+        """Return warnings about the object and what is between it and its pods, the latest last.
 
-        What creates the pods reports it: the operator on its object, and others on the Jobs or
-        ReplicaSets between.
+        What fails to create something reports it: the operator on its object, and others on the
+        Jobs or ReplicaSets between.
         """
         events = await self._list_events(run.namespace, f"involvedObject.uid={found.uid}")
-        if engine.pods.owners:
-            creator = engine.pods.owners[-1].kind
-            links = await self._read_links(run, engine, found)
-            listed = await self._list_events(
-                run.namespace, f"involvedObject.kind={creator},reason=FailedCreate"
-            )
-            levels = len(engine.pods.owners)
+        owners, levels = engine.pods.owners, len(engine.pods.owners)
+        links = await self._read_links(run, engine, found) if owners else {}
+        for owner in owners:
+            listed = await self._list_events(run.namespace, f"involvedObject.kind={owner.kind}")
             events += [each for each in listed if find_root(links, each.about, levels) == found.uid]
         return tuple(sorted(events, key=lambda each: each.seen))
 
@@ -263,11 +267,15 @@ class Delegation:
     ) -> Done:
         """Carry out the actions. API errors are returned in Done.error."""
         done = Done()
-        try:
-            for action in actions:
+        for action in actions:
+            try:
                 match action:
                     case CreateEngineObject():
                         await self._create(run, key, engine, done)
+                    case SuspendEngineObject(uid, suspend, queued) if queued and (
+                        workload := await self._workload_of(run, uid)
+                    ):
+                        done.acted = await self._activate(workload, active=not suspend)
                     case SuspendEngineObject(uid, suspend):
                         await self._suspend(run, key, engine, uid, suspend=suspend)
                         done.acted = True
@@ -276,8 +284,12 @@ class Delegation:
                         done.acted = True
                     case DeleteRun():
                         await self._objects.delete_run(run)
-        except (ClusterError, NotLeading) as error:
-            done.error = error
+            except (ClusterError, NotLeading) as error:
+                done.error = error
+                if isinstance(error, ClusterError):
+                    refused = engine_refusal(run, engine, error)
+                    done.failed = describe_failed_write(run, engine, action, refused)
+                break
         return done
 
     async def _create(self, run: Run, key: str, engine: Engine, done: Done) -> None:
@@ -320,11 +332,46 @@ class Delegation:
             raw = await self._writer.patch(_path(run, engine), patch, "merge")
         except ClusterError as error:
             # Another object has the name, or none: the watch delivers what is there.
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY):
+            if error.status != HTTPStatus.NOT_FOUND and _OTHER_UID not in (error.words or ""):
                 raise
         else:
             if watched := self._engines.watched(key):
                 watched.learn(raw)
+
+    async def _workload_of(self, run: Run, uid: str) -> dict[str, Any] | None:
+        """Return the Workload by which Kueue holds the object with this uid; None without one.
+
+        An object that is not finished has one at most (EnsureOneWorkload of Kueue's jobframework).
+        """
+
+        def owned(raw: dict[str, Any]) -> dict[str, Any] | None:
+            controller = observation.controller_of(raw)
+            return raw if controller and controller["uid"] == uid else None
+
+        try:
+            listing = await self._client.list(
+                WORKLOAD.path(run.namespace),
+                owned,
+                query={"labelSelector": f"{names.KUEUE_JOB_UID}={uid}"},
+            )
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+        return next(filter(None, listing.items), None)
+
+    async def _activate(self, workload: dict[str, Any], *, active: bool) -> bool:
+        """Let Kueue admit the Workload, or evict it and suspend its object; False if it does so.
+
+        Kueue would resume an object that is suspended without it.
+        """
+        if workload["spec"].get("active", True) == active:
+            return False
+        metadata = workload["metadata"]
+        patch = {"metadata": {"uid": metadata["uid"]}, "spec": {"active": active}}
+        path = WORKLOAD.path(metadata["namespace"]).path_of(metadata["name"])
+        await self._writer.patch(path, patch, "merge")
+        return True
 
     async def _delete(self, run: Run, engine: Engine, uid: str) -> None:
         options = {
@@ -361,13 +408,10 @@ def engine_refusal(run: Run, engine: Engine, error: ClusterError) -> Refusal | N
     found = refusal(run.name, error)
     if found is None:
         return None
-    if found.reason == "Forbidden" and engine.resource in words:
-        cure = (
-            f"{words}; give the controller the rights of backend {engine.backend}: "
-            f"fairlead install --backend {engine.backend}, the component backend-{engine.backend}, "
-            f"or {engine.backend} among the backends of the chart"
-        )
-        return found._replace(message=cure)
+    for resource, backend in ((engine.resource, engine.backend), (WORKLOAD.resource, "kueue")):
+        if found.reason == "Forbidden" and resource in words:
+            cure = f"give the controller the rights of backend {backend}: {backend_rights(backend)}"
+            return found._replace(message=f"{words}; {cure}")
     if found.reason in ("Invalid", "FailedCreate"):
         return found._replace(reason="Rejected", message=f"{engine.kind}: {words}")
     return found

@@ -156,8 +156,19 @@ class Objects:
             found = await self._client.get(kind.path(run.namespace).path_of(name))
             if observation.owner_uid(found) != run.metadata.uid:
                 return name_taken(kind.name, found)
+            if kind is WORKLOAD:
+                found = await self.restore_label(kind, found)
             self.learn(kind, found)
         return None
+
+    async def restore_label(self, kind: Kind, found: dict[str, Any]) -> dict[str, Any]:
+        """Give an object of a Run the label again by which its watch selects; return it."""
+        metadata = found["metadata"]
+        if (metadata.get("labels") or {}).get(names.MANAGED_BY) == names.MANAGER:
+            return found
+        labels = {"labels": {names.MANAGED_BY: names.MANAGER}, "uid": metadata["uid"]}
+        path = kind.path(metadata["namespace"]).path_of(metadata["name"])
+        return await self._writer.patch(path, {"metadata": labels}, "merge")
 
     async def delete(
         self,

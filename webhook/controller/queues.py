@@ -13,11 +13,12 @@ from webhook.api_paths import ApiPath, CollectionPath
 from webhook.backoff import QUEUE_AGAIN_DELAYS
 from webhook.controller.informers import A_PAGE
 from webhook.controller.owned_objects import POD, WORKLOAD
-from webhook.controller.refusals import is_fact, refusal
+from webhook.controller.refusals import backend_rights, is_fact, refusal
 from webhook.errors import ClusterError, InvalidRun
 from webhook.placement.stamp_text import read_given_up
 from webhook.run.actions import CheckWorkload, CreateWorkload, DeleteWorkload, WriteWorkload
 from webhook.run.manifests import make_object, metadata
+from webhook.run.observation import controller_of, owner_uid
 from webhook.run.observed import Refusal
 from webhook.run.pod_sets import Sampling, describe_changes, histories_at_start
 from webhook.run.queue import (
@@ -68,16 +69,11 @@ GONE_AFTER: Final = 10.0
 LOOK_AFTER: Final = 600.0
 # The characters of a set's hash in the stamp of a pod.
 _HASH: Final = 16
-# Kueue names by it what has preempted another.
-_JOB_UID: Final = f"{names.KUEUE_PREFIX}job-uid"
 # How often in a row a run queues again at once because its pods are placed otherwise.
 _AT_ONCE: Final = 2
 _PRIORITY_CLASSES: Final = CollectionPath(API_VERSION, "workloadpriorityclasses")
 _PENDING: Final = "visibility.kueue.x-k8s.io/v1beta2"
-_RIGHTS: Final = (
-    "the controller may not read {what}: fairlead install --backend kueue, the component "
-    "backend-kueue, or kueue among the backends of the chart"
-)
+_RIGHTS: Final = "the controller may not read {what}: " + backend_rights("kueue")
 _TWICE: Final = (
     f"the pod template has the label {names.KUEUE_QUEUE} too, and Kueue would hold each pod by "
     "itself; remove it there"
@@ -259,10 +255,44 @@ class Queues:
         self._served = (float("-inf"), False)
         if not await self._is_served():
             return Queueing(unknown=_NOT_SERVED, served=False)
+        if await self._find_without_label(stored):
+            return Queueing(unknown="its Workload had lost its label")
         return Queueing()
 
+    async def _find_without_label(self, stored: StoredRun) -> bool:
+        """Return whether the Workload is there after all, and give it its label again."""
+        path = WORKLOAD.path(stored.namespace)
+        try:
+            found = await self._client.get(path.path_of(workload_name(stored.name, stored.uid)))
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        if owner_uid(found) != stored.uid or found["metadata"]["uid"] in self._deleted:
+            return False
+        self._objects.learn(WORKLOAD, await self._objects.restore_label(WORKLOAD, found))
+        return True
+
+    async def release(self, gone: StoredRun) -> None:
+        """Delete the Workload of a Run that is gone, if it was not deleted with the Run.
+
+        `kubectl delete --cascade=orphan` leaves it, and it would hold its quota for ever. Raises
+        ClusterError.
+        """
+        name = workload_name(gone.name, gone.uid)
+        try:
+            found = await self._client.get(WORKLOAD.path(gone.namespace).path_of(name))
+        except ClusterError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                raise
+            return
+        metadata = found["metadata"]
+        labelled = (metadata.get("labels") or {}).get(names.RUN_UID) == gone.uid
+        if labelled and controller_of(found) is None:
+            await self._objects.delete(WORKLOAD, gone.namespace, name, uid=metadata["uid"])
+
     async def _position(self, namespace: str, queue: str, workload: str) -> int | None:
-        """Return the position that Kueue's API of pending workloads tells, from 1."""
+        """Return the position in the ClusterQueue, from 1, by Kueue's API of pending workloads."""
         until, found = self._positions.get((namespace, queue), (float("-inf"), {}))
         if self._clock() >= until:
             try:
@@ -271,10 +301,11 @@ class Queues:
                 items = answer.get("items") or ()
             except ClusterError:
                 items = ()  # It may be off, or not allowed.
+            # Workloads of other LocalQueues may be before it.
             found = {
-                each["metadata"]["name"]: each["positionInLocalQueue"] + 1
+                each["metadata"]["name"]: each["positionInClusterQueue"] + 1
                 for each in items
-                if isinstance(each.get("positionInLocalQueue"), int)
+                if isinstance(each.get("positionInClusterQueue"), int)
             }
             now = self._clock()
             self._positions = {key: each for key, each in self._positions.items() if each[0] > now}
@@ -296,7 +327,7 @@ class Queues:
                 try:
                     return await self._create(run, plan, queue)
                 except InvalidRun as error:
-                    return Refusal(workload_name(run), "Invalid", str(error))
+                    return Refusal(workload_name(run.name, run.metadata.uid), "Invalid", str(error))
             case CheckWorkload(_, uid) if plan is not None:
                 return await self._check(run, plan, uid)
             case DeleteWorkload(name, uid):
@@ -421,7 +452,7 @@ class Queues:
 
         Kueue chooses flavors by what the pods ask of nodes, and counts what they request.
         """
-        name = workload_name(run)
+        name = workload_name(run.name, run.metadata.uid)
         try:
             sets = await self._sample(run, plan)
         except _RefusedError as error:
@@ -445,7 +476,8 @@ class Queues:
             value = {"priority": found["value"], "priorityClassName": wanted}
             spec |= _priority(value, "kueue.x-k8s.io", "WorkloadPriorityClass")
         meta = metadata(run, name)
-        meta["labels"][_JOB_UID] = run.metadata.uid
+        # Kueue names by it what has preempted another.
+        meta["labels"][names.KUEUE_JOB_UID] = run.metadata.uid
         made = make_object(API_VERSION, "Workload", meta, {"spec": spec})
         return await self._objects.create(WORKLOAD, run, made)
 
@@ -460,16 +492,18 @@ class Queues:
                 role, index, history = replica
                 sampling.add(await self._try(run, plan.pod(role, index, 0, history)))
         except InvalidRun as error:
-            raise _RefusedError(Refusal(workload_name(run), "Invalid", str(error))) from None
+            raise _RefusedError(
+                Refusal(workload_name(run.name, run.metadata.uid), "Invalid", str(error))
+            ) from None
         if many := sampling.problem():
-            raise _RefusedError(Refusal(workload_name(run), "Invalid", many))
+            raise _RefusedError(Refusal(workload_name(run.name, run.metadata.uid), "Invalid", many))
         return sampling.sets()
 
     async def _try(self, run: Run, pod: JsonObject) -> JsonObject:
         """Return the pod as admission places it, by a dry run. Raises _RefusedError."""
         metadata = pod["metadata"]
         # The replica's name may be that of a pod that has ended.
-        tried = {**pod, "metadata": {**metadata, "name": workload_name(run)}}
+        tried = {**pod, "metadata": {**metadata, "name": workload_name(run.name, run.metadata.uid)}}
         try:
             path, query = POD.path(run.namespace), {"dryRun": "All"}
             return await self._writer.create(path, tried, query=query)

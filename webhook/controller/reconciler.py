@@ -13,7 +13,7 @@ from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.run.actions import Announcement, DeleteRun, Outcome
 from webhook.run.backends.engine_object import undelegated_problems
 from webhook.run.backends.engines import find_engine
-from webhook.run.engine_report import pause_of_events
+from webhook.run.engine_report import pause_of_events, report_failed_write
 from webhook.run.idle import creates, needs_whole
 from webhook.run.observed import Needs
 from webhook.run.own_terms import uncounted_waits
@@ -96,6 +96,8 @@ class Reconciler:
         self._queues = queues
         self._terms = terms
         self._now = now
+        # Runs in queues that were deleted, by key, until nothing of them holds quota.
+        self._gone: dict[str, StoredRun] = {}
 
     async def reconcile_key(self, key: str) -> float | None:
         """Reconcile one run; return the seconds until the next time, None to wait for a change.
@@ -106,6 +108,9 @@ class Reconciler:
         if another process may be the leader.
         """
         stored = self._known.runs.get(key)
+        if gone := self._gone.get(key):
+            await self._queues.release(gone)
+            del self._gone[key]
         if stored is None:
             return None
         try:
@@ -120,6 +125,8 @@ class Reconciler:
 
         They end now, or the garbage collector is about to delete them.
         """
+        if stored.queued:
+            self._gone[stored.key] = stored
         before = self._run_cache.read(stored).status
         observed = self._known.observed(stored.namespace, stored.uid)
         pods = (*observed.gone, *observed.pods.values())
@@ -179,6 +186,8 @@ class Reconciler:
             return await self._hold(stored, held)
         self._delegation.forget_counted(run, stored.engine, observed)
         done = await self._delegation.carry_out(run, stored.engine, engine, outcome.actions)
+        if done.error:
+            outcome = report_failed_write(run, outcome, done.failed)
         return await self._conclude(stored, reading, outcome, done)
 
     async def _conclude(

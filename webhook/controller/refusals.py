@@ -45,6 +45,14 @@ def is_fact(refused: Refusal) -> bool:
     return refused.reason != "FailedCreate"
 
 
+def backend_rights(backend: str) -> str:
+    """Return how an admin gives the controller the rights of a backend."""
+    return (
+        f"fairlead install --backend {backend}, the component backend-{backend}, or {backend} "
+        "among the backends of the chart"
+    )
+
+
 def is_certain(error: ClusterError) -> bool:
     """Return whether a failed creation has stored nothing: the API server rejected the request."""
     return error.status is not None and error.status < HTTPStatus.INTERNAL_SERVER_ERROR

@@ -176,9 +176,10 @@ class Prospects:
         """Return why no node could admit the pod as decided; empty if one could, now or on demand.
 
         `pod` is the pod as received. The result is empty for pods that are rejected, left alone,
-        already bound or without a run. Taints are ignored for a gated pod, because the controller
-        that lifts the gate may add tolerations, and for a pod that gets another RuntimeClass than
-        `pod` has, because the API server adds the tolerations of that class.
+        already bound or without a run. Taints are ignored for a pod that is gated, or will be by
+        Kueue, because the controller that lifts the gate may add tolerations, and for a pod that
+        gets another RuntimeClass than `pod` has, because the API server adds the tolerations of
+        that class.
         """
         final = decision.placement
         if final is None or decision.result not in ("placed", "unchanged") or final.node_name:
@@ -189,7 +190,7 @@ class Prospects:
             self._explanations.clear()
         spec = pod["spec"]
         requested = with_devices(requests(spec), self._devices(), self.groups.rooms())
-        tolerant = _may_get_tolerations(spec, final)
+        tolerant = _may_get_tolerations(pod, final)
         if tolerant:
             final = _tolerate_all(final)
         key = _key(final, requested)
@@ -258,10 +259,13 @@ class Prospects:
         return fit(begin + found.text, LIMIT)
 
 
-def _may_get_tolerations(spec: JsonObject, final: PodPlacement) -> bool:
+def _may_get_tolerations(pod: JsonObject, final: PodPlacement) -> bool:
     # The controller that lifts a gate cannot remove selectors (KEP-3838), and neither can a class.
+    spec, labels = pod["spec"], pod["metadata"].get("labels") or {}
     other_class = final.runtime_class_name != (spec.get("runtimeClassName") or "")
-    return bool(spec.get("schedulingGates")) or other_class
+    # Kueue's webhook, which adds its gate, may be called after this one.
+    queued = names.KUEUE_QUEUE in labels and names.KUEUE_PODSET not in labels
+    return bool(spec.get("schedulingGates")) or queued or other_class
 
 
 def _tolerate_all(placement: PodPlacement) -> PodPlacement:

@@ -28,16 +28,19 @@ class Right(NamedTuple):
         return f"{self.verb} {whole}{name}{place}"
 
 
-async def is_allowed(client: Client, right: Right, account: str = "") -> bool:
-    """Return whether a ServiceAccount of Fairlead has the right; without one, the caller.
+async def is_allowed(
+    client: Client, right: Right, account: str = "", namespace: str = names.NAMESPACE
+) -> bool:
+    """Return whether a ServiceAccount, of Fairlead's namespace or another, has the right; without
+    one, the caller.
 
     Raises ClusterError.
     """
     # How the API server authenticates its tokens (k8s.io/apiserver, serviceaccount.UserInfo).
     prefix = "system:serviceaccounts"
     user = {
-        "user": f"system:serviceaccount:{names.NAMESPACE}:{account}",
-        "groups": [prefix, f"{prefix}:{names.NAMESPACE}", "system:authenticated"],
+        "user": f"system:serviceaccount:{namespace}:{account}",
+        "groups": [prefix, f"{prefix}:{namespace}", "system:authenticated"],
     }
     resource, _, subresource = right.resource.partition("/")
     asked = {**right._asdict(), "resource": resource, "subresource": subresource}

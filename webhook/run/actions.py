@@ -107,10 +107,14 @@ class CreateEngineObject:
 
 @dataclass(frozen=True, slots=True)
 class SuspendEngineObject:
-    """Suspend or resume the engine's object, if it has this uid."""
+    """Suspend or resume the engine's object, if it has this uid.
+
+    queued: it is in a queue of Kueue, which acts by its Workload.
+    """
 
     uid: str
     suspend: bool
+    queued: bool = False
 
 
 @dataclass(frozen=True, slots=True)

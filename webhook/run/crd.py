@@ -23,6 +23,7 @@ from webhook.frameworks.native_default import is_native_default
 from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.placement.schema.syntax import MAX_LISTED
 from webhook.run.backends.dask_operator import SUFFIX as DASK_SUFFIX
+from webhook.run.backends.jobset import COORDINATOR
 from webhook.run.backends.jobset import SUFFIX as JOBSET_SUFFIX
 from webhook.run.json_schema import raw
 from webhook.run.model import DEFAULT_ROLE, SERVING, ReplicaSpec, RunSpec
@@ -65,6 +66,15 @@ _NAMES: Final = (
         f" || {_LONGEST_POD} <= {MAX_LABEL - JOBSET_SUFFIX}",
         f"JobSet appends {JOBSET_SUFFIX} characters to <run>-<role>-<index> for the names of pods: "
         "give the run a shorter name",
+        at=".metadata.name",
+    ),
+    Rule(
+        "self.spec.?backend.orValue('') != 'jobset' || !has(self.spec.replicas)"
+        " || size(self.spec.replicas) < 2 || self.spec.replicas.all(r,"
+        f" !(r in {literal(sorted(names.COORDINATOR_ROLES))})"
+        f" || 2 * size(self.metadata.name) + size(r) <= {MAX_LABEL - COORDINATOR})",
+        "JobSet writes the leader's address, <run>-<role>-0-0.<run>, into a label, of at most "
+        f"{MAX_LABEL} characters: give the run a shorter name",
         at=".metadata.name",
     ),
     Rule(

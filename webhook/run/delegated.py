@@ -159,24 +159,37 @@ def _finish(
 def _reconcile_suspended(
     run: Run, engine: Engine, counts: Counts, found: EngineObject | None, now: datetime
 ) -> Outcome:
-    """Suspend the object once, or delete it; a run that is suspended from its start has none."""
-    actions: tuple[Action, ...] = ()
-    if found and not engine.suspend:
-        actions = () if found.deleted else (DeleteEngineObject(found.uid),)
-    elif found and not found.suspended and run.status.phase != "Suspended":
-        actions = (SuspendEngineObject(found.uid, suspend=True),)
+    """Suspend or delete the object, until it is; a run suspended from its start has none.
+
+    The run is Suspended once its object is. One that is resumed later, another client has resumed.
+    A queue that holds the object would resume it, and is told once, and whenever it does.
+    """
     status = update_totals(run, counts.counted.roles, counts.counted, now)
-    status = suspended_status(status, run.metadata.generation, now)
-    if found and not found.suspended and not actions:
+    generation, before = run.metadata.generation, run.status.phase == "Suspended"
+    queued = found is not None and engine.suspend and found.queue
+    actions: tuple[Action, ...] = ()
+    if found is None or found.deleted or found.suspended:
+        status = suspended_status(status, generation, now)
+        if found and queued and not found.deleted and not before:
+            actions = (SuspendEngineObject(found.uid, suspend=True, queued=True),)
+    elif engine.suspend and before and not queued:
+        status = suspended_status(status, generation, now)
         status = _resumed_by_others(run, engine, status, now)
+    else:
+        actions = (
+            (SuspendEngineObject(found.uid, suspend=True, queued=bool(queued)),)
+            if engine.suspend
+            else (DeleteEngineObject(found.uid),)
+        )
+        text = f"the run is to be suspended: {engine.kind} {found.name} is not suspended yet"
+        update = ConditionUpdate(SUSPENDED, "False", "Suspending", text)
+        conditions = update_conditions(status.conditions, (update,), generation, now)
+        status = status.model_copy(update={"message": text, "conditions": conditions})
     return Outcome(status, actions, announcements=make_announcements(run, status))
 
 
 def _resumed_by_others(run: Run, engine: Engine, status: RunStatus, now: datetime) -> RunStatus:
-    """Return the status of a suspended run whose object another client has resumed.
-
-    It is left so: a queue would resume it again.
-    """
+    """Return the status of a suspended run whose object another client has resumed."""
     kind = engine.kind
     text = (
         f"the run is suspended, and another client has resumed {kind} {run.name}: its pods run; "
@@ -203,8 +216,8 @@ def _reconcile_active(
     elif lost:
         # The engine goes on without this pod, and would never end.
         actions = (DeleteEngineObject(found.uid),)
-    elif found.suspended and run.status.phase == "Suspended":
-        actions = (SuspendEngineObject(found.uid, suspend=False),)
+    elif run.status.phase == "Suspended" and (found.suspended or found.queue):
+        actions = (SuspendEngineObject(found.uid, suspend=False, queued=bool(found.queue)),)
     missing = sum(
         index not in one.there and index not in one.succeeded
         for one in counts.facts.values()
@@ -236,7 +249,7 @@ def _reconcile_active(
     if found and not found.suspended and _was_held(run):
         # As after a suspension by the author.
         status = status.model_copy(update={"start_time": to_second(now)})
-    silence = seconds_of_silence(observed, now)
+    silence = seconds_of_silence(run, observed, now)
     waits = [] if silence is None or silence > SILENCE else [SILENCE - silence + 0.1]
     waits += [] if look is None else [look]
     waits += [FIRST_LOOK] if observed.left else []

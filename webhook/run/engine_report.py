@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate
 from webhook.errors import InvalidRun
+from webhook.run.actions import Announcement, DeleteEngineObject, SuspendEngineObject
 from webhook.run.backends.engine_object import render_delegated
+from webhook.run.observation import OTHER_WARNING
 from webhook.run.observed import Refusal
 from webhook.run.progress import CREATED, Hindrance
 from webhook.run.queue import ADMITTED
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from webhook.run.actions import Action, Outcome
     from webhook.run.backends.engines import Engine
     from webhook.run.facts import RoleFacts
     from webhook.run.model import Run
@@ -47,12 +51,14 @@ _CURES: Final = {
 }
 
 
-def seconds_of_silence(observed: EngineObserved, now: datetime) -> float | None:
-    """Return for how long the engine has not reported anything; None if it has."""
+def seconds_of_silence(run: Run, observed: EngineObserved, now: datetime) -> float | None:
+    """Return for how long the engine has made no pods; None if there are some, or may be none."""
     found = observed.object
-    if found is None or found.reported or observed.pods or not found.created:
+    if found is None or found.suspended or observed.pods or not found.created:
         return None
-    return max(0.0, elapsed(found.created, now))
+    if any(each.reason == BACKEND_SUSPENDED for each in run.status.conditions):
+        return 0.0
+    return max(0.0, elapsed(_missing_since(run, found, now), now))
 
 
 def seconds_until_events(observed: EngineObserved, missing: int, now: datetime) -> float | None:
@@ -88,16 +94,21 @@ def engine_hindrance(
     if found.deleted:
         return Hindrance("Terminating", f"waiting until {name} is gone")
     if found.suspended and run.status.phase != "Suspended":
-        queue = (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
+        queue = found.queue
         who = f"queue {queue} has not admitted it" if queue else "another client has suspended it"
         return Hindrance(BACKEND_SUSPENDED, f"{name} is suspended: {who}")
-    silence = seconds_of_silence(observed, now)
+    silence = seconds_of_silence(run, observed, now)
     if silence is not None and silence > SILENCE:
+        reports = [
+            f"{kind} ({text or reason})" for kind, (reason, text) in found.conditions.items()
+        ]
+        status = f"its status: {cut('; '.join(reports), _LONGEST)}" if reports else "no status"
         return Hindrance(
             "BackendSilent",
-            f"{name} has no pods and no status after {SILENCE:.0f} s: check that "
-            f"{engine.operator} runs and watches this namespace, and read the Events of the "
-            f"object (kubectl describe {engine.kind.lower()} {found.name} -n {run.namespace})",
+            f"{name} has no pods after {SILENCE:.0f} s, and no Event says why; {status}: check "
+            f"that {engine.operator} runs and watches this namespace, and read its log and the "
+            f"Events of the object (kubectl describe {engine.kind.lower()} {found.name} -n "
+            f"{run.namespace})",
         )
     return None
 
@@ -111,6 +122,34 @@ def pod_name_taken(run: Run, engine: Engine, role: str) -> Hindrance:
         f"delete that pod, then {kind} {run.name} (kubectl delete {kind} {run.name} "
         f"-n {run.namespace}), which is created again",
     )
+
+
+def describe_failed_write(run: Run, engine: Engine, action: Action, refused: Refusal | None) -> str:
+    """Return which write to the engine's object failed, and why; empty without a refusal."""
+    if refused is None:
+        return ""
+    match action:
+        case SuspendEngineObject(_, suspend):
+            what = "suspended" if suspend else "resumed"
+        case DeleteEngineObject():
+            what = "deleted"
+        case _:
+            what = "created"
+    words = cut(refused.message, _LONGEST)
+    return f"{engine.kind} {run.name} is not {what}: {words}; it is tried again"
+
+
+def report_failed_write(run: Run, decided: Outcome, failed: str) -> Outcome:
+    """Return the outcome after a write to the engine failed.
+
+    The stored status stays true, as what was decided is not done: it only says what failed. The
+    same is decided again.
+    """
+    if not failed:
+        return replace(decided, status=run.status, announcements=())
+    status = run.status.model_copy(update={"message": failed})
+    announcement = Announcement("Warning", "BackendWriteFailed", failed)
+    return replace(decided, status=status, announcements=(announcement,))
 
 
 def failed_for_good(engine: Engine, facts: Mapping[str, RoleFacts]) -> Hindrance | None:
@@ -130,14 +169,21 @@ def rejected_pods(
 ) -> tuple[Refusal, ...]:
     """Return why the engine cannot create the missing pods, from the latest Event about it.
 
-    An Event from before all pods were there is about other pods than the missing ones.
+    An Event from before all pods were there is about other pods than the missing ones. A warning
+    about something else is the reason only while there are no pods at all.
     """
     if not (missing and observed.object and observed.events):
         return ()
-    event = observed.events[-1]
     since = _missing_since(run, observed.object, now)
-    if not event.seen or elapsed(since, parse_time(event.seen)) < -_SLACK:
+    timely = [
+        each
+        for each in observed.events
+        if each.seen and elapsed(since, parse_time(each.seen)) >= -_SLACK
+    ]
+    known = [each for each in timely if each.reason != OTHER_WARNING]
+    if not (known or (timely and not observed.pods)):
         return ()
+    event = (known or timely)[-1]
     cure = _CURES.get(event.reason, "change what the message names")
     pods = "1 pod is" if missing == 1 else f"{missing} pods are"
     words = cut(event.message, _LONGEST)
@@ -148,9 +194,10 @@ def rejected_pods(
 
 def _missing_since(run: Run, found: EngineObject, now: datetime) -> str:
     created = next((each for each in run.status.conditions if each.type == CREATED), None)
+    since = max(run.status.start_time or "", found.created)
     if created is None:
-        return max(run.status.start_time or "", found.created)
-    return to_second(now) if created.status == "True" else created.last_transition_time
+        return since
+    return to_second(now) if created.status == "True" else max(since, created.last_transition_time)
 
 
 def unqueued_condition(

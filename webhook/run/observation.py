@@ -50,6 +50,8 @@ _NOT_CREATED: Final = {
     _INVALID: "",
     _TAKEN: "",
 }
+# The reason of an EngineEvent that may have another subject than pods that are not created.
+OTHER_WARNING: Final = "BackendWarning"
 # Prefixes of the messages of admission plugins, with the reason for each (from the sources of
 # ResourceQuota, PodSecurity, the webhook dispatcher and ValidatingAdmissionPolicy).
 REFUSED_BY: Final = (
@@ -174,6 +176,7 @@ def engine_object(
         reported=bool(status),
         conditions=conditions(status),
         templates=orjson.dumps(_below(spec, templates)) if changed else b"",
+        queue=(metadata.get("labels") or {}).get(names.KUEUE_QUEUE) or "",
     )
 
 
@@ -187,21 +190,25 @@ def true_conditions(status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def engine_event(raw: Mapping[str, Any]) -> EngineEvent | None:
-    """Return the Event if a pod could not be created; None for any other."""
-    message = raw.get("message") or ""
-    words = _NOT_CREATED.get(raw.get("reason") or "")
-    if raw.get("type") != "Warning" or words is None or words not in message:
+    """Return a warning about an engine's object, or one between it and its pods; else None."""
+    message, kind = raw.get("message") or "", raw.get("reason") or ""
+    if raw.get("type") != "Warning" or _NOT_CREATED.get(kind, "") not in message:
         return None
-    reason = next((reason for words, reason in REFUSED_BY if words in message), "FailedCreate")
-    reason = _OWN_REASONS.get(raw["reason"], reason)
     about = (raw.get("involvedObject") or {}).get("uid") or ""
-    return EngineEvent(reason, message, last_seen(raw), about)
+    if kind not in _NOT_CREATED:
+        return EngineEvent(OTHER_WARNING, f"{kind}: {message}", last_seen(raw), about)
+    reason = next((reason for words, reason in REFUSED_BY if words in message), "FailedCreate")
+    return EngineEvent(_OWN_REASONS.get(kind, reason), message, last_seen(raw), about)
 
 
 def last_seen(raw: Mapping[str, Any]) -> str:
     """Return when an Event was last repeated, as both recorders of client-go write it."""
     series = raw.get("series") or {}
     return series.get("lastObservedTime") or raw.get("lastTimestamp") or raw.get("eventTime") or ""
+
+
+def _gates(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(sys.intern(each["name"]) for each in spec.get("schedulingGates") or ())
 
 
 def _below(value: Any, path: str) -> Any:
@@ -252,7 +259,8 @@ def _read_pod(
         finished_at=containers.finished_at(),
         running_since=containers.running_since(),
         init_since=containers.init_since(),
-        gates=len(spec.get("schedulingGates") or ()),
+        gates=(gates := _gates(spec)),
+        queue=(metadata.get("labels") or {}).get(names.KUEUE_QUEUE) or "" if gates else "",
         has_claim=any(
             "persistentVolumeClaim" in each or "ephemeral" in each
             for each in spec.get("volumes") or ()

@@ -89,8 +89,10 @@ class OwnedPod:
     """The classes that it does not require, as policies gave them up, each with until when."""
     avoid: frozenset[str] = frozenset()
     """The nodes on which it may not run, as they were ill at its creation."""
-    gates: int = 0
-    """How many scheduling gates hold it back."""
+    gates: tuple[str, ...] = ()
+    """The names of the scheduling gates that hold it back."""
+    queue: str = ""
+    """The queue of Kueue in which such a pod waits by itself."""
     has_claim: bool = False
     """Whether it mounts a PersistentVolumeClaim."""
     restarts: int = 0
@@ -219,7 +221,7 @@ class EngineObject(NamedTuple):
     conditions: by type; only those that are True, with reason and message.
     suspended: the spec says so. reported: there is a status.
     templates: its counts and pod templates as JSON text, if its spec was changed after its
-    creation; else empty.
+    creation; else empty. queue: of Kueue, by its label; empty without one.
     """
 
     name: str
@@ -231,13 +233,16 @@ class EngineObject(NamedTuple):
     reported: bool = False
     conditions: Mapping[str, tuple[str, str]] = MappingProxyType({})
     templates: bytes = b""
+    queue: str = ""
 
 
 class EngineEvent(NamedTuple):
-    """An Event about a pod that could not be created. seen: RFC 3339; about: an object's uid."""
+    """A warning of an engine, such as that a pod could not be created. seen: RFC 3339; about: an
+    object's uid."""
 
     reason: str
-    """As that of a Refusal: QuotaExceeded, PodSecurity, Rejected, Invalid or FailedCreate."""
+    """As that of a Refusal: QuotaExceeded, PodSecurity, Rejected, Invalid or FailedCreate; else
+    BackendWarning."""
     message: str
     seen: str
     about: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook import names
 from webhook.run.observation import any_pod
 from webhook.shortening import count_text, one_line
 from webhook.times import format_age
@@ -51,13 +52,28 @@ def state_of(pod: OwnedPod) -> str:
     return "Terminating" if pod.deleted_at else f"{pod.phase}{unready}"
 
 
+def describe_gates(pod: OwnedPod) -> str:
+    """Return what holds a pod back that has scheduling gates.
+
+    Source: pkg/controller/jobs/pod and pkg/controller/tas of kubernetes-sigs/kueue.
+    """
+    if names.KUEUE_ADMISSION_GATE in pod.gates:
+        queue = f"queue {pod.queue}" if pod.queue else "its queue"
+        text = f"held back by Kueue until {queue} admits the pod, which counts as one without a job"
+        return f"{text} (gate {names.KUEUE_ADMISSION_GATE})"
+    if names.KUEUE_TOPOLOGY_GATE in pod.gates:
+        return f"held back by Kueue until it has chosen a host (gate {names.KUEUE_TOPOLOGY_GATE})"
+    gates = "scheduling gate" if len(pod.gates) == 1 else "scheduling gates"
+    return f"held back by {gates} {', '.join(pod.gates)}"
+
+
 def notes_of(pod: OwnedPod) -> Iterator[str]:
     """Yield why a pod is as it is, the reasons that people can do something about first."""
     if pod.unscheduled:
         # The scheduler's further sentences are about preemption.
         yield pod.unscheduled.partition(". ")[0]
     if pod.gates:
-        yield f"held back by {count_text(pod.gates, 'scheduling gate')}"
+        yield describe_gates(pod)
     if pod.waiting:
         reason, message = pod.waiting
         yield f"{reason}: {message}" if message else reason

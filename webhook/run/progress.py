@@ -15,6 +15,7 @@ from webhook.run import incidents
 from webhook.run.history import first_to_give_up
 from webhook.run.incidents import describe_trouble
 from webhook.run.model.status import READY, UNDERSTOOD
+from webhook.run.pod_notes import describe_gates
 from webhook.run.restarts import entries_by_index
 from webhook.shortening import cut
 from webhook.times import elapsed, format_span, parse_time, to_second
@@ -206,9 +207,11 @@ def unschedulable(pods: Sequence[OwnedPod], desired: int) -> Hindrance | None:
     words = Counter(pod.unscheduled.partition(". ")[0] for pod in pods if pod.unscheduled)
     if words:
         return Hindrance("Unschedulable", _group_reasons(words, desired))
-    gated = sum(1 for pod in pods if pod.gates)
-    if gated:
-        return Hindrance("SchedulingGated", f"{gated} of {desired} pods: held by scheduling gates")
+    if held := [pod for pod in pods if pod.gates]:
+        text = _group_reasons(Counter(map(describe_gates, held)), desired)
+        if any(names.KUEUE_ADMISSION_GATE in pod.gates for pod in held):
+            text += "; `fairlead doctor` says how Kueue leaves the pods of runs alone"
+        return Hindrance("SchedulingGated", text)
     return None
 
 

@@ -287,7 +287,7 @@ def _waiting(workload: StoredWorkload, position: int | None) -> str:
     reserved = workload.conditions.get("QuotaReserved")
     # Of a queue that is missing or stopped, the position is no news.
     if position is not None and not (reserved and reserved.reason == "Inadmissible"):
-        where += f", position {position}"
+        where += f", position {position} in its ClusterQueue"
     if not workload.active:
         return where + _reactivate(workload)
     if workload.has("QuotaReserved"):

@@ -95,7 +95,7 @@ class Queueing(NamedTuple):
     lasting: that is so until the Run, its Workload or a flavor changes.
     withheld: why no pod can be created, while those that run go on; empty if some can.
     served: whether the API server has Kueue's definitions.
-    position: of the Run in its queue, from 1; None if Kueue does not tell it.
+    position: of the Run in its ClusterQueue, from 1; None if Kueue does not tell it.
     look: whether its pods are to be tried again, before they are created or the Run waits on.
     pause: seconds from an eviction by this controller until the Run queues again.
     """

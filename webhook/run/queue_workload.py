@@ -257,9 +257,9 @@ def pod_set_of(
     return sets.get((role, index), earlier)
 
 
-def workload_name(run: Run) -> str:
-    """Return the name of the Run's Workload, which no other Run has."""
-    return f"run-{run.name}-{run.metadata.uid[:8]}"
+def workload_name(run: str, uid: str) -> str:
+    """Return the name of the Workload of a Run with this name and uid, which no other Run has."""
+    return f"run-{run}-{uid[:8]}"
 
 
 # What of a pod counts for Kueue: requests, and the nodes that it may use.

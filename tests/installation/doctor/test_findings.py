@@ -45,9 +45,10 @@ from webhook.cluster_objects.unplaced_pods import Unplaced
 from webhook.crd.definition import KEEPS_UNKNOWN
 from webhook.guards import capacity_guard, run_author_guard, stamp_guard
 from webhook.installation.choices import Choices
-from webhook.installation.doctor.cluster_state import ReadKind
+from webhook.installation.doctor.cluster_state import Kueue, ReadKind
 from webhook.installation.doctor.diagnose import CHECKS
 from webhook.installation.doctor.program_checks import RUNS
+from webhook.installation.doctor.queue_checks import names_runs, pod_entries
 from webhook.installation.manifests import CONTROLLER
 from webhook.installation.probe import Probe
 from webhook.installation.rights import Right
@@ -305,6 +306,22 @@ def a_pod(
 
 
 # By check: each rule, and how the cluster differs from a good one.
+LEAVES_RUNS_OUT = {"matchExpressions": [{"key": names.RUN_UID, "operator": "DoesNotExist"}]}
+
+
+def kueue(queued: Iterable[str] = (), namespaces: Json | None = None, **selectors: Json) -> Changes:
+    """Kueue takes new pods, and namespace `team` has a LocalQueue `default`."""
+    rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"]}
+    entries = [
+        {"name": "mpod.kb.io", "rules": [{**rule, "resources": ["pods"]}], **selectors},
+        {"name": "mworkload.kb.io", "rules": [{**rule, "apiGroups": ["kueue.x-k8s.io"]}]},
+    ]
+    found = {"metadata": {"name": "kueue-mutating-webhook-configuration"}, "webhooks": entries}
+    others = {"metadata": {"name": "other"}, "webhooks": entries[:1]}
+    read = Kueue((*pod_entries([found, others]),), frozenset({"team"}), frozenset(queued))
+    return {"kueue": read, "namespaces": namespaces or {"team": {NAME: "team"}}}
+
+
 CASES: dict[str, dict[str, Changes]] = {
     "end to end": {
         "a policy may reject the pod": probe(
@@ -875,6 +892,25 @@ CASES: dict[str, dict[str, Changes]] = {
             "missing_rights": [(names.CONTROLLER, Right("list", "", "nodes"))]
         },
     },
+    "queues": {
+        "without Kueue there is nothing to see": {},
+        "a LocalQueue default takes the pods of runs with a queue": kueue(queued={"team"}),
+        "it takes those of runs without a queue too, which start": kueue(),
+        "pods of runs are left out": kueue(objectSelector=LEAVES_RUNS_OUT),
+        "the namespace is left out": kueue(
+            namespaceSelector={
+                "matchExpressions": [{"key": NAME, "operator": "NotIn", "values": ["team"]}]
+            }
+        ),
+        "the patch keeps what the selector has": kueue(
+            objectSelector={"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}
+        ),
+        "runs are an external framework": {"kueue": Kueue(external=True)},
+        "runs are one, and Kueue may not read them": {
+            "kueue": Kueue(external=True, reads_runs=False)
+        },
+        "in a namespace that is not asked about nothing is said": kueue(namespaces={"lab": {}}),
+    },
     "objects": {
         "what is as it was installed is fine, with what the API server fills in": {
             "stored": {BUDGET: a_budget(unhealthyPodEvictionPolicy="IfHealthyBudget")}
@@ -935,6 +971,25 @@ CASES: dict[str, dict[str, Changes]] = {
         ),
     },
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("integrations: {externalFrameworks: [Run.v1alpha1.fairlead.dev]}", True),
+        ("integrations:\n  # externalFrameworks: [Run.v1alpha1.fairlead.dev]\n", False),
+        ("integrations: {externalFrameworks: [Foo.v1.example.com]}", False),
+        ("integrations: null", False),
+        ("- Run.v1alpha1.fairlead.dev", False),
+        ("{", False),
+        ("", False),
+    ],
+)
+def test_runs_are_an_external_framework_by_the_configuration_of_kueue(
+    text: str, found: bool
+) -> None:
+    """As its installation has it."""
+    assert names_runs({"data": {"controller_manager_config.yaml": text}}) == found
 
 
 def findings_of_cases() -> Iterator[Any]:

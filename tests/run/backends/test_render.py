@@ -451,6 +451,19 @@ def test_a_name_leaves_room_for_what_the_engine_appends(backend: str, appended: 
     assert problem.startswith("metadata.name: is too long")
 
 
+@pytest.mark.parametrize(("roles", "longest"), [(("master", "worker"), 25), (("master",), 46)])
+def test_the_address_of_a_jobset_s_leader_is_the_value_of_a_label(
+    roles: tuple[str, ...], longest: int
+) -> None:
+    """It has the name twice; without another role, the leader is none to JobSet."""
+    spec: Json = {"framework": "pytorch", "replicas": {role: {} for role in roles}}
+    (made,) = all_rendered("jobset", a_run("a" * longest, **spec))
+    assert ("coordinator" in made["spec"]) == (len(roles) > 1)
+    (problem,) = problems("jobset", a_run("a" * (longest + 1), **spec))
+    assert problem.startswith("metadata.name: is too long")
+    assert problem.endswith(f"at most {longest}")
+
+
 def test_every_field_of_a_run_is_in_a_table_or_refused() -> None:
     """The Runs of these tests have each field that an engine has."""
     for backend, runs in WHOLE.items():

@@ -73,6 +73,7 @@ class ReadKind(StrEnum):
     OWN_RIGHTS = "your own rights"
     PROGRAMS_RIGHTS = "the programs' rights"
     OBJECTS = "the other objects of the installation"
+    QUEUES = "Kueue's webhook and its queues"
 
 
 class Unread(NamedTuple):
@@ -80,6 +81,31 @@ class Unread(NamedTuple):
 
     why: str
     cure: str
+
+
+class PodEntry(NamedTuple):
+    """An entry of Kueue's webhook that gets new pods, and the configuration that has it."""
+
+    configuration: str
+    entry: Json
+
+
+class Kueue(NamedTuple):
+    """Kueue in a cluster.
+
+    entries: those that get new pods. default_queues: namespaces with a LocalQueue `default`.
+    queued: namespaces with Runs that have a queue. external: whether Runs are among its
+    externalFrameworks. reads_runs: whether its account may list Runs.
+    """
+
+    entries: Sequence[PodEntry] = ()
+    default_queues: frozenset[str] = frozenset()
+    queued: frozenset[str] = frozenset()
+    external: bool = False
+    reads_runs: bool = True
+
+
+NO_KUEUE: Final = Kueue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +137,7 @@ class ClusterState:
     unplaced: pods of runs without a stamp that have not finished.
     policies: what the webhook reads: the ConfigMap's files, or objects by resource and name.
     missing_rights: each with the ServiceAccount that lacks it; empty: the caller.
+    kueue: Kueue beside Fairlead; without it, nothing is in it.
     unread: what could not be read, and why.
     """
 
@@ -142,6 +169,7 @@ class ClusterState:
     policies: Mapping[str, bytes] | None = None
     missing_rights: Sequence[tuple[str, Right]] = ()
     probe: Probe | None = None
+    kueue: Kueue = NO_KUEUE
     unread: Mapping[ReadKind, Unread] = field(default_factory=dict)
 
     @property

@@ -31,9 +31,12 @@ from webhook.installation.doctor import (
     pod_checks,
     policy_checks,
     program_checks,
+    queue_checks,
 )
 from webhook.installation.doctor.cluster_state import (
+    NO_KUEUE,
     ClusterState,
+    Kueue,
     ReadKind,
     Unread,
     error,
@@ -54,11 +57,12 @@ from webhook.installation.object_kinds import CRD
 from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import Probe, choose_namespace, probe, probe_policy
-from webhook.installation.rights import is_allowed
+from webhook.installation.rights import Right, is_allowed
 from webhook.interception import placed_whole, read_record
 from webhook.judgement.entry_states import as_meant
 from webhook.kube.secrets import data_of, secrets
 from webhook.placement.nodes import parse_node as read_node
+from webhook.run.queue_workload import API_VERSION as QUEUES_VERSION
 from webhook.server.watch_metrics import read_state
 from webhook.sources import SHIPPED
 
@@ -68,7 +72,6 @@ if TYPE_CHECKING:
 
     from webhook.api_paths import ObjectPath
     from webhook.installation.object_kinds import Key
-    from webhook.installation.rights import Right
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.server.watch_metrics import ReplicaState
@@ -83,6 +86,11 @@ T = TypeVar("T")
 
 # Concurrent requests.
 _AT_ONCE: Final = 8
+_CONFIGURATIONS: Final = CollectionPath(
+    "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"
+)
+_LOCAL_QUEUES: Final = CollectionPath(QUEUES_VERSION, "localqueues")
+_RUNS: Final = CollectionPath(names.API_VERSION, names.RUNS)
 _NO_RIGHT: Final = "run it with an administrator's rights"
 _ASK_AGAIN: Final = "run it again; if it stays so, the log of the API server has the reason"
 
@@ -184,6 +192,7 @@ class Reader:
             unplaced=await self._tried(ReadKind.PODS_OF_RUNS, unplaced) or (),
             policies=policies,
             missing_rights=await self._missing_rights(deployments, expected),
+            kueue=await self._kueue(),
             probe=await self._probe([*namespaces, choose_namespace(record, known)][0]),
             unread=self._unread,
         )
@@ -196,6 +205,26 @@ class Reader:
                 "fairlead doctor --namespace NAME tries it elsewhere",
             )
         return tried
+
+    async def _kueue(self) -> Kueue:
+        configurations = await self._list(ReadKind.QUEUES, _CONFIGURATIONS)
+        entries = (*queue_checks.pod_entries(configurations),)
+        if not entries:
+            return NO_KUEUE
+        named = {"fieldSelector": f"metadata.name={queue_checks.DEFAULT_QUEUE}"}
+        queues = await self._list(ReadKind.QUEUES, _LOCAL_QUEUES, named)
+        runs = await self._list(ReadKind.QUEUES, _RUNS, {"labelSelector": names.KUEUE_QUEUE})
+        read = Kueue(entries, _namespaces_of(queues), _namespaces_of(runs))
+        namespace = queue_checks.namespace_of(entries)
+        if not namespace:
+            return read
+        path = CollectionPath("v1", "configmaps", namespace).path_of(queue_checks.CONFIG_MAP)
+        if not queue_checks.names_runs(await self._object(ReadKind.QUEUES, path)):
+            return read
+        right = Right("list", names.GROUP, names.RUNS)
+        account = is_allowed(self._client, right, queue_checks.ACCOUNT, namespace)
+        allowed = await self._tried(ReadKind.QUEUES, account)
+        return read._replace(external=True, reads_runs=allowed is not False)
 
     async def _nodes(self) -> Sequence[Node]:
         if ReadKind.NODES not in self._kinds:
@@ -356,6 +385,10 @@ def _unread(error: Exception, cure: str = _ASK_AGAIN) -> Unread:
     return Unread(why, _NO_RIGHT if forbidden else cure)
 
 
+def _namespaces_of(objects: Iterable[Json]) -> frozenset[str]:
+    return frozenset(each["metadata"]["namespace"] for each in objects)
+
+
 def _name(found: Mapping[str, Any]) -> str:
     return str(found["metadata"]["name"])
 
@@ -389,6 +422,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     program_checks.versions,
     program_checks.definitions,
     policy_checks.permissions,
+    queue_checks.queues,
     object_checks.objects,
 )
 

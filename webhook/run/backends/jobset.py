@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 # What JobSet appends to a role and its index: the pod's index in its Job, and five random letters.
 SUFFIX: Final = len("-0-abcde")
+# What the coordinator's address has beside the role and twice the JobSet's name: it is the value of
+# a label (CoordinatorEndpoint of pkg/controllers/jobset_controller.go).
+COORDINATOR: Final = len("--0-0.")
 INDEX: Final = "FAIRLEAD_JOB_INDEX"
 RANK: Final = "FAIRLEAD_JOB_GLOBAL_INDEX"
 ANNOTATIONS: Final = {
@@ -168,14 +171,21 @@ def _written_settings(run: Run) -> JsonObject:
 
 
 def _name_problems(run: Run) -> Iterator[Problem]:
-    longest = max(len(f"-{role}-{each.count - 1}") for role, each in run.spec.roles.items())
+    roles = run.spec.roles
+    longest = max(len(f"-{role}-{each.count - 1}") for role, each in roles.items())
     room = MAX_LABEL - longest - SUFFIX
+    what = "calls pods <run>-<role>-<index>-0-<five letters>, in"
+    if leaders := [role for role in roles if role in names.COORDINATOR_ROLES and len(roles) > 1]:
+        longest = max(map(len, leaders))
+        if (left := (MAX_LABEL - COORDINATOR - longest) // 2) < room:
+            room = left
+            what = "writes the leader's address, <run>-<role>-0-0.<run>, into a label, of"
     if len(run.name) > room:
-        what = (
-            "is too long: JobSet calls pods <run>-<role>-<index>-0-<five letters>, in at most "
-            f"{MAX_LABEL} characters; with these replicas a name has at most {room}"
+        text = (
+            f"is too long: JobSet {what} at most {MAX_LABEL} characters; with these replicas a "
+            f"name has at most {room}"
         )
-        yield Problem(("metadata", "name"), what)
+        yield Problem(("metadata", "name"), text)
 
 
 def own_labels(run: Run) -> dict[str, str]:
