@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,8 +22,11 @@ from webhook.cli import fairlead
 from webhook.decision.arrival import Arrival
 from webhook.decision.arrival import Cluster as World
 from webhook.decision.engine import decide
+from webhook.placement.capacity import MODES
+from webhook.placement.settings import PARTS
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
+from webhook.run.model.status import PHASES
 from webhook.times import to_second
 
 ROOT = Path(__file__).parents[2]
@@ -133,3 +137,14 @@ def test_commands_print_what_the_page_shows(
         for line, shown in COMMAND.findall("".join(CONSOLE.findall(text))):
             result = CliRunner().invoke(fairlead, shlex.split(line))
             assert VARIES.sub("", result.stdout) == VARIES.sub("", shown), line
+
+
+@pytest.mark.parametrize(
+    ("picture", "words"),
+    [("capacity-modes", MODES), ("phases-of-a-run", PHASES), ("precedence", PARTS)],
+)
+def test_a_picture_names_all_that_it_is_about(picture: str, words: Iterable[str]) -> None:
+    """In its boxes, and in its title for those who do not see it."""
+    text = (ROOT / "docs" / "images" / f"{picture}.svg").read_text()
+    title, _, drawn = text.partition("</title>")
+    assert [word for word in words if word not in title or f">{word}<" not in drawn] == []
