@@ -1,4 +1,4 @@
-"""The guides are true: their YAML is valid, their tests pass, their paths of policies exist."""
+"""Guides and concepts are true: their YAML is valid, tests pass, paths of policies exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from webhook.simulation.scenario import parse as parse_scenario
 
 ROOT = Path(__file__).parents[1]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
-PAGES = [*GUIDES, ROOT / "policies" / "README.md"]
+CONCEPTS = sorted((ROOT / "docs" / "concepts").glob("*.md"))
+PAGES = [*GUIDES, *CONCEPTS, ROOT / "policies" / "README.md"]
 # Where a block speaks of classes that it does not describe.
 CLASSES = (ROOT / "policies" / "capacity" / "gke-spot.yaml").read_text()
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
