@@ -32,7 +32,6 @@ LATER = (
     "docs/guides/operate.md",
     "docs/guides/pages.md",
     "docs/guides/policies-in-the-cluster.md",
-    "docs/guides/policies.md",
     "docs/guides/policy-reports.md",
     "docs/guides/policy-status.md",
     "docs/guides/policy-tests.md",
