@@ -21,7 +21,7 @@ def test_the_comparison_is_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     named = r"`([\w/-]+\.yaml)`[^\n]*\n\n```yaml\n(.*?)```"
     (classes,) = re.findall(
-        r"```yaml\n# mine/(classes\.yaml)\n(.*?)```",
+        r"```yaml\n# (mine/classes\.yaml)\n(.*?)```",
         (GUIDES / "part-on-spot.md").read_text(),
         re.DOTALL,
     )
