@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PACKAGE = ROOT / "webhook"
 TUTORIAL = ROOT / "docs" / "tutorial.md"
+CLASSES = ROOT / "docs" / "guides" / "part-on-spot.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("policies/*.md")])
 FILES_ALONE = (ROOT / "docs" / "guides", ROOT / "docs" / "concepts", ROOT / "policies")
@@ -270,8 +271,11 @@ def test_the_first_minutes_are_as_they_are_shown(tmp_path: Path) -> None:
 def test_the_playground_opens_with_the_example_of_the_page(
     page: Path, options: str, tmp_path: Path
 ) -> None:
-    """Its files are those of the page and of the README, and the policies that ship."""
+    """Its files are those of the page and of the README, and the policies that ship; on pages
+    about spot also the classes of the first one."""
     text = README.read_text() + page.read_text()
+    if f"{CLASSES.name}#1-define-the-classes" in text:
+        text = CLASSES.read_text() + text
     for file, content in re.findall(r"```ya?ml\n# (\S+\.yaml)\n(.*?)```", text, re.DOTALL):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(content)

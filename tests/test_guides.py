@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
 import pytest
 from click.testing import CliRunner
 
 from tests.fast_yaml import load_all_yaml
 from tests.test_continuous_integration import ACTION, HOOKS
+from webhook.cli import fairlead
 from webhook.cli.test import command as fairlead_test
 from webhook.decision.arrival import Arrival, Cluster
 from webhook.decision.engine import decide
 from webhook.identity import identify
-from webhook.names import ATTEMPT_VARIABLE
+from webhook.names import API_VERSION, ATTEMPT_VARIABLE
 from webhook.policy.load import load
 from webhook.policy_tests.load_tests import read
 from webhook.policy_tests.runner import run_tests
@@ -109,7 +112,15 @@ def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> 
         assert list(load_all_yaml(block.text))
         return
     found = kinds(block.text)
-    if found <= {"PlacementPolicy", "CapacityClass", "PlacementException"}:
+    if block.text.startswith("# The class spot"):
+        (more,) = load_all_yaml(block.text)
+        spot, *_ = load_all_yaml(CLASSES)
+        assert spot["metadata"]["name"] == "spot"
+        text = orjson.dumps({**spot, "spec": spot["spec"] | more["spec"]})
+        assert load({"block.yaml": text}).warnings == ()
+    elif found == {"CapacityClass"}:
+        assert load({"block.yaml": block.text.encode()}).warnings == ()
+    elif found <= {"PlacementPolicy", "CapacityClass", "PlacementException"}:
         assert load({"block.yaml": block.policies.encode()}).warnings == ()
     elif found == {"PolicyTest"}:
         policies = load({"block.yaml": block.policies.encode()}).policies
@@ -179,7 +190,7 @@ def test_every_path_of_policies_leads_somewhere(page: Path) -> None:
         ("", "checkpoints/3/0040.ckpt"),
     ],
 )
-def test_the_program_on_spot_reads_no_checkpoint_of_a_later_start(
+def test_the_program_that_is_safe_to_start_twice_reads_no_checkpoint_of_a_later_start(
     tmp_path: Path, number: str, newest: str
 ) -> None:
     """And writes where no other start does."""
@@ -189,7 +200,7 @@ def test_the_program_on_spot_reads_no_checkpoint_of_a_later_start(
         kept.touch()
     [program] = [
         each.text
-        for each in blocks(ROOT / "docs" / "guides" / "spot.md")
+        for each in blocks(ROOT / "docs" / "guides" / "lost-nodes.md")
         if each.language == "python"
     ]
     done = subprocess.run(
@@ -201,3 +212,31 @@ def test_the_program_on_spot_reads_no_checkpoint_of_a_later_start(
         check=True,
     )
     assert done.stdout == f"begin with {newest} and write to checkpoints/{number or 3}\n"
+
+
+@pytest.mark.parametrize("page", ["part-on-spot", "fallback"])
+def test_the_lines_of_a_preview_are_those_that_the_page_shows(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In their order, with the classes of the first page and a master and 11 workers."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    guides = ROOT / "docs" / "guides"
+    for text in {
+        next(blocks(guides / "part-on-spot.md")).text,
+        *(each.text for each in blocks(guides / f"{page}.md") if each.language == "yaml"),
+    }:
+        Path(text.partition("\n")[0].removeprefix("# ")).write_text(text)
+    template = {"spec": {"containers": [{"name": "main", "image": "registry.example/mnist:1"}]}}
+    replicas = {"master": {"count": 1}, "worker": {"count": 11}}
+    spec = {"framework": "pytorch", "replicas": replicas, "template": template}
+    metadata = {"name": "mnist"}
+    run = {"apiVersion": API_VERSION, "kind": "Run", "metadata": metadata, "spec": spec}
+    Path("run.yaml").write_bytes(orjson.dumps(run))
+    [command] = re.findall(
+        r"^\$ fairlead (run preview .*)$", (guides / f"{page}.md").read_text(), re.MULTILINE
+    )
+    shown = next(each.text for each in blocks(guides / f"{page}.md") if each.language == "text")
+    printed = CliRunner().invoke(fairlead, shlex.split(command)).stdout.splitlines()
+    places = [printed.index(line) for line in shown.splitlines()]
+    assert places == sorted(places)

@@ -255,14 +255,14 @@ _OF_WELL_NODES: Final = {
 
 
 class Illness(Strict):
-    """A condition of a node by which it is ill, as node-problem-detector and others set it."""
+    """A condition by which a node is unhealthy, as node-problem-detector and others set it."""
 
     condition: str = Field(
         min_length=1, max_length=316, description="The type of the node's condition."
     )
-    status: Literal["True", "False"] = Field(description="Its status when the node is ill.")
+    status: Literal["True", "False"] = Field(description="The status of an unhealthy node.")
     lasts: span("0s", "24h") = Field(  # type: ignore[valid-type]
-        description="How long it has been so, until the node counts as ill."
+        description="How long the condition lasts until the node is unhealthy. Range: 0s to 24h."
     )
 
     @classmethod
@@ -289,30 +289,30 @@ class CapacityClassSpec(Strict):
         "The name of another class. All nodes outside that class are in this one."
     )
     autoscaled: bool | None = optional(
-        "Whether an autoscaler creates the class's nodes on demand. If so, it is "
-        "not reported as a problem that the class has no node at the moment."
+        "An autoscaler creates the class's nodes on demand. Fairlead then reports no problem while "
+        "the class has no node."
     )
     interruptible: bool | None = optional(
-        "Whether the class's nodes can be taken away at any time, like spot "
-        "instances. A node is assumed to be interruptible if no class of it sets this."
+        "The class's nodes can be taken away at any time, like spot instances. A node is "
+        "interruptible if no class of it sets this."
     )
     lost_after: span("1m", "24h") | None = optional(  # type: ignore[valid-type]
-        "How long a node of the class is silent until the replicas of Runs on it are "
-        "replaced, although their programs may still run. Without it they are not."
+        "Replace the pods of Runs on a node that is silent for this long, although their programs "
+        "may still run. Default: never. Range: 1m to 24h."
     )
     unhealthy: list[Illness] | None = Field(
         default=None,
         min_length=1,
         max_length=16,
-        description="When a node of the class is ill. Replicas of Runs on it start again on other "
-        "nodes, with their grace period.",
+        description="The conditions of an unhealthy node. Pods of Runs on it are deleted with "
+        "their grace period, and replaced on other nodes.",
     )
     relative_price: float | None = Field(
         default=None,
         ge=0.01,
         le=100,
-        description="What a node of the class costs, relative to the same node on demand: 0.3. "
-        "`fairlead run cost` estimates with it.",
+        description="The price of a node of the class, relative to the same node on demand, such "
+        "as 0.3. `fairlead run cost` uses it for its estimate.",
     )
 
     @classmethod

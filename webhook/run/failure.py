@@ -90,7 +90,7 @@ def classify_end(
     if node and node.off:
         return _lost_node(pod, node, "is silent for too long")
     if node and node.sick:
-        return _disruption(pod, "NodeUnhealthy", f"node {node.name} is ill: {node.ill}")
+        return _disruption(pod, "NodeUnhealthy", f"node {node.name} is unhealthy: {node.ill}")
     return None
 
 

@@ -283,8 +283,8 @@ def _ignored_illness(observed: Observed) -> str:
     if node is None:
         return ""
     return (
-        f"; node {node.name} is ill ({node.ill}), and keeps its pods while more than a fifth of "
-        f"class {node.many_of} is ill or silent"
+        f"; node {node.name} is unhealthy ({node.ill}), and keeps its pods while more than a "
+        f"fifth of class {node.many_of} is unhealthy or silent"
     )
 
 

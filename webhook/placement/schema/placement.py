@@ -76,26 +76,28 @@ class CapacitySetting(Strict):
 
 
 class Fallback(Strict):
-    """When a class is no longer required, and when it is again."""
+    """When replicas give up a class, and when they require it again. Give one trigger or both."""
 
     after_disruptions: int | None = optional(
-        "How often nodes of the class are lost under replicas that restart together.",
+        "Give up the class after this many lost nodes within `within`. Two nodes that are lost at "
+        "once count once for replicas that restart together.",
         ge=1,
         le=MOST_DISRUPTIONS,
     )
     within: span("1m", "24h") | None = optional(  # type: ignore[valid-type]
-        "The time in which they are lost. Default: 24h."
+        "The period in which losses count. Default: 24h. Range: 1m to 24h."
     )
     after_pending: span("1s", "24h") | None = optional(  # type: ignore[valid-type]
-        "How long such replicas wait for a node of the class."
+        "Give up the class when a replica has waited this long for a node of it. Range: 1s to 24h."
     )
     then: Literal["Allow", "Prevent"] = Field(
         default="Allow",
-        description="The mode after that. Allow: any node. Prevent: none of the class.",
+        description="The mode of the class meanwhile. Allow permits any node. Prevent excludes the "
+        "class's nodes.",
     )
     return_after: span("1s", "24h") | None = optional(  # type: ignore[valid-type]
-        "How long until replicas that start again require the class again. It doubles "
-        "each time, up to a day. Default: 2h."
+        "How long the fallback lasts. At the first start after it, the class is required again. "
+        "Each further fallback lasts twice as long, up to 24h. Default: 2h. Range: 1s to 24h."
     )
 
     @classmethod
@@ -113,7 +115,8 @@ class PolicyCapacity(CapacitySetting):
     """One mode of one capacity class, in a policy."""
 
     fallback: Fallback | None = optional(
-        "When mode Constrain is given up, for pods of Fairlead's own controller."
+        "When replicas give up the class. Valid with mode Constrain only, and only for pods of "
+        "Fairlead's own controller."
     )
 
     @classmethod
@@ -131,13 +134,20 @@ class SplitShare(PolicyCapacity):
 
     mode: Annotated[Mode, enum_field(Mode)] = Field(
         default=Mode.CONSTRAIN,
-        description="The mode of the class, as in capacity. Constrain by default.",
+        description="The mode of the class, as in capacity.",
     )
-    count: int | None = optional("The number of replicas in this share.", ge=1, le=10_000)
+    count: int | None = optional(
+        "The number of replicas in this share. Without count and percent, the share has the rest, "
+        "and must be the last one.",
+        ge=1,
+        le=10_000,
+    )
     percent: int | None = optional(
-        "The part of the replicas that the counts leave, in percent. It needs the "
-        "label fairlead.dev/replicas, which the pods of Fairlead's controller have; pods without "
-        "it are in the last share.",
+        "A percentage of the replicas that remain after all shares with count. The running total "
+        "is rounded, so each share is less than one replica off. A role with one replica is in the "
+        "first share whose running total reaches 50. The pods need the label "
+        "fairlead.dev/replicas, or one that a RunSource names. Pods without it are in the last "
+        "share.",
         ge=1,
         le=100,
     )
