@@ -241,10 +241,10 @@ def test_the_first_minutes_are_as_they_are_shown(tmp_path: Path) -> None:
     run = 0
     for kind, block in re.findall(r"```(yaml|console)\n(.*?)```", tour, re.DOTALL):
         if kind == "yaml":
-            first, text = block.split("\n", 1)
+            first = block.partition("\n")[0]
             file = tmp_path / first.removeprefix("# ")
             file.parent.mkdir(exist_ok=True)
-            file.write_text(text)
+            file.write_text(block)
             continue
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             if command.startswith("fairlead ") and not re.search("sandbox| ui ", command):

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import policy_text
 from tests.cluster.spaces import NewNamespace, Space
+from tests.eventually import eventually
 from tests.objects import an_object
 from tests.wording import mentions
 from webhook import names
@@ -213,6 +214,31 @@ def test_a_quota_refuses_the_pod_without_policies_too(strict: Space, tmp_path: P
     found = call(strict, tmp_path, "run", "preview", "-f", "DIR/run.yaml")
     assert found.exit_code == 1, found.output
     mentions(found.output, "exceeded quota: none")
+
+
+@pytest.mark.usefixtures("running")
+def test_a_rule_of_others_about_pods_of_runs_is_asked(strict: Space, tmp_path: Path) -> None:
+    """The pod keeps the label by which the rule selects it."""
+    api = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    name = f"cost-{strict.name}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    policy = {
+        "matchConstraints": {
+            "resourceRules": [{**rule, "resources": ["pods"]}],
+            "objectSelector": {"matchExpressions": [{"key": names.RUN, "operator": "Exists"}]},
+            "namespaceSelector": {"matchLabels": {names.NAMESPACE_NAME: strict.name}},
+        },
+        "validations": [{"expression": "'cost' in object.metadata.labels", "message": "no cost"}],
+    }
+    strict.plane.api.create(api, {"metadata": {"name": name}, "spec": policy})
+    bound = {"policyName": name, "validationActions": ["Deny"]}
+    strict.plane.api.create(f"{api[:-3]}ybindings", {"metadata": {"name": name}, "spec": bound})
+    words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
+    eventually(
+        "the rule is asked",
+        lambda: "no cost" in call(strict, tmp_path, *words, policies=HARMLESS).output,
+    )
+    assert call(strict, tmp_path, *words, policies=HARMLESS).exit_code == 1
 
 
 def test_what_the_api_server_does_not_say_is_unknown(strict: Space, tmp_path: Path) -> None:

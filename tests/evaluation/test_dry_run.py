@@ -1,14 +1,13 @@
-"""The question to an API server has none of the marks that send a pod to the webhook."""
+"""The question to an API server is about the pod as it comes, but for what nobody can give it."""
 
 from __future__ import annotations
 
 from webhook import names
 from webhook.evaluation.dry_run import question
-from webhook.sources import SHIPPED
 from webhook.sources.kind_model import UNKNOWN
 
 
-def test_marks_owners_and_unknown_labels_are_left_out() -> None:
+def test_owners_and_what_only_controllers_know_are_left_out() -> None:
     """And everything else stays, but for the priority of a stored pod, which is derived."""
     metadata = {
         "name": "train-0",
@@ -20,18 +19,18 @@ def test_marks_owners_and_unknown_labels_are_left_out() -> None:
             "batch.kubernetes.io/controller-uid": UNKNOWN,
             "team": "vision",
         },
-        "annotations": {names.PLACEMENT: "{}", "note": "kept"},
+        "annotations": {names.PLACEMENT: "{}", names.HISTORY: "{}", "note": "kept"},
     }
     spec = {"containers": [], "priority": 7, "priorityClassName": "high"}
     stored = {**metadata, "uid": "u"}
     own = {"containers": [], "priorityClassName": "high"}
-    assert question({"metadata": stored, "spec": spec}, SHIPPED)["spec"] == own
-    assert question({"metadata": metadata, "spec": spec}, SHIPPED) == {
+    assert question({"metadata": stored, "spec": spec})["spec"] == own
+    assert question({"metadata": metadata, "spec": spec}) == {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": "fairlead-dry-run",
-            "labels": {"team": "vision"},
+            "labels": {names.RUN: "r", "training.kubeflow.org/job-name": "r", "team": "vision"},
             "annotations": {"note": "kept", names.PLACEMENT: names.AS_DECIDED},
         },
         "spec": spec,

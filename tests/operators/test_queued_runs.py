@@ -168,7 +168,7 @@ def test_kueue_ends_a_run_whose_time_is_over(space: Space) -> None:
     run.until_whole(3)
     run.until("Kueue has ended it", lambda: "deactivated" in said(run))
     mentions(said(run), "MaximumExecutionTimeExceeded")
-    assert run.live() == {}
+    eventually("its pods are gone", lambda: not run.live())
 
 
 def test_its_owner_suspends_it_and_the_quota_is_free(space: Space) -> None:

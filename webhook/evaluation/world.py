@@ -360,7 +360,7 @@ class Evaluation:
         server = self.world.server
         if server is None or not self.decision.allowed:
             return Answer()
-        return server(question(self.patched, self.world.policies.sources), self.arrival.namespace)
+        return server(question(self.patched), self.arrival.namespace)
 
     @property
     def unread_class(self) -> str:
@@ -523,7 +523,7 @@ class Evaluation:
         server, refusal = self.world.server, self.answer.refusal
         if server is None or not refusal:
             return
-        came = question(self.arrival.pod, self.world.policies.sources)
+        came = question(self.arrival.pod)
         before = server(came, self.arrival.namespace) if self.decision.patch else self.answer
         also = "it takes the pod without what policies set"
         if before.refusal:

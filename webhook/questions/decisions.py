@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.admission.workload_warnings import mark_on
 from webhook.errors import InvalidPod, UnreadableInput
+from webhook.evaluation.answer import unknown_selector
 from webhook.evaluation.audits import NODES_DECIDE
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import run_faults
-from webhook.placement import pod as pods
-from webhook.placement.shapes import as_object
 from webhook.policy.findings import parse_path, path_text
 from webhook.questions.plugins_option import PLUGINS
 from webhook.shortening import first_few
@@ -133,7 +132,7 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
             yield f"{each.subject}: what policies decide is unknown: {_with_cure(one)}"
         if not unknown and (why := unknown_nodes(found)):
             yield f"{each.subject}: which nodes admit it is unknown: {why}"
-        if why := _unknown_selector(each):
+        if why := unknown_selector(each):
             yield (
                 f"{each.subject}: it is unknown whether a label of a policy takes the pods out of "
                 f"the selector by which they are counted: {why}"
@@ -147,21 +146,6 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
         yield from (f"{each.subject}: {line}" for line in unjudged_policies(found))
     yield from unlisted_classes(decided)
     yield from not_asked(each.evaluation for each in decided)
-
-
-def _unknown_selector(replicas: Replicas) -> str:
-    """Return why it is unknown by which selector pods are counted that get a further label; empty
-    if it is known, or no label is in doubt."""
-    template, placement = replicas.template, replicas.evaluation.placement
-    own = pods.parse_pod(replicas.arrival.pod).labels
-    labels = placement.labels if placement else own
-    added = [(key, str(value)) for key, value in labels.items() if key not in own]
-    kind, spec = template.source.kind, as_object(template.source.value.get("spec"))
-    if added and template.selector and not spec.get("selector") and kind != "Job":
-        return f"the {kind} has none"
-    inner = template.inner_selector
-    broken = filter(None, (inner.broken_by(*label) for label in added)) if inner else ()
-    return next((f"the one beside the template has {each}" for each in broken), "")
 
 
 def unjudged_policies(found: Evaluation) -> Iterator[str]:

@@ -38,6 +38,8 @@ _MAYBE_DECIDED: Final = (
     "this may be about another pod: the cluster's webhook did not say that it left this one as it "
     "is, so it is older than this command, or did not answer"
 )
+# In the API server's words for a denial of one of Fairlead's webhooks, after its name.
+_OWN_DENIAL: Final = f'.{names.GROUP}" denied the request'
 _REVIEWS: Final = CollectionPath("authorization.k8s.io/v1", "selfsubjectaccessreviews")
 # Anything else, such as 429 or 500, is no answer about the pod.
 _REFUSALS: Final = frozenset(
@@ -145,6 +147,8 @@ async def _refusal(client: Client, namespace: str, error: ClusterError) -> tuple
     words = error.why
     if any(names.LEFT_AS_DECIDED in each for each in error.warnings):
         return words, ""
+    if _OWN_DENIAL in error.words:
+        return "", f"{words}; {_MAYBE_DECIDED}"
     try:
         space = await client.get(NAMESPACES.path_of(namespace))
     except ClusterError as unread:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.evaluation.answer import doubts, hedged, nodes_of
-from webhook.placement.shapes import as_object
+from webhook.placement.shapes import as_object, objects_in
+from webhook.run.progress import CREATED
 from webhook.shortening import one_line, shortened
 
 if TYPE_CHECKING:
@@ -68,22 +69,23 @@ def _missing(source: Object, pods: Sequence[LivePod]) -> str:
     """Return how many of a workload's replicas have no pod, with the reason if its status has one.
 
     Source: apps/v1 and v1, `spec.replicas`; the condition ReplicaFailure of Deployments and
-    ReplicaSets. Of others it is not known how many pods there should be.
+    ReplicaSets, and Created of Runs. Of others it is not known how many pods there should be.
     """
+    listed = as_object(source.value.get("status")).get("conditions")
+    conditions = {
+        condition.get("type"): condition
+        for condition in objects_in(listed if isinstance(listed, list) else [])
+    }
+    if source.is_own_run:
+        created = conditions.get(CREATED, {})
+        return str(created.get("message")) if created.get("status") == "False" else ""
     wanted = as_object(source.value.get("spec")).get("replicas")
     if source.value.get("apiVersion") not in ("apps/v1", "v1") or not isinstance(wanted, int):
         return ""
     count = wanted - sum(live.doing.word not in _ENDED for live in pods)
-    conditions = as_object(source.value.get("status")).get("conditions")
-    why = next(
-        (
-            f" ({condition.get('message')})"
-            for condition in (conditions if isinstance(conditions, list) else ())
-            if as_object(condition).get("type") == "ReplicaFailure"
-        ),
-        "",
-    )
-    return f"{count:,} of {wanted:,} pods not created{why}" if count > 0 else ""
+    why = conditions.get("ReplicaFailure", {}).get("message")
+    reason = f" ({why})" if why else ""
+    return f"{count:,} of {wanted:,} pods not created{reason}" if count > 0 else ""
 
 
 def _states(pods: Sequence[LivePod]) -> Iterator[str]:
