@@ -167,6 +167,7 @@ OTHERS: Final = {
     "webhook/judgement/reporting/in_force.py": "objects of admins that were judged",
     "webhook/installation/webhook_configuration.py": "times that the API server wrote",
     "webhook/judgement/reporting/statuses.py": "objects of admins that were judged",
+    "webhook/cluster_objects/served_definitions.py": "objects of admins, bounded as they are read",
     "webhook/judgement/set_judgement.py": "objects of admins, which it judges",
     "webhook/judgement/write_judge.py": "objects of admins, which it judges",
     "webhook/kube/answers.py": "the API server's answers",

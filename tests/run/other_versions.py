@@ -45,6 +45,7 @@ STATUS: Json = {
             "restarts": 2,
             "disruptions": 1,
             "attempt": 2,
+            "firstAttempt": 1,
             "countsFrom": 1,
             "succeededIndexes": "",
             "activeIndexes": "0-2",

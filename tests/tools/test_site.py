@@ -35,7 +35,7 @@ def test_the_order_is_that_of_a_reader_and_tasks_are_grouped_by_role() -> None:
     sections = {title: part for each in nav() for title, part in each.items()}
     assert list(sections) == [
         *("Fairlead", "All pages", "Try it", "Install", "Tasks", "Concepts", "Reference"),
-        *("Troubleshooting", "Decisions"),
+        *("Troubleshooting", "Contribute", "Decisions"),
     ]
     groups = [title.partition(",")[0] for each in sections["Tasks"] for title in each]
     assert groups[:3] == ["Admin", "ML engineer", "Platform engineer"]

@@ -308,11 +308,13 @@ def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Con
         what = f"is missing or empty; it describes the pods of a {key[1]}"
         notes.error(companion or item, what, below=engine.pods_at)
         return Converted()
+    if key[1] == jobset.KIND.kind:
+        # What rendering adds to the variables is known once there is a Run; it is no mistake.
+        draft = complete(made, item, name, Notes()).run
+        if draft is not None and draft.spec.framework:
+            found = _drafts(draft)
+            without_env(made, {role: jobset.own_env(found, role) for role in found.roles})
     done = complete(made, item, name, notes)
-    if done.run is not None and key[1] == jobset.KIND.kind and done.run.spec.framework:
-        found = _drafts(done.run)
-        without_env(made, {role: jobset.own_env(found, role) for role in found.roles})
-        done = complete(made, item, name, notes)
     if done.run is None:
         return done
     found = _drafts(done.run)
