@@ -122,7 +122,7 @@ def test_without_rights_it_says_which_is_missing(
     def lacks(verb: str, resource: str) -> None:
         def tells() -> bool:
             reason = said(controller)["reason"]
-            return f'cannot {verb} resource "{resource}"' in reason and "Roles" in reason
+            return f"may not {verb} {resource}" in reason and "Roles" in reason
 
         eventually(f"it says that it may not {verb} {resource}", tells)
         assert not said(controller)["ready"]

@@ -71,7 +71,7 @@ def test_without_rights_it_is_not_ready_and_says_what_it_may_not(
 
     def forbidden() -> bool:
         created = live.condition("Created")
-        return created.get("reason") == "Forbidden" and "create resource" in created["message"]
+        return created.get("reason") == "Forbidden" and "may not create pods" in created["message"]
 
     live.until("the run says that it may make no pods", forbidden)
     grant(space.kubectl, ACCOUNT, "makes-pods", MAKE_PODS)

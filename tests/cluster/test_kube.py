@@ -240,7 +240,7 @@ async def test_a_kind_that_the_cluster_does_not_define_is_waited_for(
         needed = watches.add(CollectionPath("kubeflow.org/v9", "mpijobs"), Cache(labels_of))
         await until(lambda: watch.undefined and needed.errors > 0)
         assert (watch.trouble(), watch.cache.synced) == ("", False)
-        assert "404" in needed.trouble()
+        assert "mpijobs.kubeflow.org is not installed" in needed.trouble()
 
 
 async def test_a_certificate_of_another_authority_is_not_trusted(

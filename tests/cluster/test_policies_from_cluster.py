@@ -214,7 +214,7 @@ def test_the_manifests_rights_are_enough_and_each_is_needed(
         wait_for_reason(server, "list and watch of placementpolicies")
         kubectl("apply", "-f", "-", stdin=rights.replace("[list, watch]", "[list]"))
         for resource in RESOURCES:
-            wait_for_reason(server, "loaded at", f'cannot watch resource "{resource}"')
+            wait_for_reason(server, "loaded at", f"may not watch {resource}")
         kubectl("apply", "-f", "-", stdin=rights)
         eventually("all is allowed", lambda: "cannot" not in wait_for_reason(server, "loaded at"))
         kubectl("apply", "-f", "-", stdin=pool_policy("a"))

@@ -167,7 +167,7 @@ def test_runs_are_listed_in_every_form(run_space: Space) -> None:
     mentions(everywhere.output, "namespace", run_space.name)
     missing = run_space.ask("run", "list", "nosuch")
     assert missing.exit_code == 1
-    mentions(str(missing.exception), "nosuch", "a", "b")
+    mentions(missing.stderr, "nosuch", "a", "b")
 
 
 def _labelled(name: str, team: str) -> dict[str, Any]:
@@ -289,7 +289,7 @@ def test_a_deletion_is_waited_for_until_the_pods_are_gone(
     mentions(done.stderr, "its finalizers are not gone yet", ".metadata.finalizers")
     again = create(run_space, "slow")
     assert again.exit_code == 1
-    mentions(str(again.exception), "it is being deleted", "wait until it is gone", "kubectl wait")
+    mentions(str(again.exception), "is being deleted", "wait until it is gone", "kubectl wait")
     run_space.patch("runs", "slow", {"metadata": {"finalizers": None}})
     live.until_gone()
     later = create_run(run_space, "later")
