@@ -52,6 +52,8 @@ CHANGES: Final = "changes of the controllers' version in the middle of a run"
 EARLIER: Final = "cd3296bf68c4057ce1e5e1f6b690f9aa23cddcf4"
 PATHS: Final = ("webhook", "certs", "manifests/crds", "requirements.lock", "LICENSE")
 ARCHIVE: Final = Path(__file__).with_name("release-before.tar.xz")
+# git ls-tree -r EARLIER -- PATHS | LC_ALL=C sort | sha256sum
+LISTED: Final = "dbb8dd80ad9b99f41aa986f296847ad3b46cec8e5249f8fd39cbe0afbe05c6e0"
 _ROOT: Final = Path(__file__).parents[2]
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
