@@ -594,3 +594,25 @@ def test_what_the_pods_of_a_run_that_is_deleted_used_is_counted() -> None:
     assert before.usage == ()
     (row,) = after.usage
     assert (row.resource, row.seconds) == ("replicas", 80)
+
+
+def test_a_run_whose_status_is_not_stored_whole_is_looked_at_again() -> None:
+    """An older definition drops which pods are being created: the Run stays as it was, and no watch
+    tells of it, nor of the definition that comes later."""
+    stage = Stage()
+    first = stage.look()
+    stored = next(
+        body["status"]
+        for (verb, _), body in zip(stage.api.calls, stage.api.bodies, strict=True)
+        if verb == "replace"
+    )
+    assert first != module.HELD_PAUSE
+    worker = {
+        key: value for key, value in stored["replicas"]["worker"].items() if "ndexes" not in key
+    }
+    cut = {**stored, "replicas": {"worker": worker}}
+    stage = Stage()
+    stage.api.answers["replace", "mnist"] = {**stage.raw, "status": cut}
+    assert stage.look() == module.HELD_PAUSE
+    stage.api.answers.clear()
+    assert stage.look() != module.HELD_PAUSE

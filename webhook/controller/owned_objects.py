@@ -269,11 +269,17 @@ class Objects:
         listing = await self._client.list(RUN.path(stored.namespace), keep, query=selector)
         return next((found for found in listing.items if found.uid == stored.uid), None)
 
-    async def write_status(self, raw: Mapping[str, Any]) -> None:
-        """Replace the status of a Run, at the version of `raw`."""
+    async def write_status(self, raw: Mapping[str, Any]) -> bool:
+        """Replace the status of a Run, at the version of `raw`; return whether it is stored whole.
+
+        With an older definition of Runs the API server drops fields. If nothing else of the status
+        has changed, the object stays as it was, and no watch tells of the write.
+        """
         metadata = raw["metadata"]
         path = RUN.path(metadata["namespace"]).path_of(metadata["name"]).subresource("status")
-        self.learn(RUN, await self._writer.replace(path, raw))
+        answer = await self._writer.replace(path, raw)
+        self.learn(RUN, answer)
+        return _has(answer.get("status"), raw["status"])
 
     async def get_pods(self, run: Run, pods: Collection[str]) -> dict[str, OwnedPod]:
         """Read those of the named pods that exist and belong to the run from the API server."""
@@ -320,3 +326,15 @@ def _is_deleted(metadata: Mapping[str, Any]) -> bool:
     a grace period, and an object may have finalizers.
     """
     return not metadata.get("deletionGracePeriodSeconds") and not metadata.get("finalizers")
+
+
+def _has(stored: Any, sent: Any) -> bool:
+    """Return whether all that was sent is stored, whatever else is."""
+    if stored == sent:
+        return True
+    match stored, sent:
+        case dict(), dict():
+            return all(key in stored and _has(stored[key], value) for key, value in sent.items())
+        case list(), list():
+            return len(stored) == len(sent) and all(map(_has, stored, sent))
+    return False

@@ -47,7 +47,7 @@ _logger = logging.getLogger(__name__)
 
 # Minimum seconds before an immediate requeue if the last reconcile did nothing.
 IDLE: Final = 1.0
-# Seconds until a run that is held is read again.
+# Seconds until a run is looked at again that is held, or whose status was not stored whole.
 HELD_PAUSE: Final = 30.0
 # Seconds until the live pods of a run are read again that the watch does not know.
 UNWATCHED_PAUSE: Final = 20.0
@@ -98,6 +98,8 @@ class Reconciler:
         self._now = now
         # Runs in queues that were deleted, by key, until nothing of them holds quota.
         self._gone: dict[str, StoredRun] = {}
+        # By uid: Runs of whose last status the API server dropped fields.
+        self._cut: set[str] = set()
 
     async def reconcile_key(self, key: str) -> float | None:
         """Reconcile one run; return the seconds until the next time, None to wait for a change.
@@ -125,6 +127,7 @@ class Reconciler:
 
         They end now, or the garbage collector is about to delete them.
         """
+        self._cut.discard(stored.uid)
         if stored.queued:
             self._gone[stored.key] = stored
         before = self._run_cache.read(stored).status
@@ -308,11 +311,15 @@ class Reconciler:
         raw = stored.raw()
         raw["status"] = status
         try:
-            await self._objects.write_status(raw)
+            whole = await self._objects.write_status(raw)
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return False
             raise
+        if whole:
+            self._cut.discard(stored.uid)
+        else:
+            self._cut.add(stored.uid)
         return True
 
     async def _hold(self, stored: StoredRun, update: ConditionUpdate) -> float:
@@ -332,6 +339,9 @@ class Reconciler:
 
     def _next(self, uid: str, outcome: Outcome, *, busy: bool) -> float | None:
         after, held = outcome.after, self._refusals.next(uid)
+        if uid in self._cut:
+            # No watch tells when the definition is as new as this version.
+            after = min(HELD_PAUSE, HELD_PAUSE if after is None else after)
         if held is not None:
             return min(held, after or held)
         if after == 0 and not busy:
