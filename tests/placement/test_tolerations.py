@@ -111,16 +111,6 @@ def test_specific_seconds_win_over_whatever_tolerates_the_same_taint(
     assert with_seconds(result, specific) == result
 
 
-def test_a_specific_toleration_that_is_covered_for_the_same_time_is_not_added() -> None:
-    """For another time it is, and before what covers it."""
-    every: Toleration = {"operator": "Exists"}
-    ever: Toleration = {"key": "a", "operator": "Exists", "effect": "NoExecute"}
-    soon: Toleration = {**ever, "tolerationSeconds": 60}
-    assert with_seconds([every], [ever]) == [every]
-    assert with_seconds([every], [soon]) == [soon, every]
-    assert with_seconds([soon, every], [ever]) == [ever, soon, every]
-
-
 def test_an_operator_that_is_not_known_is_never_interpreted() -> None:
     """It covers its like and admits nothing that we could tell."""
     greater: Toleration = {"key": "gen", "operator": "Gt", "value": "5"}

@@ -11,6 +11,7 @@ from webhook.placement.tolerations import (
     covered,
     covers,
     joined,
+    normal,
     pattern_of,
     with_seconds,
 )
@@ -180,7 +181,7 @@ def _with_setting(
         ledger.note(setting, "kept", "the pod already has this value")
     elif not covered(toleration, own):
         ledger.note(setting, "set", "added")
-    elif not setting.is_default and toleration in result:
+    elif not setting.is_default and normal(toleration).effect == NO_EXECUTE:
         ledger.note(setting, "set", "put before what tolerates the same taint")
     else:
         ledger.note(setting, "kept", "the pod tolerates it already")

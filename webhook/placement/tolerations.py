@@ -199,8 +199,7 @@ def with_seconds(
 
     Eviction takes the first toleration that matches and its seconds, so a specific one counts only
     in front. Among themselves the earlier of `specific` keeps precedence. What stands well already
-    is not moved, so that doing this twice is doing it once. If the first other one covers it for
-    the same time, it adds nothing, and is left out.
+    is not moved, so that doing this twice is doing it once.
     """
     result = list(tolerations)
     for index in range(len(specific) - 1, -1, -1):
@@ -212,8 +211,6 @@ def with_seconds(
             for at, other in enumerate(result)
             if other != setting and other not in senior and overlaps(other, setting)
         ]
-        if rivals and within(setting, result[rivals[0]]):
-            continue
         place = rivals[0] if rivals else len(result)
         if setting in result:
             if result.index(setting) < place:
