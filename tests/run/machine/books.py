@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tests.run.machine.ledger import Fate, Ledger
 from tests.run.machine.things import Json, RunThing, seconds
+from webhook.run.queue import CANNOT_CREATE, PLACEMENT_CHANGED
 
 OVER = ("Succeeded", "Failed")
 
@@ -120,7 +121,7 @@ class Books:
             return False
         if new.get("phase") != "Suspended":
             return True
-        if evicted(old, new):
+        if evicted(old, new) or gave_back(old, new):
             # Of a role alone, unless all of it has finished.
             return scope == "Run" or not role_of(new, role).get("succeededIndexes")
         unit = new["replicas"] if scope == "Run" else [role]
@@ -152,9 +153,20 @@ class Books:
 
 def evicted(old: Json, new: Json) -> bool:
     """Whether a write suspends a run because its queue evicts it."""
+    return _leaves(old, new) == "Evicted"
+
+
+def gave_back(old: Json, new: Json) -> bool:
+    """Whether a write suspends a run because it gives its quota back, which is no disruption."""
+    return _leaves(old, new) in (CANNOT_CREATE, PLACEMENT_CHANGED)
+
+
+def _leaves(old: Json, new: Json) -> str:
+    """Why a write suspends a run that had begun, by the condition of its queue."""
     begun = old.get("phase") not in (None, "", "Suspended", *OVER)
     conditions = {each["type"]: each["reason"] for each in new.get("conditions", ())}
-    return begun and new.get("phase") == "Suspended" and conditions.get("Admitted") == "Evicted"
+    suspends = begun and new.get("phase") == "Suspended"
+    return str(conditions.get("Admitted", "")) if suspends else ""
 
 
 def attempt(status: Json, role: str) -> int:
