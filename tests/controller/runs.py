@@ -152,6 +152,8 @@ class Api:
     async def get(self, path: str) -> Json:
         return self._answer("get", path.rpartition("/")[2], None)
 
+    find = Client.find
+
     async def create(self, path: str, body: Mapping[str, Any], *, query: Any = None) -> Json:
         del path, query
         return self._answer("create", body["metadata"]["name"], body)

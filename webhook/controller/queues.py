@@ -162,14 +162,9 @@ class Queues:
     async def _is_served(self) -> bool:
         until, served = self._served
         if self._clock() >= until:
-            try:
-                found = await self._client.get(ApiPath.of_version(API_VERSION))
-                resources = found.get("resources") or ()
-                served = any(each.get("name") == "workloads" for each in resources)
-            except ClusterError as error:
-                if error.status != HTTPStatus.NOT_FOUND:
-                    raise
-                served = False
+            found = await self._client.find(ApiPath.of_version(API_VERSION)) or {}
+            resources = found.get("resources") or ()
+            served = any(resource.get("name") == "workloads" for resource in resources)
             self._served = (self._clock() + SERVED_PAUSE, served)
         return served
 
@@ -262,13 +257,10 @@ class Queues:
     async def _find_without_label(self, stored: StoredRun) -> bool:
         """Return whether the Workload is there after all, and give it its label again."""
         path = WORKLOAD.path(stored.namespace)
-        try:
-            found = await self._client.get(path.path_of(workload_name(stored.name, stored.uid)))
-        except ClusterError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
+        found = await self._client.find(path.path_of(workload_name(stored.name, stored.uid)))
+        if found is None or owner_uid(found) != stored.uid:
             return False
-        if owner_uid(found) != stored.uid or found["metadata"]["uid"] in self._deleted:
+        if found["metadata"]["uid"] in self._deleted:
             return False
         self._objects.learn(WORKLOAD, await self._objects.restore_label(WORKLOAD, found))
         return True

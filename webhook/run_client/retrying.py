@@ -115,7 +115,7 @@ async def _code(client: Client, before: Json) -> dict[str, bytes]:
         return {}
     data = (found or {}).get("binaryData") or {}
     items = {each["path"]: each["key"] for each in source.get("items") or ()}
-    if not found or not items.keys() <= {path for path, key in items.items() if key in data}:
+    if not found or not all(key in data for key in items.values()):
         what = f"its code was in ConfigMap {wanted}, which has lost it"
         cure = "give it again: fairlead run create --code"
         raise UnreadableInput([f"run {name}: {what}; {cure}"])
