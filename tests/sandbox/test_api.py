@@ -30,6 +30,7 @@ class Server(ThreadingHTTPServer):
         self.requests: list[tuple[str, str, Any]] = []
         self.connections: list[Any] = []
         self.hang_up = 0
+        self.busy = 0
         self.leave = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -57,6 +58,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         text = json.dumps(ANSWERED).encode()
         status = {"/gone": 404, "/refused": 422}.get(self.path, 200)
+        if server.busy:
+            server.busy -= 1
+            status = 429
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -117,6 +121,22 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again(
     api.get("/a")
     assert api.create("/a", {}) == ANSWERED
     assert len(server.connections) == 4
+
+
+def test_what_a_busy_server_did_not_take_is_sent_again(
+    server: Server, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every method: 429 says that nothing happened. A server that stays busy is an error."""
+    pauses: list[float] = []
+    monkeypatch.setattr("webhook.sandbox.api.time.sleep", pauses.append)
+    server.busy = 2
+    assert api.create("/a", {"n": 1}) == ANSWERED
+    assert [sent for method, _, sent in server.requests if method == "POST"] == [{"n": 1}] * 3
+    assert pauses == sorted(pauses)
+    server.busy = 100
+    with pytest.raises(SandboxError, match="refused GET /a"):
+        api.get("/a")
+    assert sum(pauses) < 30
 
 
 def test_only_what_changes_nothing_is_sent_twice(server: Server, api: Api) -> None:

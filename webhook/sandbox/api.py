@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 _PATIENCE: Final = 30  # seconds until a new definition is served
+_BUSY_PAUSES: Final = (0.1, 0.2, 0.5, 1, 2, 4)  # seconds before a request is sent again after 429
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # The discovery that kubectl reads (KEP-3352, aggregated discovery).
 _DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -54,7 +55,9 @@ class Api:
     ) -> tuple[int, Any]:
         """Status and decoded body of one request. Raises OSError if there is no answer.
 
-        A body that is not JSON (readyz answers "ok") comes back as text.
+        A body that is not JSON (readyz answers "ok") comes back as text. What was answered with
+        429 had no effect, and is sent again for a few seconds, as client-go does: the storage of a
+        kind whose definition has just changed is not there for a moment.
         """
         sent = None if body is None else json.dumps(body)
         headers = {
@@ -62,10 +65,14 @@ class Api:
             "Accept": accept,
             "Authorization": self._authorization,
         }
-        try:
-            status, text = self._exchange(method, path, sent, headers)
-        except http.client.HTTPException as error:
-            raise ConnectionError(f"{method} {path}: {error!r}") from error
+        for pause in (*_BUSY_PAUSES, None):
+            try:
+                status, text = self._exchange(method, path, sent, headers)
+            except http.client.HTTPException as error:
+                raise ConnectionError(f"{method} {path}: {error!r}") from error
+            if status != HTTPStatus.TOO_MANY_REQUESTS or pause is None:
+                break
+            time.sleep(pause)
         try:
             return status, json.loads(text)
         except ValueError:
