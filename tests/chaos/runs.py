@@ -98,7 +98,7 @@ class House:
             run = self.plane.api.get(self._runs(name)) or {}
             return run.get("status", {}).get("replicasReady") == wanted or None
 
-        self._until(f"{name} is whole", whole)
+        self._until(f"{name} is whole", whole, lambda: self.plane.api.get(self._runs(name)))
 
     def pods(self, name: str) -> list[dict[str, Any]]:
         """The run's pods that are there."""
@@ -118,13 +118,15 @@ class House:
         path = f"/apis/{names.API_VERSION}/namespaces/{NAMESPACE}/{names.RUNS}"
         return f"{path}/{name}" if name else path
 
-    def _until(self, what: str, found: Callable[[], Any]) -> Any:
+    def _until(
+        self, what: str, found: Callable[[], Any], explain: Callable[[], object] = str
+    ) -> Any:
         def so() -> Any:
             # The API server may be on its way up.
             with suppress(OSError):
                 return found()
 
-        return eventually(what, so, budget=180, period=0.05)
+        return eventually(what, so, budget=180, period=0.05, explain=explain)
 
 
 def play(stage: Stage) -> Tally:

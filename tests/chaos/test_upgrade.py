@@ -183,7 +183,7 @@ def cluster(
         for kind, name, spec in OBJECTS:
             document = an_object(names.API_VERSION, kind, name, dict(spec))
             plane.api.create(path(names.POLICY_RESOURCES[kind]), document)
-        two = {"framework": "jax", "replicas": {"worker": {"count": 2}}}
+        two = {"framework": "jax", "replicas": {"worker": {"count": 2}}, "backoffLimit": 9}
         for name in ("runs", "succeeds", "stops"):
             create_run(made.space, name, **two)
         create_run(made.space, "fails", backoffLimit=0)
@@ -231,6 +231,8 @@ def test_what_is_stored_outlives_the_upgrade_and_the_way_back(cluster: Cluster) 
     space.delete(names.RUNS, "late")
     before, judged = cluster.pods(), cluster.accepted()
     cluster.change(CURRENT)
+    # A controller that was there before the definitions finds them within half a minute.
+    live.until("it is known what was not seen", lambda: live.status.get("unseen") == 1)
     cluster.fail_worker(restarts=2)
     assert (live.status["unseen"], bool(live.status["usage"])) == (1, True)
     assert (cluster.phases(), cluster.others(), cluster.accepted()) == (

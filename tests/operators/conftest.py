@@ -90,11 +90,14 @@ def cluster_kubectl(
     return kubectl_for(control_plane)
 
 
-def run_operator(plane: ControlPlane, kubectl: Kubectl, name: str, built: BuiltOperator) -> None:
-    """Install the operator and start it, until it answers."""
+def run_operator(
+    plane: ControlPlane, kubectl: Kubectl, name: str, built: BuiltOperator
+) -> Installation:
+    """Install the operator and start it, until it answers. The installation starts it again."""
     installation = plan_installation(operators()[name], built)
     install_operator(plane, kubectl, installation)
     start_operator(plane, kubectl, installation)
+    return installation
 
 
 @pytest.fixture(scope="module")

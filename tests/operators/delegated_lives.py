@@ -113,7 +113,8 @@ def lose_a_pod(space: Space, shape: Shape) -> None:
     run.until_replaced(shape.failing, before[shape.failing])
     run.until_all_run()
     role = shape.failing.partition("-")[0]
-    assert (run.status["disruptions"], run.role(role)["failed"]) == (1, 0)
+    run.until("it is counted", lambda: run.status["disruptions"] == 1)
+    assert run.role(role)["failed"] == 0
 
 
 def report_rejected_pods(space: Space, shape: Shape) -> None:

@@ -23,8 +23,7 @@ from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
-from webhook.sandbox.operators.install import Installation, plan_installation, start_operator
-from webhook.sandbox.operators.table import operators
+from webhook.sandbox.operators.install import Installation, start_operator
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = [
@@ -42,19 +41,20 @@ def operators_of_jobs(
     control_plane: ControlPlane,
     cluster_kubectl: Kubectl,
     job_operators_built: Mapping[str, BuiltOperator],
-) -> Iterator[None]:
+) -> Iterator[Mapping[str, Installation]]:
     """They run."""
-    for name in JOB_OPERATORS:
-        run_operator(control_plane, cluster_kubectl, name, job_operators_built[name])
-    yield
+    yield {
+        name: run_operator(control_plane, cluster_kubectl, name, job_operators_built[name])
+        for name in JOB_OPERATORS
+    }
     for name in JOB_OPERATORS:
         control_plane.stop_component(name)
 
 
 @pytest.fixture
-def jobset(job_operators_built: Mapping[str, BuiltOperator]) -> Installation:
+def jobset(operators_of_jobs: Mapping[str, Installation]) -> Installation:
     """What starts JobSet's controller again."""
-    return plan_installation(operators()["jobset"], job_operators_built["jobset"])
+    return operators_of_jobs["jobset"]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
