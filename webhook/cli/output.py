@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.cli.color import chosen_color, color_option
 from webhook.shortening import harmless
 from webhook.text.documents import as_document
 
@@ -19,7 +20,7 @@ def output_option(
     description: str = "What to print.", formats: tuple[str, ...] = ("text", "json")
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """-o, --output; the first of the formats is the default."""
-    return click.option(
+    option = click.option(
         "-o",
         "--output",
         type=click.Choice(formats),
@@ -27,6 +28,7 @@ def output_option(
         show_default=True,
         help=description,
     )
+    return lambda command: option(color_option(hidden=True)(command))
 
 
 def print_result(
@@ -125,5 +127,6 @@ def print_error(error: FairleadError) -> None:
 
 def say(word: str, text: str, colour: str = "red") -> None:
     """Write a line to stderr, after a word for its kind, such as `note`."""
-    click.secho(f"{word}: ", fg=colour, bold=True, nl=False, err=True)
+    start = click.style(f"{word}: ", fg=colour, bold=True)
+    click.echo(start, nl=False, err=True, color=chosen_color())
     click.echo(harmless(text), err=True)

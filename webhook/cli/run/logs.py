@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from webhook.cli.color import color_option, has_color
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_error
 from webhook.cli.run.cluster import several_options
@@ -30,6 +30,7 @@ _COLOURS: Final = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", 
 
 @click.command("logs")
 @several_options
+@color_option(hidden=True)
 @click.option("--role", metavar="ROLE", help="Only the replicas of this role, such as worker.")
 @click.option(
     "--index", type=click.IntRange(0), metavar="N", help="Only the replicas of this index."
@@ -185,7 +186,7 @@ async def print_logs(
     names = [*(source.name for source in found), *_names(status, wanted)]
     prefixes = Prefixes(
         [f"{label}{each}" for each in names],
-        coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
+        coloured=has_color(sys.stdout),
     )
     reader = LogReader(client, namespace, tail)
     fine = not waiting
