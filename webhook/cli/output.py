@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from webhook.cli.color import chosen_color, color_option
 from webhook.shortening import harmless
 from webhook.text.documents import as_document
+from webhook.text.layout import NO_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -16,10 +17,25 @@ if TYPE_CHECKING:
     from webhook.errors import FairleadError
 
 
+headers_option: Final[Callable[[Any], Any]] = click.option(
+    "--no-headers",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _, value: ctx.meta.update({NO_HEADERS: value}),
+    help="Print tables without their first line.",
+)
+
+
 def output_option(
-    description: str = "What to print.", formats: tuple[str, ...] = ("text", "json")
+    description: str = "What to print.",
+    formats: tuple[str, ...] = ("text", "json"),
+    *,
+    tables: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """-o, --output; the first of the formats is the default."""
+    """-o, --output; the first of the formats is the default.
+
+    tables: the text has tables.
+    """
     option = click.option(
         "-o",
         "--output",
@@ -28,7 +44,8 @@ def output_option(
         show_default=True,
         help=description,
     )
-    return lambda command: option(color_option(hidden=True)(command))
+    more = headers_option if tables else lambda command: command
+    return lambda command: option(more(color_option(hidden=True)(command)))
 
 
 def print_result(

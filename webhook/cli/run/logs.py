@@ -14,6 +14,7 @@ from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_error
 from webhook.cli.run.cluster import several_options
 from webhook.errors import FairleadError
+from webhook.questions.completion import members_of
 from webhook.run_client.find_runs import fetch_run, find_runs
 
 if TYPE_CHECKING:
@@ -31,7 +32,12 @@ _COLOURS: Final = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", 
 @click.command("logs")
 @several_options
 @color_option(hidden=True)
-@click.option("--role", metavar="ROLE", help="Only the replicas of this role, such as worker.")
+@click.option(
+    "--role",
+    metavar="ROLE",
+    shell_complete=members_of("webhook.names", "ROLES"),
+    help="Only the replicas of this role, such as worker.",
+)
 @click.option(
     "--index", type=click.IntRange(0), metavar="N", help="Only the replicas of this index."
 )
