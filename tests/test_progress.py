@@ -34,11 +34,18 @@ def test_a_pipe_gets_plain_lines() -> None:
     assert second.startswith("building etcd: done in ")
 
 
-def test_a_terminal_gets_one_line_that_is_written_over() -> None:
+def test_a_terminal_gets_one_line_that_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """The line ends only when the step does."""
+    monkeypatch.setenv("TERM", "xterm")
     text = work(Terminal())
     assert text.count("\n") == 1
     assert text.startswith("\r\x1b[Kbuilding etcd (about 55 s) ...\r\x1b[K")
+
+
+def test_a_dumb_terminal_gets_lines_as_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would print the control characters."""
+    monkeypatch.setenv("TERM", "dumb")
+    assert "\x1b" not in work(Terminal())
 
 
 def test_a_step_that_fails_says_so() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.times import elapsed, format_span, parse_time, to_microsecond, to_second
+from webhook.times import elapsed, format_age, format_span, parse_time, to_microsecond, to_second
 
 MOMENT = datetime(2026, 11, 21, 20, 15, 0, 123456, tzinfo=UTC)
 
@@ -57,3 +57,32 @@ def test_elapsed_time_is_negative_for_what_is_to_come() -> None:
 def test_a_span_is_spoken_by_its_two_largest_units(seconds: float, text: str) -> None:
     """Units that are nought are left out."""
     assert format_span(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        (-1, "0s"),
+        (1 / 3600, "1s"),
+        (70 / 3600, "70s"),
+        (190 / 3600, "3m10s"),
+        (9 / 60, "9m"),
+        (70 / 60, "70m"),
+        (7.5, "7h30m"),
+        (47, "47h"),
+        (49, "2d1h"),
+        (8 * 24 + 2, "8d"),
+        (367 * 24, "367d"),
+        (365 * 2 * 24 + 25, "2y1d"),
+        (365 * 8 * 24 + 2, "8y"),
+    ],
+)
+def test_an_age_is_that_of_kubectl(hours: float, text: str) -> None:
+    """Of the cases of HumanDuration's own test, in k8s.io/apimachinery."""
+    since = to_microsecond(MOMENT - timedelta(hours=hours))
+    assert format_age(since, MOMENT + timedelta(milliseconds=1)) == text
+
+
+def test_without_a_time_there_is_no_age() -> None:
+    """What has not happened has none."""
+    assert format_age("", MOMENT) == ""

@@ -25,5 +25,14 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
+def complete() -> None:
+    """Run kubectl_complete-fairlead, which kubectl asks what completes `kubectl fairlead`."""
+    from webhook.cli import fairlead
+    from webhook.cli.completion import complete_for_kubectl
+
+    for line in complete_for_kubectl(fairlead, sys.argv[1:]):
+        print(line)
+
+
 if __name__ == "__main__":
     main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ class Lines(Progress):
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._live = stream.isatty()
+        self._live = stream.isatty() and os.environ.get("TERM") != "dumb"
 
     @contextmanager
     def step(self, what: str, about: int | None = None) -> Iterator[None]:

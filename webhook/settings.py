@@ -98,14 +98,6 @@ class TargetOption(click.Option):
         return value[0], source
 
 
-# What --namespace is in every command; each has its own help and default.
-NAMESPACE: Final[dict[str, Any]] = {
-    "cls": TargetOption,
-    "type": NamespaceName(),
-    "metavar": "NAME",
-}
-
-
 def setting(*flags: str, **attributes: Any) -> Any:
     """Return a field of a settings class, with the flags and attributes of its click.option.
 

@@ -49,13 +49,36 @@ def span_seconds(text: str) -> float:
     return parse_span(text).total_seconds()
 
 
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "y": 365 * 86400}
+# The units of an age of less than so many seconds, as HumanDuration of k8s.io/apimachinery.
+_AGES: Final = (
+    (2 * 60, "s"),
+    (10 * 60, "ms"),
+    (3 * 3600, "m"),
+    (8 * 3600, "hm"),
+    (48 * 3600, "h"),
+    (8 * 86400, "dh"),
+    (2 * 365 * 86400, "d"),
+    (8 * 365 * 86400, "yd"),
+)
+
+
 def format_age(since: str, now: datetime) -> str:
-    """Return the span since then for people; empty without a time."""
-    return format_span(elapsed(since, now)) if since else ""
+    """Return the span since then as kubectl prints ages: 90s, 5m30s, 26h, 332d; empty without a
+    time.
+    """
+    if not since:
+        return ""
+    seconds = max(0, int(elapsed(since, now)))
+    text = ""
+    for unit in next((units for most, units in _AGES if seconds < most), "y"):
+        count, seconds = divmod(seconds, _SECONDS[unit])
+        text += f"{count}{unit}" if count or not text else ""
+    return text
 
 
 def format_span(seconds: float) -> str:
-    """Return a span for people, as kubectl writes ages: 45s, 12m, 3h5m, 4d2h."""
+    """Return a span for people, in its two largest units: 45s, 12m, 3h5m, 4d2h."""
     whole = max(0, int(seconds))
     days, rest = divmod(whole, 86400)
     hours, rest = divmod(rest, 3600)

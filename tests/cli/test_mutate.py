@@ -58,7 +58,7 @@ def test_what_is_printed_gives_no_second_change(files: Files) -> None:
     first = files.on(f"{TF_JOB}---\n{POD}", "-o", "yaml")
     second = files.on(first.stdout, "-o", "yaml")
     assert second.stdout == first.stdout
-    names = files.on(first.stdout, "-o", "name").stdout
+    names = files.on(first.stdout, "-o", "text").stdout
     assert "placed" not in names
     assert names.count("unchanged") == 2
 

@@ -90,7 +90,7 @@ def call(space: Space, folder: Path, *words: str, policies: str = POLICIES) -> R
 TWO = {"parallelism": 2, "completions": 2}
 ASKING = [
     ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"),
-    ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "name"),
+    ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "text"),
     ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "yaml"),
     ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "patch"),
     ("explain", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"),

@@ -201,10 +201,10 @@ def test_commands_read_it_from_the_cluster(with_source: Site, tmp_path: Path) ->
     given = ("-f", str(file), "--policies", "cluster")
     listed = json.loads(with_source.run("sources", "--policies", "cluster", "-o", "json").stdout)
     assert "acme" in [row["name"] for row in listed]
-    told = with_source.run("mutate", *given, "-o", "name").stdout
+    told = with_source.run("mutate", *given, "-o", "text").stdout
     mentions(told, "boss", "hand × 3", "not sent to the webhook")
     with_source.install("--source", "acme")
-    told = with_source.run("mutate", *given, "-o", "name").stdout
+    told = with_source.run("mutate", *given, "-o", "text").stdout
     mentions(told, "boss", "hand × 3", "placed", "hands")
     mentions(with_source.run("explain", *given).stdout, "mnist", "pytorch", "worker")
     checked = with_source.run("check", "cluster")

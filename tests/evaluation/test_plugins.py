@@ -247,7 +247,7 @@ def test_an_annotation_and_a_flavor_that_are_not_read_leave_the_answer_unknown(
         (tmp_path / "c.json").write_text(
             json.dumps({"kind": "List", "items": [*objects], "apiVersion": "v1"})
         )
-        words = ("mutate", "-f", "pod.json", "--policies", "policies.yaml", "-o", "name")
+        words = ("mutate", "-f", "pod.json", "--policies", "policies.yaml", "-o", "text")
         found = CliRunner().invoke(
             fairlead,
             [

@@ -80,11 +80,14 @@ def test_the_command_installs_and_works_without_a_checkout(
         "PIPX_BIN_DIR": str(bin_folder),
     }
     run(installer(wheel), env=env, cwd=tmp_path)
-    assert {each.name for each in bin_folder.iterdir()} == {"fairlead", "kubectl-fairlead"}
+    programs = {"fairlead", "kubectl-fairlead", "kubectl_complete-fairlead"}
+    assert {each.name for each in bin_folder.iterdir()} == programs
 
     env["PATH"] = "/usr/bin:/bin"
     fairlead = bin_folder / "fairlead"
     assert __version__ in run([fairlead, "version"], env=env, cwd=tmp_path)
+    proposed = run([bin_folder / "kubectl_complete-fairlead", "vers"], env=env, cwd=tmp_path)
+    assert proposed.startswith("version")
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "pool.yaml").write_text(POLICY)
     assert "no errors" in run([fairlead, "check", "policies"], env=env, cwd=tmp_path)

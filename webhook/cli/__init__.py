@@ -8,6 +8,7 @@ from pathlib import PurePath
 import click
 
 import webhook
+from webhook.cli.color import color_option
 from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
 from webhook.cli.lazy import LazyGroup
 from webhook.errors import InvalidName
@@ -51,6 +52,7 @@ COMMANDS = {
     table=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@color_option()
 @click.version_option(webhook.__version__, prog_name="fairlead")
 def fairlead() -> None:
     """Place machine-learning runs on Kubernetes.

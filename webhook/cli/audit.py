@@ -26,7 +26,7 @@ _COUNTED_UNKNOWN = (
     "more policies under Audit match than are evaluated, or a replica does not know the "
     "PriorityClass or RuntimeClass that the pod would get"
 )
-_TITLES = ("NAMESPACE", "POLICY", "WOULD REJECT", "WOULD CHANGE", "THE SAME", "NOW", "")
+_HEAD = ("namespace", "policy", "would reject", "would change", "the same", "now")
 
 
 @click.command("audit")
@@ -39,7 +39,7 @@ _TITLES = ("NAMESPACE", "POLICY", "WOULD REJECT", "WOULD CHANGE", "THE SAME", "N
     "Repeatable: one file for each replica.",
 )
 @cluster_options
-@output_option()
+@output_option(tables=True)
 def command(
     metrics: tuple[Path, ...],
     kubeconfig: Kubeconfig,
@@ -130,12 +130,11 @@ def lines(rows: Sequence[Row], *, counted: bool, looked: bool) -> Iterator[str]:
                 else ("?",) * 3
             ),
             f"{_red(row.now.rejects)}, {row.now.changes}, {row.now.same}" if looked else "-",
-            "",
         )
         for row in rows
     ]
     yield ""
-    yield from table([_TITLES, *cells], 0)
+    yield from table(_HEAD, cells)
     for row in rows:
         if row.reasons:
             yield ""

@@ -11,19 +11,20 @@ from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
-from webhook.questions.diff.settings import Question, Source
+from webhook.questions.diff.settings import Question, SourceType
 from webhook.settings import settings_options
 
 
 @click.command("diff")
-@click.argument("old", metavar="OLD", type=Source)
-@click.argument("new", metavar="NEW", type=Source)
+@click.argument("old", metavar="OLD", type=SourceType())
+@click.argument("new", metavar="NEW", type=SourceType())
 @settings_options(Question)
 @cluster_options
 @output_option(
     "Text for people, Markdown for a comment on a pull request (bounded), a page in one file, or "
     "JSON with every pod.",
     ("text", "markdown", "html", "json"),
+    tables=True,
 )
 def command(question: Question, output: str) -> None:
     """Show which pods NEW policies would place differently from OLD ones, and by which policy.

@@ -10,6 +10,7 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_result
+from webhook.questions.completion import complete_namespaces, members_of
 from webhook.settings import NamespaceName
 from webhook.shortening import count_text
 from webhook.text.layout import hanging
@@ -40,6 +41,7 @@ _INDENT: Final = 9
     type=NamespaceName(),
     multiple=True,
     metavar="NAME",
+    shell_complete=complete_namespaces,
     help="Only look in this namespace for pods without a stamp, and try a pod there. Repeatable. "
     "Default: all namespaces; the pod is tried in default.",
 )
@@ -48,6 +50,7 @@ _INDENT: Final = 9
     "checks",
     multiple=True,
     metavar="NAME",
+    shell_complete=members_of("webhook.installation.doctor.diagnose", "CHECKS"),
     help="Only show findings of this check, such as 'unplaced pods'. Repeatable. Default: all.",
 )
 @cluster_options

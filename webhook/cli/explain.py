@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook import names
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
+from webhook.questions.completion import complete_references, members_of, names_of
 from webhook.questions.selection import Selection
 from webhook.settings import ObjectName, settings_options
 
@@ -19,13 +21,19 @@ if TYPE_CHECKING:
 
 
 @click.command("explain")
-@click.argument("words", nargs=-1, metavar="[TYPE NAME | TYPE/NAME]...")
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="[TYPE NAME | TYPE/NAME]...",
+    shell_complete=complete_references,
+)
 @settings_options(Selection)
 @click.option(
     "--policy",
     type=ObjectName(),
     default="",
     metavar="NAME",
+    shell_complete=names_of(names.PLACEMENT_POLICIES),
     help="Only this policy: whether it matches, the condition that fails, and the result of "
     "its settings.",
 )
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     "--field",
     default="",
     metavar="PATH",
+    shell_complete=members_of("webhook.placement.schema.placement", "SETTABLE"),
     help="Only this field, such as tolerations, nodeSelector.pool or "
     "'tolerations[nvidia.com/gpu]': which policy set it, which policy was overridden, and "
     "which policies could set it but do not match.",

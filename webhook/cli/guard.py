@@ -9,6 +9,7 @@ import click
 from webhook.cli.lazy import LazyGroup
 from webhook.cli.output import print_yaml
 from webhook.interception import DEFAULT_SOURCES, webhooks
+from webhook.questions.completion import complete_namespaces
 from webhook.settings import NamespaceName
 from webhook.sources import SOURCES
 
@@ -37,6 +38,7 @@ namespaces_option: Callable[[Any], Any] = click.option(
     type=NamespaceName(),
     multiple=True,
     metavar="NAME",
+    shell_complete=complete_namespaces,
     help="Guard only the pods of this namespace. Repeatable.",
 )
 exempt_option: Callable[[Any], Any] = click.option(

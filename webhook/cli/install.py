@@ -23,6 +23,7 @@ from webhook.cli.install_options import (
 from webhook.cli.options import cluster_options, timeout_option
 from webhook.cli.output import confirm, output_option, print_error, print_notes, print_result
 from webhook.errors import ClusterError, InstallationError
+from webhook.questions.completion import complete_namespaces, members_of
 from webhook.settings import NamespaceName
 from webhook.shortening import harmless
 from webhook.text.documents import as_list
@@ -46,6 +47,7 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
     "overlay_names",
     multiple=True,
     metavar="NAME",
+    shell_complete=members_of("webhook.installation.manifests", "overlays"),
     help="Overlay of the manifests: default, cert-manager, fail-open-guarded, "
     "fail-open-guarded-deny, development, monitoring. Repeatable: overlays are combined. Default: "
     "those of last time, or default.",
@@ -55,6 +57,7 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
     "sources",
     multiple=True,
     metavar="NAME|FILE",
+    shell_complete=members_of("webhook.sources", "SOURCES"),
     help="Also intercept the pods of this system; `fairlead sources` lists the names, and "
     "`fairlead sources --policies cluster` those of the cluster. A FILE has documents RunSource, "
     "which describe systems of your own and become policies, too. Repeatable.",
@@ -139,6 +142,7 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
     "--namespace",
     type=NamespaceName(),
     metavar="NAME",
+    shell_complete=complete_namespaces,
     help="Where a pod of a run is tried, by dry run. Default: default, or the first of the only "
     "namespaces whose pods are sent.",
 )

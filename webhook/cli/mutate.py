@@ -11,17 +11,24 @@ from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes
 from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
+from webhook.questions.completion import complete_references
 from webhook.questions.selection import Selection
 from webhook.settings import settings_options
 
 
 @click.command("mutate")
-@click.argument("words", nargs=-1, metavar="[TYPE NAME | TYPE/NAME]...")
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="[TYPE NAME | TYPE/NAME]...",
+    shell_complete=complete_references,
+)
 @settings_options(Selection)
 @output_option(
     "diff: what changes; yaml, json: all objects, with the templates as their pods would be; "
-    "patch: the JSON Patch of each pod; name: a line for each pod.",
-    ("diff", "yaml", "json", "patch", "name"),
+    "patch: the JSON Patch of each pod; text: a line for each kind of pods.",
+    ("diff", "text", "yaml", "json", "patch", "name"),
+    tables=True,
 )
 @cluster_options
 def command(selection: Selection, output: str) -> None:
@@ -38,7 +45,7 @@ def command(selection: Selection, output: str) -> None:
     \b
     Examples:
       fairlead mutate -f job.yaml --policies policies/
-      kubectl get tfjobs -A -o yaml | fairlead mutate -f - --policies policies/ -o name
+      kubectl get tfjobs -A -o yaml | fairlead mutate -f - --policies policies/ -o text
       fairlead mutate -f pods/ --policies policies/ --nodes nodes.yaml
       fairlead mutate -f job.yaml --policies policies/ -o yaml | kubectl diff -f -
       fairlead mutate -f job.yaml --policies policies/ --nodes nodes.yaml --fail-on no-node

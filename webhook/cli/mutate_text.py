@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -19,7 +19,7 @@ from webhook.questions.decisions import decisions
 from webhook.text.changes import changes, visible_metadata
 from webhook.text.documents import as_one
 from webhook.text.explanation import exception_lines
-from webhook.text.layout import columns
+from webhook.text.layout import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from webhook.questions.offline import Offline
     from webhook.workloads.object import Object
 
+_HEAD: Final = ("namespace", "object", "pods", "answer")
+
 
 def show(offline: Offline, decided: Sequence[Replicas], output: str) -> bool:
     """Print what `output` names; warnings, notes and rejections go to stderr.
@@ -36,22 +38,24 @@ def show(offline: Offline, decided: Sequence[Replicas], output: str) -> bool:
     Return whether every object that should be printed was printed.
     """
     if output == "name":
-        print_text(output, _names(decided))
+        print_text(output, dict.fromkeys(each.template.source.reference for each in decided))
+    elif output == "text":
+        print_text(output, table(_HEAD, [*map(_row, decided)]))
     elif output == "patch":
         print_json([result_of(each).document() for each in decided])
     for number, each in enumerate(decided):
         if output == "diff" and number:
             click.echo()
-        for word, line, colour in _aside(each, answered=output in ("diff", "name")):
+        for word, line, colour in _aside(each, answered=output in ("diff", "text")):
             say(word, f"{each.subject}: {line}", colour)
         # A unified diff of each template or pod, below a line with its result.
         print_text(output, changes(each) if output == "diff" else ())
     return output not in ("yaml", "json") or _print_objects(offline, decided, output)
 
 
-def _names(decided: Sequence[Replicas]) -> Iterator[str]:
-    # A line for each pod, of any length: programs read them.
-    return columns([(each.subject, answer_of(each)) for each in decided])
+def _row(replicas: Replicas) -> tuple[str, str, str, str]:
+    source = replicas.template.source
+    return replicas.arrival.namespace, source.title, replicas.pods, answer_of(replicas)
 
 
 def _aside(replicas: Replicas, *, answered: bool) -> Iterator[tuple[str, str, str]]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from webhook.kube.kubeconfig import Kubeconfig
+from webhook.questions.completion import NAMESPACE, complete_contexts
 from webhook.questions.where import WhereType
-from webhook.settings import NAMESPACE, Number, TargetOption
+from webhook.settings import Number, TargetOption
 from webhook.times import parse_span
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
         is_eager=True,  # read before --kubeconfig, which takes it
         expose_value=False,
         callback=lambda ctx, _, value: ctx.meta.update({_CONTEXT: value}),
+        shell_complete=complete_contexts,
         metavar="NAME",
         help="A context of the kubeconfig.",
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from webhook.cli.color import chosen_color, color_option
 from webhook.shortening import harmless
 from webhook.text.documents import as_document
+from webhook.text.layout import NO_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -15,11 +17,26 @@ if TYPE_CHECKING:
     from webhook.errors import FairleadError
 
 
+headers_option: Final[Callable[[Any], Any]] = click.option(
+    "--no-headers",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _, value: ctx.meta.update({NO_HEADERS: value}),
+    help="Print tables without their first line.",
+)
+
+
 def output_option(
-    description: str = "What to print.", formats: tuple[str, ...] = ("text", "json")
+    description: str = "What to print.",
+    formats: tuple[str, ...] = ("text", "json"),
+    *,
+    tables: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """-o, --output; the first of the formats is the default."""
-    return click.option(
+    """-o, --output; the first of the formats is the default.
+
+    tables: the text has tables.
+    """
+    option = click.option(
         "-o",
         "--output",
         type=click.Choice(formats),
@@ -27,6 +44,8 @@ def output_option(
         show_default=True,
         help=description,
     )
+    more = headers_option if tables else lambda command: command
+    return lambda command: option(more(color_option(hidden=True)(command)))
 
 
 def print_result(
@@ -125,5 +144,6 @@ def print_error(error: FairleadError) -> None:
 
 def say(word: str, text: str, colour: str = "red") -> None:
     """Write a line to stderr, after a word for its kind, such as `note`."""
-    click.secho(f"{word}: ", fg=colour, bold=True, nl=False, err=True)
+    start = click.style(f"{word}: ", fg=colour, bold=True)
+    click.echo(start, nl=False, err=True, color=chosen_color())
     click.echo(harmless(text), err=True)

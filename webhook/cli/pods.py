@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     "Text for people; JSON with every pod and difference; or owners: one line for each owner, "
     "`NAMESPACE KIND.GROUP/NAME`, for kubectl.",
     ("text", "json", "owners"),
+    tables=True,
 )
 def command(
     otherwise: bool,

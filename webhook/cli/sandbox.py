@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED
-from webhook.cli.output import output_option, print_result
+from webhook.cli.output import headers_option, output_option, print_result
 from webhook.dns_names import is_label
 from webhook.errors import SandboxError
-from webhook.text.layout import columns
+from webhook.questions.completion import members_of
+from webhook.text.layout import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -101,6 +102,7 @@ def command() -> None:
     multiple=True,
     metavar="NAME",
     callback=_operators,
+    shell_complete=members_of("webhook.sandbox.operators.table", "operators"),
     help="Also run this operator of another project; repeatable. The first use builds it.",
 )
 def up(
@@ -204,6 +206,7 @@ def down(name: str, output: str) -> None:
 
 @command.command(short_help="Show components and nodes.")
 @_shared
+@headers_option
 def status(name: str, output: str) -> None:
     """Show the sandbox's components, with process IDs and versions, and its nodes.
 
@@ -276,16 +279,14 @@ def _lines(status: Status) -> Iterator[str]:
     yield f"  policies    {status.policies or 'none: the webhook is not running'}"
     yield f"  operators   {', '.join(status.operators) or 'none'}"
     yield ""
-    rows = [("COMPONENT", "VERSION", "PID", "STATE")]
-    rows += [
+    rows = [
         (each.name, each.version, str(each.pid), "running" if each.running else "gone")
         for each in status.components
     ]
-    yield from columns(rows)
+    yield from table(("component", "version", "pid", "state"), rows)
     if status.nodes:
         yield ""
-        table = [("NODE", "STATE", "ZONE", "PODS", "TAINTS")]
-        table += [
+        nodes = [
             (
                 each.name,
                 "Ready" if each.ready else "NotReady",
@@ -295,4 +296,4 @@ def _lines(status: Status) -> Iterator[str]:
             )
             for each in status.nodes
         ]
-        yield from columns(table)
+        yield from table(("node", "state", "zone", "pods", "taints"), nodes)

@@ -59,7 +59,7 @@ _FILE: Final = click.Path(exists=True, path_type=Path, dir_okay=False, allow_das
     help="Write a plot of times and costs as SVG; needs fairlead[plot].",
 )
 @namespace_option("The namespace of a Run without one.", "default")
-@output_option("text: a table; json: each repetition, with all that happened.")
+@output_option("text: a table; json: each repetition, with all that happened.", tables=True)
 def command(
     filename: Path,
     policies: tuple[Path, ...],
@@ -165,7 +165,7 @@ def _lines(
     scenario: Scenario, sets: Sequence[Simulated], seed: int, *, events: bool
 ) -> Iterator[str]:
     from webhook.simulation.play import ASSUMPTIONS
-    from webhook.simulation.summary import differences, lines_of, table_of
+    from webhook.simulation.summary import HEAD, differences, lines_of
     from webhook.text.layout import table
 
     if events:
@@ -177,7 +177,7 @@ def _lines(
     noun = "repetition" if repeat == 1 else "repetitions"
     yield f"Scenario {scenario.metadata.name}: {repeat} {noun}, seed {seed}"
     yield ""
-    yield from table(table_of(sets), 2)
+    yield from table(HEAD, [each.row() for each in sets])
     yield ""
     for each in sets:
         yield from (f"  {line}" for line in each.others())

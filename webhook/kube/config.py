@@ -48,6 +48,14 @@ async def load(
     )
 
 
+def contexts(kubeconfig: Path | None = None) -> list[str]:
+    """Return the names of the contexts, of `kubeconfig` or of $KUBECONFIG. Raises ClusterError."""
+    named = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "")
+    with _kubeconfig(named):
+        merged = KubeConfigMerger(named).config.value
+        return [str(node.value["name"]) for node in merged["contexts"]] if merged else []
+
+
 def default_namespace(
     kubeconfig: Path | None = None,
     *,

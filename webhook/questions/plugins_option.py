@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.placement.plugin_tolerations import OPTIONAL
+from webhook.questions.completion import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +43,7 @@ class PluginNames(click.ParamType[tuple[str, ...]]):
 PLUGINS_OPTION: Final[Mapping[str, Any]] = {
     "type": PluginNames(),
     "metavar": "NAMES",
+    "shell_complete": words_of(lambda: (*OPTIONAL, NONE)),
     "help": "Which of the admission plugins ExtendedResourceToleration (on GKE) and "
     "PodTolerationRestriction (on OpenShift) the API server runs, joined by commas, or `none`. "
     "They add tolerations to pods. Default: what a dry run of a pod in the cluster shows, if the "

@@ -146,23 +146,24 @@ def lines(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
     for finding in checked.findings:
         yield finding_text(finding)
     if checked.feasibility is not None:
-        head = ["", f"of {checked.feasibility.total} nodes", "chosen", "tolerated", ""]
+        head = ["kind", "name", "nodes chosen", "nodes tolerated", "note"]
         # -o json also has the parts of a policy.
         rows = [_row(reach) for reach in checked.feasibility.reaches if reach.is_whole]
         yield ""
-        yield from table([head, *rows], 0)
+        yield f"Of {count_text(checked.feasibility.total, 'node')}:"
+        yield from table(head, rows)
 
 
 def _row(reach: MatchedNodes) -> list[str]:
     chosen = "all" if reach.chosen is None else str(reach.chosen)
-    tolerated = f"{'?' if reach.tolerated is None else reach.tolerated:>9}"
+    tolerated = "?" if reach.tolerated is None else str(reach.tolerated)
     if reach.tolerated == 0 and not reach.on_demand:
         tolerated = click.style(tolerated, fg="red")
     remark = f"class {', '.join(reach.on_demand)} creates them on demand" if reach.on_demand else ""
     if reach.unread:
         remark = f"unknown: RuntimeClass {reach.unread} is not read"
     name = f"{reach.name} {reach.part}".rstrip()
-    return [_WORDS[reach.kind], name, f"{chosen:>6}", tolerated, remark]
+    return [_WORDS[reach.kind], name, chosen, tolerated, remark]
 
 
 def answer_of(given: CheckInput, checked: SetJudgement) -> str:

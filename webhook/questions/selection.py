@@ -10,10 +10,11 @@ import click
 
 from webhook.errors import WrongUsage
 from webhook.questions.class_history import HISTORY, history_of
+from webhook.questions.completion import NAMESPACE
 from webhook.questions.dry_run import DRY_RUN_HELP
 from webhook.questions.plugins_option import PLUGINS, PLUGINS_OPTION, with_plugins
 from webhook.questions.where import CLUSTER, Where, WhereType, paths_of
-from webhook.settings import NAMESPACE, setting
+from webhook.settings import setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,6 +13,8 @@ from webhook.errors import WrongUsage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from click.shell_completion import CompletionItem
+
 
 class Cluster(enum.Enum):
     """The word `cluster` instead of a path; a file of that name is ./cluster."""
@@ -58,3 +60,15 @@ class WhereType(click.ParamType[Where]):
             self.fail(f"this command reads no cluster; {self._cure}", param, ctx)
         found: Path = self._path.convert(str(value), param, ctx)
         return found
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Let the shell complete files; or return the word, if no file begins so."""
+        from click.shell_completion import CompletionItem
+
+        # A shell takes either: words of ours in place of its files.
+        is_word = incomplete and CLUSTER.value.startswith(incomplete) and not self._cure
+        if is_word and not any(Path().glob(f"{incomplete}*")):
+            return [CompletionItem(CLUSTER.value)]
+        return self._path.shell_complete(ctx, param, incomplete)

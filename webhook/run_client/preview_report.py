@@ -19,7 +19,7 @@ from webhook.run.effective_settings import effective_settings, setting_rows, set
 from webhook.shortening import apart, count_text
 from webhook.sources.kind_model import UNKNOWN
 from webhook.text.explanation import field_rows, fields_title, first_line, warning_lines
-from webhook.text.layout import section, table, titled
+from webhook.text.layout import aligned, section, titled
 from webhook.text.value_text import placement_rows
 from webhook.text.yaml_out import yaml_line
 from webhook.workloads.template import ranges
@@ -136,7 +136,7 @@ def lines(planned: Planned, groups: Sequence[Group]) -> Iterator[str]:
     count = sum(len(group.indexes) for group in groups)
     kind = f"{run.spec.kind}{framework}, {count_text(count, 'pod')}"
     rows = [["kind", kind], *setting_rows(effective_settings(run))]
-    yield from table([["from", planned.place], *rows, *_objects(planned)], 2)
+    yield from aligned([["from", planned.place], *rows, *_objects(planned)], 2)
     for group in groups:
         yield ""
         yield from _group_lines(group, alone=len(groups) == 1)
@@ -186,7 +186,7 @@ def _group_lines(group: Group, *, alone: bool) -> Iterator[str]:
     else:
         first = first_line(group.replicas, head) if decision else titled(head, _as_requested(group))
         yield from (f"  {line}" for line in first)
-    yield from table([*_rows(group)], 4)
+    yield from aligned([*_rows(group)], 4)
     if decision:
         yield from section(fields_title(decision), field_rows(decision.trace), 4)
     yield from section("Environment", _environment(group), 4)

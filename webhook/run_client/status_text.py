@@ -11,7 +11,7 @@ from webhook.run.deletion import BEING_DELETED
 from webhook.run.effective_settings import setting_rows
 from webhook.run.model.intervals import format_intervals
 from webhook.shortening import harmless, shortened
-from webhook.text.layout import section, table, wrapped
+from webhook.text.layout import aligned, section, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -71,7 +71,7 @@ def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterato
         yield from (f"  {line}" for line in (first, *more) if line)
     else:
         yield f"{title}, {first}" if first else title
-    yield from table(_head(report, now), 2)
+    yield from aligned(_head(report, now), 2)
     sections = (
         ("Conditions", _conditions(report, now)),
         ("Roles", _roles(report)),

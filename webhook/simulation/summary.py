@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Half the width of an interval that has the true mean in 95 of 100 cases, in standard errors.
 _WIDTH: Final = NormalDist().inv_cdf(0.975)
-_HEAD: Final = ("policies", "done", "hours", "90 %", "cost", "disruptions", "waiting", "lost")
+HEAD: Final = ("policies", "done", "hours", "90 %", "cost", "disruptions", "waiting", "lost")
 
 
 class Mean(NamedTuple):
@@ -49,7 +49,7 @@ class Simulated(NamedTuple):
         ended = self.succeeded
         counts = (self.policies, f"{len(ended)} of {len(self.endings)}")
         if not ended:
-            return (*counts, *("–" for _ in _HEAD[2:]))
+            return (*counts, *("–" for _ in HEAD[2:]))
         hours = [each.seconds / 3600 for each in ended]
         late = quantiles(hours, n=10)[-1] if len(hours) > 1 else hours[0]
         figures = [
@@ -73,11 +73,6 @@ class Simulated(NamedTuple):
             for each in self.endings
         ]
         return {"policies": self.policies, "done": self.done, "runs": runs}
-
-
-def table_of(sets: Sequence[Simulated]) -> list[tuple[str, ...]]:
-    """Return the rows of the table, the head first."""
-    return [_HEAD, *(each.row() for each in sets)]
 
 
 def differences(sets: Sequence[Simulated]) -> Iterator[str]:

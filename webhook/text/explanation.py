@@ -14,7 +14,7 @@ from webhook.evaluation.answer import answer_of, word_of
 from webhook.evaluation.result import PolicyAnswer, answers, describe_exception
 from webhook.policy.findings import path_text
 from webhook.shortening import cut, one_line, shortened
-from webhook.text.layout import hanging, section, table, titled
+from webhook.text.layout import aligned, hanging, section, titled
 from webhook.text.value_text import setting_text
 from webhook.workloads.template import PodTemplate, ranges
 
@@ -66,7 +66,7 @@ def colour_of(word: str) -> str | None:
 def lines(replicas: Replicas, policies: PolicySet, *, every: bool) -> Iterator[str]:
     """Yield the explanation of pods with equal decisions; `every` is that of `sections`."""
     yield from first_line(replicas)
-    yield from table(head(replicas), 2)
+    yield from aligned(head(replicas), 2)
     for title, rows in sections(replicas, policies, every=every):
         yield from section(title, rows)
     yield from warning_lines(replicas.warnings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -12,22 +13,38 @@ if TYPE_CHECKING:
 
     from webhook.policy.findings import Finding
 
-# Width for a pipe, and maximum width for a terminal: longer lines are hard to read.
+# Width of text for a pipe without COLUMNS, and at most: longer lines are hard to read.
 _WIDTH: Final = 100
 _MOST: Final = 140
+# Width that text has at least beside its indentation.
+_LEAST: Final = 30
 _GAP: Final = 2
 _WARNING: Final = "warning:"
 # Maximum width of all columns but the last; after a longer cell, the row continues on a new line.
 _COLUMN: Final = 48
+# A cell without a value, as kubectl prints it: each row of a table has all its columns.
+_NONE: Final = "<none>"
+# The key of click's context whose value says that tables have no heads.
+NO_HEADERS: Final = "text.no_headers"
 
 
 def width() -> int:
-    """Return the maximum number of characters of a line."""
+    """Return the maximum number of characters of a line of text: COLUMNS, or the terminal's."""
+    return min(_MOST, _terminal() or _columns() or _WIDTH)
+
+
+def _terminal() -> int:
+    """Return the width of the terminal, or of COLUMNS on it; 0 if stdout is no terminal."""
     if not sys.stdout.isatty():
-        return _WIDTH
+        return 0
     import shutil  # here, because `fairlead --help` imports this module and needs no width
 
-    return max(60, min(_MOST, shutil.get_terminal_size().columns))
+    return shutil.get_terminal_size().columns
+
+
+def _columns() -> int:
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if given.isdecimal() else 0
 
 
 def finding_text(finding: Finding) -> str:
@@ -40,18 +57,53 @@ def finding_text(finding: Finding) -> str:
     return click.style(place, bold=True) + rest
 
 
-def table(rows: Sequence[Sequence[str]], indent: int) -> Iterator[str]:
-    """Rows of equal length in columns, without trailing blanks; the last column is wrapped.
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 0) -> Iterator[str]:
+    """Yield a table as kubectl prints it: a head in capitals, and each row in one line.
 
-    Cells of the other columns may be styled. After a cell that is too long for its column, the row
-    continues on a new line.
+    Programs read it line by line, so it is never wrapped, and no cell but the last is empty. On a
+    terminal the last column is wrapped, below itself. Cells may be styled; an empty head prints
+    none, as does --no-headers. Without rows there is no table.
     """
     if not rows:
         return
+    context = click.get_current_context(silent=True)
+    heads = [] if context and context.meta.get(NO_HEADERS) else [head] if head else []
+    shown = [[click.style(each.upper(), bold=True) for each in row] for row in heads]
+    shown += [[" ".join(each.split()) for each in row] for row in rows]
+    starts = _starts([[cell or _NONE for cell in row[:-1]] for row in shown], indent)
+    for row in shown:
+        line = " " * indent
+        for start, cell in zip(starts, row[:-1], strict=False):
+            line += " " * (start - _visible(line)) + (cell or _NONE)
+        line += " " * (starts[-1] - _visible(line))
+        room = _terminal() - starts[-1]
+        if room < _LEAST or _visible(row[-1]) <= room:
+            yield (line + row[-1]).rstrip()
+        else:
+            yield from hanging(row[-1], starts[-1], line, within=_terminal())
+
+
+def _starts(rows: Sequence[Sequence[str]], indent: int, most: int | None = None) -> list[int]:
+    """Return where each column begins, and the one after them.
+
+    Cells of more than `most` characters do not count.
+    """
     starts = [indent]
-    for column in range(len(rows[0]) - 1):
-        fitting = [w for row in rows if (w := _visible(row[column])) <= _COLUMN]
+    for column in zip(*rows, strict=True):
+        fitting = [w for cell in column if (w := _visible(cell)) <= (most or w)]
         starts.append(starts[-1] + max(fitting, default=0) + _GAP)
+    return starts
+
+
+def aligned(rows: Sequence[Sequence[str]], indent: int) -> Iterator[str]:
+    """Yield words with their texts in columns, for people; the last column is wrapped.
+
+    Rows have the same length. Cells of the other columns may be styled. After a cell that is too
+    long for its column, the row continues on a new line.
+    """
+    if not rows:
+        return
+    starts = _starts([row[:-1] for row in rows], indent, _COLUMN)
     for row in rows:
         line = ""
         for start, cell in zip(starts, row[:-1], strict=False):
@@ -70,7 +122,7 @@ def section(title: str, rows: Sequence[Sequence[str]], indent: int = 2) -> Itera
     if rows:
         yield ""
         yield " " * indent + click.style(title, bold=True)
-        yield from table(rows, indent + 2)
+        yield from aligned(rows, indent + 2)
 
 
 def titled(title: str, text: str, colour: str | None = None) -> Iterator[str]:
@@ -104,14 +156,6 @@ def _visible(text: str) -> int:
     return len(click.unstyle(text))
 
 
-def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows in columns, each on one line of any length."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield (" " * _GAP).join(cells).rstrip()
-
-
 def wrapped(text: str, indent: int, within: int | None = None) -> list[str]:
     """Wrap `text` into lines that fit after the indentation, which is not added.
 
@@ -120,5 +164,5 @@ def wrapped(text: str, indent: int, within: int | None = None) -> list[str]:
     """
     import textwrap
 
-    room = max((within or width()) - indent, 30)
+    room = max((within or width()) - indent, _LEAST)
     return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]

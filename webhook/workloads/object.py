@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.policy import yaml_tree
+from webhook.shortening import one_line
 
 if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
@@ -66,6 +67,13 @@ class Object:
     @property
     def title(self) -> str:
         return f"{self.kind}/{self.name}"
+
+    @property
+    def reference(self) -> str:
+        """The object as kubectl names it: pod/a, job.batch/train."""
+        group, slash, _ = str(self.value.get("apiVersion")).partition("/")
+        kind = f"{self.kind}.{group}" if slash else self.kind
+        return one_line(f"{kind.lower()}/{self.name}")
 
     def place(self, path: Path = (), *, at_key: bool = False) -> str:
         """Return file:line:column of a path in it, or of the nearest parent that exists.

@@ -35,7 +35,7 @@ from webhook.run_client.run_files import read_plans
 from webhook.sandbox.processes import Lifeline
 from webhook.text.changes import changes
 from webhook.text.explanation import field_rows, fields_title, first_line, warning_lines
-from webhook.text.layout import columns, section, table, width, wrapped
+from webhook.text.layout import aligned, section, table, width, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,7 +107,7 @@ def _head(server: Loopback, policies: PolicySet) -> Iterator[str]:
     )
     yield ""
     yield click.style("Policies", bold=True)
-    yield from table([[each.name, each.description] for each in policies.policies], 2)
+    yield from aligned([[each.name, each.description] for each in policies.policies], 2)
 
 
 def _example(replicas: Replicas, number: int) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _commands(name: str) -> list[tuple[str, str]]:
 
 def _hints(found: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield click.style("Try next", bold=True)
-    yield from (f"  {line}" for line in columns(found))
+    yield from table((), found, 2)
 
 
 def _heading(number: int, title: str) -> str:

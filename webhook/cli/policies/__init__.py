@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook import names
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options, namespace_option, policies_option
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.questions.completion import names_of
 from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
@@ -19,7 +21,14 @@ if TYPE_CHECKING:
 
 
 @click.command("policies")
-@click.argument("name", required=False, default="", type=ObjectName(), metavar="[NAME]")
+@click.argument(
+    "name",
+    required=False,
+    default="",
+    type=ObjectName(),
+    metavar="[NAME]",
+    shell_complete=names_of(names.PLACEMENT_POLICIES),
+)
 @click.option(
     "--pods", is_flag=True, help="Show the pods and workloads that the policy NAME matches."
 )
@@ -41,7 +50,7 @@ if TYPE_CHECKING:
 )
 @namespace_option("Read pods and workloads of this namespace only. Default: all of them.")
 @cluster_options
-@output_option()
+@output_option(tables=True)
 def command(
     name: str,
     pods: bool,
@@ -97,11 +106,13 @@ def command(
 def _print_answer(
     gathered: PoliciesInForce, name: str, output: str, *, never: bool, replicas: bool
 ) -> int:
+    from datetime import UTC, datetime
+
     from webhook.cli.policies import report
     from webhook.questions.policies.policies_in_force import pods_of, policy_rows
 
     print_notes(gathered.notes)
-    rows = policy_rows(gathered)
+    rows, now = policy_rows(gathered), datetime.now(UTC)
     code = DONE
     found: Any
     if gathered.wrong and not replicas:
@@ -114,9 +125,9 @@ def _print_answer(
         code = DONE if gathered.same_set and not gathered.wrong else FAILED
     elif never:
         unmatched = [row for row in rows if row.never]
-        lines, found = report.never(gathered), report.document(gathered, unmatched)
+        lines, found = report.never(gathered, now), report.document(gathered, unmatched)
         code = FAILED if unmatched else DONE
     else:
-        lines, found = report.listed(gathered), report.document(gathered, rows)
+        lines, found = report.listed(gathered, now), report.document(gathered, rows)
     print_result(output, json=lambda: found, text=lambda: lines)
     return code

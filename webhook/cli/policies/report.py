@@ -18,24 +18,26 @@ from webhook.questions.policies.policies_in_force import (
 )
 from webhook.shortening import count_text, shortened
 from webhook.text.layout import table
+from webhook.times import format_age
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
 # Live pods are those that are there now; decided ones were counted as they came.
 _COLUMNS: Final[dict[str, Callable[[Row], object]]] = {
-    "PRIORITY": lambda row: row.priority,
-    "POLICY": lambda row: row.name,
-    "ENFORCED": lambda row: row.enforced,
-    "LIVE PODS": lambda row: row.pods_matching,
-    "WORKLOADS": lambda row: row.templates_matching,
-    "PODS DECIDED": lambda row: "?" if row.decided is None else row.decided,
-    "LAST": lambda row: "?" if row.decided is None else row.last_match or "never",
-    "FOR": lambda row: row.match,
+    "priority": lambda row: row.priority,
+    "policy": lambda row: row.name,
+    "enforced": lambda row: row.enforced,
+    "live pods": lambda row: row.pods_matching,
+    "workloads": lambda row: row.templates_matching,
+    "pods decided": lambda row: "?" if row.decided is None else row.decided,
+    "last match": lambda row: "?" if row.decided is None else row.last_match or "never",
+    "for": lambda row: row.match,
 }
 
 
-def listed(gathered: PoliciesInForce) -> Iterator[str]:
+def listed(gathered: PoliciesInForce, now: datetime) -> Iterator[str]:
     found = policy_rows(gathered)
     known = gathered.policies
     if known:
@@ -48,14 +50,14 @@ def listed(gathered: PoliciesInForce) -> Iterator[str]:
             "--policies PATH"
         )
         return
-    yield from _table(found)
+    yield from _table(found, now)
     for row in found:
         if row.reason:
             yield ""
             yield click.style(f"{row.name} is not accepted", fg="red") + f": {row.reason}"
 
 
-def never(gathered: PoliciesInForce) -> Iterator[str]:
+def never(gathered: PoliciesInForce, now: datetime) -> Iterator[str]:
     every = policy_rows(gathered)
     found = [row for row in every if row.never]
     known = known_since(every)
@@ -65,7 +67,7 @@ def never(gathered: PoliciesInForce) -> Iterator[str]:
         return
     yield f"{len(found)} of {count_text(len(every), 'policy')} never matched a known pod, {text}:"
     yield ""
-    yield from _table(found)
+    yield from _table(found, now)
 
 
 def pods(gathered: PoliciesInForce, found: PodsOf) -> Iterator[str]:
@@ -92,7 +94,7 @@ def pods(gathered: PoliciesInForce, found: PodsOf) -> Iterator[str]:
             [word, str(len(names)), namespace, shortened(sorted(names), 5) + reason]
             for (namespace, reason), names in sorted(groups.items())
         ]
-    yield from table(rows, 2)
+    yield from table(("state", "count", "namespace", "names"), rows)
     if found.would:
         yield ""
         yield "would: it was not applied when they were created; fairlead explain pod NAME says why"
@@ -105,10 +107,10 @@ def replicas(gathered: PoliciesInForce) -> Iterator[str]:
     if gathered.served is None:
         yield "it is unknown what the replicas of the webhook serve"
         return
-    rows = [["REPLICA", "SET"], *([each.replica, each.hash] for each in gathered.served)]
+    rows = [[each.replica, each.hash] for each in gathered.served]
     if gathered.compare:
         rows.append([f"({gathered.source})", _hash(gathered)])
-    yield from table(rows, 0)
+    yield from table(("replica", "set"), rows)
     yield ""
     if gathered.same_set:
         which = f", that of {gathered.source}" if gathered.expected else ""
@@ -133,9 +135,10 @@ def wrong(gathered: PoliciesInForce) -> Iterator[str]:
     yield from (f"  {each}" for each in gathered.wrong)
 
 
-def _table(found: Sequence[Row]) -> Iterator[str]:
-    rows = [[str(column(row)) for column in _COLUMNS.values()] for row in found]
-    yield from table([[*_COLUMNS], *rows], 0)
+def _table(found: Sequence[Row], now: datetime) -> Iterator[str]:
+    aged = [row._replace(last_match=format_age(row.last_match or "", now)) for row in found]
+    rows = [[str(column(row)) for column in _COLUMNS.values()] for row in aged]
+    yield from table([*_COLUMNS], rows)
 
 
 def _served(gathered: PoliciesInForce) -> str:

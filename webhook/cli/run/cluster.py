@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from webhook import names
 from webhook.cli.options import cluster_options, namespace_option
-from webhook.errors import FairleadError
-from webhook.kube.kubeconfig import Kubeconfig
+from webhook.questions.completion import names_of
 from webhook.run_client.find_runs import Targets
-from webhook.run_client.submit import runs_path
 from webhook.settings import ObjectName, TargetOption
 
 if TYPE_CHECKING:
@@ -20,10 +18,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from webhook.kube.client import Client
-
-# Seconds that a person waits for names after Tab.
-_COMPLETING: Final = 3.0
+_COMPLETE: Final = names_of(names.RUNS, namespaced=True)
 
 
 def target_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -42,19 +37,7 @@ class RunName(ObjectName):
         """Return the names that begin so; none if the cluster does not answer soon."""
         from click.shell_completion import CompletionItem
 
-        del param
-        kubeconfig = ctx.params.get("kubeconfig") or Kubeconfig()
-
-        async def look(client: Client) -> list[str]:
-            async with asyncio.timeout(_COMPLETING):
-                path = runs_path(ctx.params.get("namespace") or kubeconfig.namespace())
-                return (await client.list(path, lambda raw: str(raw["metadata"]["name"]))).items
-
-        try:
-            found = kubeconfig.ask(look)
-        except (FairleadError, TimeoutError):
-            return []
-        return [CompletionItem(each) for each in found if each.startswith(incomplete)]
+        return [CompletionItem(each) for each in _COMPLETE(ctx, param, incomplete)]
 
 
 def several_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
     from webhook.run_client.cost import RunCost
 
-_HEAD: Final = ("run", "class", "resource", "on nodes", "waiting", "repeated")
+_HEAD: Final = ("namespace", "run", "class", "resource", "on nodes", "waiting", "repeated")
 _NO_CLASS: Final = "-"
 
 
@@ -27,7 +27,7 @@ _NO_CLASS: Final = "-"
 @click.argument("name", required=False, default="", type=RunName())
 @target_options
 @click.option("-A", "--all-namespaces", is_flag=True, help="The Runs of all namespaces.")
-@output_option()
+@output_option(tables=True)
 def command(
     name: str,
     namespace: str,
@@ -71,22 +71,23 @@ def command(
 
 def _lines(costs: Sequence[RunCost]) -> Iterator[str]:
     several = len({each.namespace for each in costs}) > 1
-    shown = [f"{each.namespace}/{each.name}" if several else each.name for each in costs]
+    first = 0 if several else 1
     rows = [
         (
-            name,
+            each.namespace,
+            each.name,
             row.capacity_class or _NO_CLASS,
             harmless(row.resource),
             format_span(row.seconds),
             format_span(row.waiting_seconds),
             format_span(row.repeated_seconds),
-        )
-        for name, each in zip(shown, costs, strict=True)
+        )[first:]
+        for each in costs
         for row in each.usage
     ]
-    if rows:
-        yield from table([_HEAD, *rows], 0)
-    for name, each in zip(shown, costs, strict=True):
+    yield from table(_HEAD[first:], rows)
+    for each in costs:
+        name = f"{each.namespace}/{each.name}" if several else each.name
         if not each.usage:
             over = each.phase in ("Succeeded", "Failed")
             yield f"{name}: {'no time was recorded' if over else 'no time yet'}"

@@ -18,6 +18,7 @@ from webhook.cli.output import print_notes
 from webhook.cli.run.cluster import target_options
 from webhook.cli.run.creating import follow_to_end, print_created, submit_run
 from webhook.errors import UnreadableInput
+from webhook.questions.completion import members_of
 from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class WithProgram(click.Command):
     "--framework",
     default="",
     metavar="NAME",
+    shell_complete=members_of("webhook.frameworks.table", "FRAMEWORKS"),
     help="What connects the replicas, such as pytorch. Default: nothing.",
 )
 @click.option(

@@ -43,7 +43,9 @@ FORMS: Final = ("text", "wide", "json", "yaml", "name")
 @several_options
 @click.option("-w", "--watch", is_flag=True, help="Print each Run again when it changes.")
 @output_option(
-    "wide: with kind, and the message of all; json and yaml: the Runs as they are stored.", FORMS
+    "wide: with kind, and the message of all; json and yaml: the Runs as they are stored.",
+    FORMS,
+    tables=True,
 )
 def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) -> None:
     """Show the Runs of a namespace, of all, or those that are named.
@@ -139,4 +141,4 @@ def lines(rows: Sequence[Row], *, everywhere: bool, wide: bool) -> Iterator[str]
         )
         for each in sorted(rows)
     ]
-    yield from table([(*space, *_HEAD, *more), *found], 0)
+    yield from table((*space, *_HEAD, *more), found)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from webhook.cli.color import color_option, has_color
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_error
 from webhook.cli.run.cluster import several_options
 from webhook.errors import FairleadError
+from webhook.questions.completion import members_of
 from webhook.run_client.find_runs import fetch_run, find_runs
 
 if TYPE_CHECKING:
@@ -30,7 +31,13 @@ _COLOURS: Final = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", 
 
 @click.command("logs")
 @several_options
-@click.option("--role", metavar="ROLE", help="Only the replicas of this role, such as worker.")
+@color_option(hidden=True)
+@click.option(
+    "--role",
+    metavar="ROLE",
+    shell_complete=members_of("webhook.names", "ROLES"),
+    help="Only the replicas of this role, such as worker.",
+)
 @click.option(
     "--index", type=click.IntRange(0), metavar="N", help="Only the replicas of this index."
 )
@@ -185,7 +192,7 @@ async def print_logs(
     names = [*(source.name for source in found), *_names(status, wanted)]
     prefixes = Prefixes(
         [f"{label}{each}" for each in names],
-        coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
+        coloured=has_color(sys.stdout),
     )
     reader = LogReader(client, namespace, tail)
     fine = not waiting

@@ -8,6 +8,7 @@ import click
 
 from webhook.cli.options import filenames_option, namespace_option
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.questions.completion import members_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     "backend_name",
     required=True,
     metavar="NAME",
+    shell_complete=members_of("webhook.run.backends.table", "BACKENDS"),
     help="The engine: kubeflow (training operator, MPI operator), jobset, dask, trainer, "
     "kuberay, or spark.",
 )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Seconds between two looks.
 PERIOD: Final = 2.0
-_HEAD: Final = ("run", "phase", "ready", "nodes", "on nodes of class", "waits for")
+_HEAD: Final = ("namespace", "run", "phase", "ready", "nodes", "on nodes of class", "waits for")
 _REPLICAS: Final = ("replica", "state", "node", "class", "waits for")
 _OVER: Final = ("Succeeded", "Failed")
 
@@ -35,7 +35,9 @@ _OVER: Final = ("Succeeded", "Failed")
 @several_options
 @click.option("--once", is_flag=True, help="Print it once. Default, if the output is no terminal.")
 @output_option(
-    "Others than text and wide print once; wide also has the messages of Runs that run.", FORMS
+    "Others than text and wide print once; wide also has the messages of Runs that run.",
+    FORMS,
+    tables=True,
 )
 def command(targets: Targets, kubeconfig: Kubeconfig, once: bool, output: str) -> None:
     """Show the Runs that are not over: replicas, nodes, classes, and what each waits for.
@@ -117,7 +119,7 @@ async def _shown(client: Client, targets: Targets, notes: list[str], output: str
         document = [dict(zip(map(_key, found.head), row, strict=True)) for row in found.rows]
         return [yaml_text(document) if output == "yaml" else json.dumps(document, indent=2)]
     lines = [found.about] if found.about else []
-    return [*lines, *table([found.head, *found.rows], 0)] if found.rows else lines
+    return [*lines, *table(found.head, found.rows)] if found.rows else lines
 
 
 async def _table(client: Client, targets: Targets, notes: list[str], *, wide: bool) -> _Table:
@@ -129,22 +131,23 @@ async def _table(client: Client, targets: Targets, notes: list[str], *, wide: bo
         return _replicas(known, runs[0])
     rows: list[tuple[str, ...]] = []
     names: list[str] = []
+    first = 1 if targets.namespace else 0
     for raw in runs:
         row = row_of(raw)
         if row.phase in _OVER and row.name not in targets.names:
             continue
         pods = known.observed(row.namespace, raw["metadata"]["uid"]).pods.values()
         nodes = {pod.node for pod in pods if pod.node}
-        name = row.name if targets.namespace else f"{row.namespace}/{row.name}"
         names.append(reference(raw))
         rows.append(
             (
-                name,
+                row.namespace,
+                row.name,
                 row.phase,
                 row.ready,
                 str(len(nodes)),
                 on_classes(known.nodes, [pod.node for pod in pods]),
                 "" if row.phase == "Running" and not wide else harmless(row.message),
-            )
+            )[first:]
         )
-    return _Table("" if rows else "no Run is active", _HEAD, sorted(rows), names)
+    return _Table("" if rows else "no Run is active", _HEAD[first:], sorted(rows), names)

@@ -14,6 +14,7 @@ from webhook.cli.options import Duration
 from webhook.cli.output import print_aside, say
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS, print_runs
+from webhook.questions.completion import words_of
 from webhook.run.model.status import Phase
 from webhook.run_client.find_runs import find_runs
 from webhook.run_client.following import follow
@@ -65,6 +66,7 @@ class Goal(click.ParamType[tuple[str, str]]):
     default=_ENDED,
     show_default=True,
     metavar="PHASE",
+    shell_complete=words_of(lambda: (*get_args(Phase), _ENDED, "condition=")),
     help="A phase, such as Running; `ended` for Succeeded or Failed; or condition=TYPE[=STATUS].",
 )
 @click.option(

@@ -24,7 +24,7 @@ from webhook.errors import PassOver
 from webhook.installation.doctor.cluster_state import error
 from webhook.installation.doctor.program_checks import judge_serving, judge_trust, keeper_of
 from webhook.kube.secrets import data_of
-from webhook.text.layout import hanging, table
+from webhook.text.layout import aligned, hanging
 from webhook.times import elapsed, format_span, to_second
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def _authority_lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
         return
     rows = [(what, *_row(report[what], now)) for what in ("signing", "staged") if report.get(what)]
     rows += [("retiring", *_row(each, now)[:2], "") for each in report.get("retiring", ())]
-    yield from table(rows, _INDENT)
+    yield from aligned(rows, _INDENT)
 
 
 def _leaf_lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
@@ -285,7 +285,7 @@ def _leaf_lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
     yield f"leaf (Secret {report['secret']})"
     if "serial" not in report:
         return
-    yield from table([("serving", *_row(report, now))], _INDENT)
+    yield from aligned([("serving", *_row(report, now))], _INDENT)
     by = report["signedBy"][:_DIGITS] if report["signedBy"] else "no authority in its bundle"
     issued = f"by {by}, for {', '.join(report['names'])}"
     yield from hanging(issued, _INDENT)
@@ -299,7 +299,7 @@ def _webhook_lines(report: dict[str, Any]) -> Iterator[str]:
         rows.append((each["name"], _verdict(each), f"trusts {trusted or 'no authority'}"))
     if not rows:
         yield "  none found"
-    yield from table(rows, _INDENT)
+    yield from aligned(rows, _INDENT)
 
 
 def _verdict(each: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from webhook.decision.stamp import HASH_LENGTH
 from webhook.evaluation.answer import NOT_CHECKED
 from webhook.shortening import count_text, fit, one_line, shortened
 from webhook.text.html import html_templates
-from webhook.text.layout import hanging, sentence, table
+from webhook.text.layout import aligned, hanging, sentence, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -224,7 +224,7 @@ def _sum_rows(outcome: Outcome) -> list[list[str]]:
 def lines(outcome: Outcome) -> Iterator[str]:
     yield from sentence(outcome.answer)
     yield ""
-    yield from table(
+    yield from aligned(
         [
             [
                 name,
@@ -238,7 +238,8 @@ def lines(outcome: Outcome) -> Iterator[str]:
     yield from (f"  {remark}" for remark in remarks(outcome))
     if outcome.changes:
         yield ""
-        yield from table(_sum_rows(outcome), 2)
+        head, *rows = _sum_rows(outcome)
+        yield from table(head, rows)
     kind: Kind | None = None
     for change in outcome.changes:
         if change.change != kind:
@@ -255,7 +256,7 @@ def _change(change: Change, total: int | None) -> Iterator[str]:
     yield from hanging(f"{pods}: {subjects(change)}", 4, " " * 2)
     rows = [*change_rows(change, total, len(change.fields))]
     fields = [[click.style(row[0], fg=_SIGNS[row[0]]), *row[1:]] for row in rows if row[1]]
-    yield from table(fields, 4)
+    yield from aligned(fields, 4)
     for _, author, text in rows:
         yield from hanging(text, 4) if not author else ()
 

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.questions.class_history import HISTORY
+from webhook.questions.completion import NAMESPACE
 from webhook.questions.dry_run import DRY_RUN_HELP
 from webhook.questions.plugins_option import PLUGINS, PLUGINS_OPTION
 from webhook.questions.where import CLUSTER, Where, WhereType
-from webhook.settings import NAMESPACE, setting
+from webhook.settings import setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
+
+    from click.shell_completion import CompletionItem
 
     from webhook.kube.kubeconfig import Kubeconfig
 
@@ -36,6 +39,25 @@ class Source:
     def is_known(self) -> bool:
         """True if it can be a path, a git revision's, or the cluster."""
         return self.is_cluster or ":" in self.text or Path(self.text).exists()
+
+
+class SourceType(click.ParamType[Source]):
+    """Converts to a Source, whether it is there or not."""
+
+    name = "source"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Source:
+        """Return the source."""
+        del param, ctx
+        return value if isinstance(value, Source) else Source(str(value))
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete a path, or the word `cluster`."""
+        return WhereType(folders=True).shell_complete(ctx, param, incomplete)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_HEADS: Final = ("NAMESPACE", "OWNER", "PODS", "FINDING", "NAMES AND REASON")
+_HEAD: Final = ("namespace", "owner", "pods", "finding", "names and reason")
 _COUNTS: Final[dict[Kind, str]] = {
     "otherwise": "would be placed otherwise",
     "unplaced": "without a stamp",
@@ -49,20 +49,17 @@ def lines(found: Found) -> Iterator[str]:
     if rows:
         yield ""
         yield from table(
+            _HEAD,
             [
-                [click.style(head, bold=True) for head in _HEADS],
-                *(
-                    [
-                        one_line(first.namespace),
-                        one_line(str(first.owner)),
-                        str(1 + len(others)),
-                        click.style(first.finding, fg="yellow"),
-                        one_line(f"{shortened([p.name for p in (first, *others)])}: {first.text}"),
-                    ]
-                    for first, *others in rows.values()
-                ),
+                [
+                    one_line(first.namespace),
+                    one_line(str(first.owner)),
+                    str(1 + len(others)),
+                    click.style(first.finding, fg="yellow"),
+                    one_line(f"{shortened([p.name for p in (first, *others)])}: {first.text}"),
+                ]
+                for first, *others in rows.values()
             ],
-            0,
         )
 
 

@@ -13,7 +13,7 @@ from webhook.questions.live.missing_stamp import Why, why_unstamped
 from webhook.run.observation import controller_of
 from webhook.shortening import one_line, shortened
 from webhook.text import explanation
-from webhook.text.layout import section, table, titled
+from webhook.text.layout import aligned, section, titled
 from webhook.text.value_text import both_fields
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
     unstamped = why_unstamped(live, answers.world)
     if focus:
         yield f"{click.style(subject, bold=True)}, {focus.title}"
-        yield from table(
+        yield from aligned(
             explanation.styled(focusing.of_pod(live, answers.policies, focus, unstamped)), 2
         )
         return
     colour = explanation.colour_of("no stamp" if live.unstamped else live.state)
     yield from titled(subject, answer_of_pod(live), colour)
-    yield from table(_head(live), 2)
+    yield from aligned(_head(live), 2)
     title = "When it was created"
     if live.stamp:
         then = live.stamp.set_hash
@@ -122,7 +122,7 @@ def _focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[
         yield from explanation.lines(replicas, policies, every=focus.every)
         return
     yield click.style(replicas.subject, bold=True) + f", {focus.title}"
-    yield from table(explanation.styled(focusing.of_replicas(replicas, policies, focus)), 2)
+    yield from aligned(explanation.styled(focusing.of_replicas(replicas, policies, focus)), 2)
 
 
 def _live(found: Answer, answers: Answers, focus: Focus) -> Iterator[list[str]]:

@@ -21,7 +21,7 @@ from webhook.policy.model import PlacementException
 from webhook.questions.live.served_policies import differing
 from webhook.questions.offline import policy_files
 from webhook.shortening import harmless
-from webhook.text.layout import table
+from webhook.text.layout import aligned
 from webhook.workloads.stored_pod import is_over
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def lines(found: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime) 
         if found.pods is not None:
             rows.append(["pods", f"{found.pods.get(exception.name, 0)} live"])
         rows.append(["reason", harmless(exception.reason)])
-        yield from table(rows, 2)
+        yield from aligned(rows, 2)
 
 
 def document(
