@@ -90,7 +90,7 @@ async def ask(
         if live.origin.doubt
     ]
     return Answers(
-        world,
+        reader.world,
         found,
         [
             *notes,
@@ -138,6 +138,7 @@ class Reader:
         self.world = world
         self.notes = notes
         self.unjudged: dict[str, None] = {}
+        self._asked_for_nodes = False
 
     async def answer(self, source: Object) -> Answer | None:
         """Return the answer for a pod or a workload; None for a pod that cannot be judged.
@@ -205,14 +206,17 @@ class Reader:
     async def read_nodes(self) -> bool:
         """Read the nodes if they are not known, and return whether they have become known.
 
-        For pods of a DaemonSet, which depend on them. Without the right, they stay unknown.
+        For pods that depend on them: those of a DaemonSet, and those that name their node. Without
+        the right, they stay unknown, with a note.
         """
-        if self.world.cluster.node is not None:
+        if self.world.cluster.node is not None or self._asked_for_nodes:
             return False
+        self._asked_for_nodes = True
         with PassOver(HTTPStatus.FORBIDDEN):
             nodes = await node_list(self._discovery.client, CLUSTER)
             self.world = with_nodes(self.world, nodes)
             return True
+        self.notes.append("you may not list nodes: kubectl auth can-i list nodes")
         return False
 
 

@@ -155,7 +155,7 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
             today = replace(today, evaluation=placed)
     doubt = origin.doubt
     if today.evaluation.depends_on_node:
-        doubt = f"{NODES_DECIDE}, and you may not list nodes: kubectl auth can-i list nodes"
+        doubt = f"{NODES_DECIDE}, and nodes are not read"
     doing = read_state(pod.value, world.now)
     return LivePod(admitted, stamp, origin, today, found, templates is None, doubt, doing)
 

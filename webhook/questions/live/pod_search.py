@@ -148,16 +148,9 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
             f"otherwise is unknown; kubectl auth can-i list {kind.lower()} {scope}"
             for _, kind in owners.unread
         ]
-        # The controller of a DaemonSet has chosen the nodes of its pods.
-        of_daemon_set = any(
-            each.get("kind") == "DaemonSet" and str(each.get("apiVersion")).startswith("apps/")
-            for each in direct
-        )
-        if "otherwise" in search.kinds and of_daemon_set:
-            await reader.read_nodes()
     nothing = nothing_sent(world.configuration)
     with progress.step(f"Deciding on {len(listed):,} pods"):
-        hashes, decided = _judge_all(found, reader, owners, listed)
+        hashes, decided = await _judge_all(found, reader, owners, listed)
     sending = sending_notes(world.configuration)
     if not search.policies:
         found.notes += await not_served(client, found.policies, hashes)
@@ -205,16 +198,20 @@ async def _list_pods(discovery: Discovery, found: Found, world: World) -> list[L
     return listed
 
 
-def _judge_all(
+async def _judge_all(
     found: Found, reader: Reader, owners: Owners, listed: Sequence[ListedPod]
 ) -> tuple[set[str], list[Replicas]]:
     """Add the findings, and return the hashes of all stamps, and a decision for each namespace and
     classes.
     """
-    search, sources, world = found.search, found.policies.sources, reader.world
-    if nothing_sent(world.configuration):
+    search, sources = found.search, found.policies.sources
+
+    def world_of_senders() -> World:
         # A disabled webhook is no reason to restart: judged as if pods were sent, with a note.
-        world = replace(world, configuration=None)
+        sent = nothing_sent(reader.world.configuration)
+        return replace(reader.world, configuration=None) if sent else reader.world
+
+    world = world_of_senders()
     prospects = None
     if found.nodes is not None:
         prospects = Prospects(NodeGroups(found.nodes), lambda: world.plugins.devices)
@@ -232,6 +229,9 @@ def _judge_all(
                     templates_by_maker[id(maker)] = made_by(maker, sources)
                 templates = None if owners.is_unread(each) else templates_by_maker[id(maker)]
                 live = compare_pod(world, pod, templates)
+                if live.today.evaluation.depends_on_node and await reader.read_nodes():
+                    world = world_of_senders()
+                    live = compare_pod(world, pod, templates)
                 kinds = [*_findings(live, pod.value, reader, search, prospects)]
         except (InvalidPod, Unjudged) as error:
             title = one_line(f"{pod.title} in {pod.namespace}")
