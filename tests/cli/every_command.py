@@ -11,6 +11,7 @@ import click
 
 from tests.cli.run.scripted_cluster import run_object
 from tests.policy_tests.writing import policy
+from tests.simulation.test_scenario import GOOD as SCENARIO
 from webhook.cli import fairlead
 from webhook.cli.options import Duration
 from webhook.cli.run.cluster import RunName
@@ -28,6 +29,7 @@ FILES: Final = {
         }
     ),
     "policy.yaml": policy("pool", "defaults: {nodeSelector: {pool: a}}"),
+    "scenario.yaml": SCENARIO,
     "code/train.py": "print()\n",
 }
 # They serve until they are stopped, and try again: they have tests of their own.
@@ -40,6 +42,8 @@ _MORE: Final[dict[Words, Words]] = {
     ("run", "preview"): ("--dry-run=server",),
     ("run", "create"): ("-f", "run.json", "--code", "code"),
     ("run", "top"): ("--once",),
+    ("serve",): ("--policies", "policy.yaml", "--self-signed"),
+    ("ui",): ("cluster", "--no-browser"),
     ("sources",): ("--policies", "cluster"),
     ("install",): ("--image", "example.invalid/fairlead:1"),
 }
@@ -49,6 +53,10 @@ _VALUES: Final = {
     "new": "policy.yaml",
     "filenames": "run.json",
     "span": "10m",
+    "filename": "run.json",
+    "policies": "policy.yaml",
+    "scenario": "scenario.yaml",
+    "backend_name": "jobset",
 }
 
 
@@ -85,7 +93,7 @@ def write_files(folder: Path) -> None:
 def arguments(words: Words) -> Words:
     """The command line of a command that asks about the Run RUN, and neither waits nor prompts."""
     found = [*words]
-    for each in ASKING[words].params:
+    for each in ALL[words].params:
         if isinstance(each.type, RunName):
             found.append(RUN)
         elif each.required:

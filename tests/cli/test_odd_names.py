@@ -6,24 +6,33 @@ with the same names on a real API server is in tests/cluster/test_names.py.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from tests.cli.every_command import ALL, ASKING, Words, arguments, write_files
+from tests.cli.every_command import ALL, Words, arguments, write_files
 from tests.cli.run.scripted_cluster import served
 from tests.cli.test_every_failure import DISCOVERY, Faulty
 from tests.odd_names import ODD_NAMES
 from webhook.cli import fairlead
 from webhook.errors import FairleadError
 from webhook.kube.failure_text import target_of
+from webhook.server.settings import NamespacedName
 from webhook.settings import ObjectName
 
-# They build, start or serve: what their options take is in golden/sessions/usage.yaml.
-LONG: set[Words] = {("serve",), ("controller",), ("ui",), ("sandbox", "up"), ("demo",)}
+# What serves or builds, after all options are read.
+BEGINNINGS = (
+    "webhook.controller.controller_process.run",
+    "webhook.sandbox.instances.up",
+    "webhook.server.webhook_process.run",
+    "webhook.ui.serving.serve",
+)
+NAMES = (ObjectName, NamespacedName)
 WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 # Reads by which an API server is asked about rights, and dry runs.
 ASKED_ABOUT = "selfsubjectaccessreviews"
@@ -33,8 +42,7 @@ def texts() -> Iterator[tuple[Words, click.Parameter]]:
     """Every parameter of a command that takes any text, or a name."""
     for words, command in ALL.items():
         for each in command.params:
-            of_names = isinstance(each.type, ObjectName)
-            if words not in LONG and (of_names or each.type is click.STRING):
+            if isinstance(each.type, NAMES) or each.type is click.STRING:
                 yield words, each
 
 
@@ -43,14 +51,26 @@ TEXTS = {f"{' '.join(words)} {each.opts[-1]}": (words, each) for words, each in 
 
 def line(words: Words, parameter: click.Parameter, text: str) -> list[str]:
     """A command line with the text as that parameter, and with it alone if it is an argument."""
-    usual = list(arguments(words)) if words in ASKING else list(words)
     if isinstance(parameter, click.Argument):
         return [*words, "--", text] if words != ("run", "create") else [*words, text]
-    return [*usual, parameter.opts[-1], text]
+    return [*arguments(words), parameter.opts[-1], text]
+
+
+def is_impossible(kind: click.ParamType[Any], text: str) -> bool:
+    """Whether it is no name of this kind: of two parts, NAMESPACE/NAME is one."""
+    return isinstance(kind, NAMES) and not (
+        isinstance(kind, NamespacedName) and text == "one/status"
+    )
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def begin(*_arguments: object, **_options: object) -> None:
+        sys.exit(0)
+
+    for each in BEGINNINGS:
+        monkeypatch.setattr(each, begin)
+    monkeypatch.setattr("webhook.server.logs.configure", lambda _level: None)
     write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
@@ -65,15 +85,16 @@ def test_an_odd_text_leads_nowhere(folder: Path, which: str) -> None:
     there = Faulty("conflict")
     with served(there, folder):
         # Of what is no name of an object, some: each of these commands does its work.
-        of_names = isinstance(parameter.type, ObjectName)
+        of_names = isinstance(parameter.type, NAMES)
         for text in ODD_NAMES if of_names else ("", "../x", "a?x=1", "a b\x00", "a" * 254):
             there.asked.clear()
             done = CliRunner().invoke(fairlead, line(words, parameter, text))
             where = f"{which} {text!r}: {done.output}"
             assert isinstance(done.exception, SystemExit | FairleadError | None), where
             written = [each for each in there.asked if each.split()[0] in WRITES]
-            if of_names:
+            if is_impossible(parameter.type, text):
                 assert done.exit_code == 2, where
+                assert "Invalid value" in done.output or "is empty" in done.output, where
                 assert there.asked == [], where
             elif done.exit_code == 2:
                 assert written == [], where

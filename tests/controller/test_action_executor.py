@@ -15,10 +15,10 @@ from tests.run import whole_runs
 from webhook.controller.action_executor import WHILE_OTHERS_WAIT, ActionExecutor, Done
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects, created_for_runs
-from webhook.controller.queues import Queues
+from webhook.controller.queues import Trials
 from webhook.controller.refusals import Refusals
+from webhook.controller.workload_executor import WorkloadExecutor
 from webhook.errors import NotLeading
-from webhook.kube.watches import Watches
 from webhook.run.actions import (
     Action,
     CreateConfigMap,
@@ -70,7 +70,9 @@ class Stage:
             self.refusals,
             self.known.memory,
             self.counted,
-            Queues(Watches(self.api.client), self.api.writer, self.known, objects),
+            WorkloadExecutor(
+                self.api.client, self.api.writer, self.known, objects, Trials(self.known)
+            ),
             others_wait=lambda namespace: bool(self.others - {namespace}),
         )
 

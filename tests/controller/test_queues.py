@@ -15,8 +15,9 @@ from tests.wording import mentions
 from webhook import names
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
-from webhook.controller.queues import Queues
+from webhook.controller.queues import Queues, Trials
 from webhook.controller.stored_run import store
+from webhook.controller.workload_executor import WorkloadExecutor
 from webhook.errors import ClusterError
 from webhook.kube.watches import Watches
 from webhook.run.actions import (
@@ -93,8 +94,14 @@ class Stage:
         self.known.flavors.replace({}, "1")
         self.known.runs.replace({"lab/mnist": self.stored}, "1")
         objects = Objects(self.api.client, self.api.writer, self.known)
-        self.queues = Queues(
-            Watches(self.api.client), self.api.writer, self.known, objects, clock=lambda: self.now
+        trials = Trials(self.known)
+
+        def clock() -> float:
+            return self.now
+
+        self.queues = Queues(Watches(self.api.client), self.known, objects, trials, clock=clock)
+        self.workloads = WorkloadExecutor(
+            self.api.client, self.api.writer, self.known, objects, trials, clock=clock
         )
         self.queues.served = lambda: self.served
         self.served: set[str] = set()
@@ -133,7 +140,7 @@ class Stage:
         return asyncio.run(self.queues.observe(self.stored, plan(self.run)))
 
     def do(self, action: CreateWorkload | CheckWorkload | WriteWorkload) -> Refusal | None:
-        return asyncio.run(self.queues.carry_out(self.run, plan(self.run), action))
+        return asyncio.run(self.workloads.carry_out(self.run, plan(self.run), action))
 
 
 def test_what_would_be_rejected_takes_no_quota() -> None:
@@ -208,7 +215,7 @@ def test_a_workload_that_was_deleted_is_gone_before_the_watch_says_so() -> None:
     """A Run that is resumed has no quota by it; another Workload of the name gives some."""
     stage = Stage(raw_workload(7))
     assert stage.observe().workload is not None
-    asyncio.run(stage.queues.carry_out(stage.run, None, DeleteWorkload(NAME, "w")))
+    asyncio.run(stage.workloads.carry_out(stage.run, None, DeleteWorkload(NAME, "w")))
     assert stage.observe() == Queueing()
     again = raw_workload(9)
     again["metadata"]["uid"] = "w2"
@@ -258,7 +265,7 @@ def test_a_workload_that_its_run_left_behind_is_deleted(
         del raw["metadata"]["ownerReferences"]
     stage.api.answers["get", NAME] = raw
     stage.api.answers["delete", NAME] = {}
-    asyncio.run(stage.queues.release(stage.stored))
+    asyncio.run(stage.workloads.release(stage.stored))
     assert stage.api.named("delete") == deleted
 
 
@@ -429,7 +436,7 @@ def test_a_class_that_policies_give_up_ends_the_admission() -> None:
 
     def leaves() -> bool:
         of = plan(stage.run)
-        return asyncio.run(stage.queues.leaves_for(stage.run, of, workload, pods))
+        return asyncio.run(stage.workloads.leaves_for(stage.run, of, workload, pods))
 
     tries = len(stage.api.tried)
     assert not leaves()

@@ -22,11 +22,12 @@ from webhook.controller.delegation import Delegation
 from webhook.controller.engines import Engines
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
-from webhook.controller.queues import Queues
+from webhook.controller.queues import Queues, Trials
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import RunCache
 from webhook.controller.waiting_pods import WaitingPods
+from webhook.controller.workload_executor import WorkloadExecutor
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.kube.cache import Cache
 from webhook.kube.watches import Watches
@@ -56,7 +57,8 @@ class Stage:
         self.refusals = Refusals(clock=lambda: self.now, random=Random(1))
         self.said: list[str] = []
         objects = Objects(self.api.client, self.api.writer, self.known)
-        queues = Queues(Watches(self.api.client), self.api.writer, self.known, objects)
+        trials = Trials(self.known)
+        queues = Queues(Watches(self.api.client), self.known, objects, trials)
         self.reconciler = Reconciler(
             self.known,
             objects,
@@ -66,7 +68,7 @@ class Stage:
                 self.refusals,
                 self.known.memory,
                 Counted(),
-                queues,
+                WorkloadExecutor(self.api.client, self.api.writer, self.known, objects, trials),
                 others_wait=lambda _: self.others_wait,
             ),
             self.refusals,

@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 
     from webhook.controller.owned_objects import Objects
     from webhook.controller.pod_memory import PodMemory
-    from webhook.controller.queues import Queues
     from webhook.controller.refusals import Refusals
+    from webhook.controller.workload_executor import WorkloadExecutor
     from webhook.placement.shapes import JsonObject
     from webhook.run.actions import Action
     from webhook.run.model import Run
@@ -129,7 +129,7 @@ class ActionExecutor:
         refusals: Refusals,
         memory: PodMemory,
         counts: Counts,
-        queues: Queues,
+        workloads: WorkloadExecutor,
         *,
         others_wait: Callable[[str], bool] = lambda _: False,
     ) -> None:
@@ -137,7 +137,7 @@ class ActionExecutor:
         self._refusals = refusals
         self._memory = memory
         self._counts = counts
-        self._queues = queues
+        self.workloads = workloads
         self._others_wait = others_wait
 
     async def carry_out(
@@ -156,7 +156,7 @@ class ActionExecutor:
                 if not done.error:
                     await self._one(run, plan, observed, action, done)
             workload = observed.queue.workload
-            if plan and workload and await self._queues.leaves_for(run, plan, workload, pods):
+            if plan and workload and await self.workloads.leaves_for(run, plan, workload, pods):
                 done.cut = True
         except (ClusterError, NotLeading) as error:
             done.error = error
@@ -191,7 +191,7 @@ class ActionExecutor:
                 done.wait(pause)
             case CreateWorkload() | CheckWorkload() | DeleteWorkload() | WriteWorkload():
                 self._note(
-                    await self._queues.carry_out(run, plan, action),
+                    await self.workloads.carry_out(run, plan, action),
                     workload_name(run.name, run.metadata.uid),
                     done,
                 )

@@ -19,11 +19,12 @@ from webhook.controller.engines import Engines
 from webhook.controller.informers import Informers
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
-from webhook.controller.queues import Queues
+from webhook.controller.queues import Queues, Trials
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import RunCache
 from webhook.controller.waiting_pods import WaitingPods
+from webhook.controller.workload_executor import WorkloadExecutor
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.kube.work_queue import WorkQueue
 from webhook.run.reconcile import DEFAULT_TERMS
@@ -165,7 +166,8 @@ class Controller:
         objects = Objects(client, writer, self.known)
         self.engines = Engines(watches, self.known.runs, namespace, self._router.add)
         self.known.nodes.cache.subscribe(lambda change: self.engines.node_changed(change.key))
-        self.queues = Queues(watches, writer, self.known, objects, namespace)
+        trials = Trials(self.known)
+        self.queues = Queues(watches, self.known, objects, trials, namespace)
         self._reconciler = Reconciler(
             self.known,
             objects,
@@ -175,7 +177,7 @@ class Controller:
                 self.refusals,
                 self.known.memory,
                 metrics,
-                self.queues,
+                WorkloadExecutor(client, writer, self.known, objects, trials),
                 others_wait=self._others_wait,
             ),
             self.refusals,

@@ -111,7 +111,7 @@ class Reconciler:
         """
         stored = self._known.runs.get(key)
         if gone := self._gone.get(key):
-            await self._queues.release(gone)
+            await self._executor.workloads.release(gone)
             del self._gone[key]
         if stored is None:
             return None

@@ -61,6 +61,7 @@ class ControllerSettings:
     )
     cluster_domain: str = setting(
         "--cluster-domain",
+        type=ObjectName(),
         default="",
         metavar="DOMAIN",
         help="Domain to append to the replicas' addresses, such as cluster.local. Default: none; "
@@ -227,6 +228,7 @@ class ControllerSettings:
     )
     webhook_configuration: str = setting(
         "--webhook-configuration",
+        type=ObjectName(),
         default="",
         metavar="NAME",
         help="Restore the rules of this MutatingWebhookConfiguration when the time of "

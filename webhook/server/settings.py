@@ -11,7 +11,7 @@ from webhook import names
 from webhook.api_paths import check_name, check_namespace
 from webhook.errors import InvalidName
 from webhook.server.logs import LEVELS
-from webhook.settings import Seconds, setting
+from webhook.settings import ObjectName, Seconds, setting
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -34,16 +34,6 @@ class NamespacedName(click.ParamType[tuple[str, str]]):
             return check_namespace(namespace) if slash else "", check_name(name)
         except InvalidName as error:
             self.fail(f"{value!r}: want NAME or NAMESPACE/NAME: {error}", param, ctx)
-
-
-def _without_namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the name of an object that is in no namespace; it may be left out."""
-    if not value:
-        return ""
-    namespace, name = NamespacedName().convert(value, parameter, context)
-    if namespace:
-        raise click.BadParameter(f"{value!r}: it is in no namespace; want NAME")
-    return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +100,9 @@ class ServeSettings:
     )
     webhook_configuration: str = setting(
         "--webhook-configuration",
+        type=ObjectName(),
         default="",
         metavar="NAME",
-        callback=_without_namespace,
         help="MutatingWebhookConfiguration to watch. The webhook is ready only while each "
         "caBundle for --service verifies its certificate. Without this option, or without such a "
         "caBundle, the ca.crt of --tls-secret is used.",

@@ -16,6 +16,7 @@ from webhook.questions.class_history import HISTORY, history_of
 from webhook.questions.dry_run import DRY_RUN_HELP
 from webhook.questions.plugins_option import PLUGINS, PLUGINS_OPTION, with_plugins
 from webhook.questions.where import WhereType
+from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +70,7 @@ _NODES = WhereType(folders=False, cure="name a file: kubectl get nodes -o yaml >
 @click.option(PLUGINS, **PLUGINS_OPTION)
 @click.option(
     "--cluster-domain",
+    type=ObjectName(),
     default="",
     metavar="DOMAIN",
     help="As the controller's: appended to the replicas' addresses, such as cluster.local.",
