@@ -44,7 +44,6 @@ LATER = (
     "docs/guides/when-something-is-wrong.md",
     "docs/guides/without-a-webhook.md",
     "docs/installing.md",
-    "docs/reference/answers.md",
     "docs/reference/chart.md",
     "docs/reference/commands.md",
     "docs/reference/engines.md",
