@@ -28,7 +28,6 @@ LATER = (
     "docs/guides/engines.md",
     "docs/guides/frameworks.md",
     "docs/guides/helm.md",
-    "docs/guides/kueue.md",
     "docs/guides/operate.md",
     "docs/guides/pages.md",
     "docs/guides/policies-in-the-cluster.md",
