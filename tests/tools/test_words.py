@@ -37,7 +37,6 @@ LATER = (
     "docs/guides/python.md",
     "docs/guides/questions.md",
     "docs/guides/releasing.md",
-    "docs/guides/runs.md",
     "docs/guides/warnings.md",
     "docs/guides/webhook-port.md",
     "docs/guides/when-something-is-wrong.md",
