@@ -156,6 +156,14 @@ class Cluster:
             if condition["type"] == "Accepted"
         }
 
+    def until_unseen(self, count: int) -> None:
+        """Wait until it is known how many restarts the version before has not described.
+
+        A controller that was there before the definitions finds them within half a minute.
+        """
+        live = self.live("runs")
+        live.until("it is known what was not seen", lambda: live.status.get("unseen") == count)
+
     def fail_worker(self, restarts: int) -> None:
         """A worker fails, and the controller counts it: so it has looked at all Runs."""
         live = self.live("runs")
@@ -231,8 +239,7 @@ def test_what_is_stored_outlives_the_upgrade_and_the_way_back(cluster: Cluster) 
     space.delete(names.RUNS, "late")
     before, judged = cluster.pods(), cluster.accepted()
     cluster.change(CURRENT)
-    # A controller that was there before the definitions finds them within half a minute.
-    live.until("it is known what was not seen", lambda: live.status.get("unseen") == 1)
+    cluster.until_unseen(1)
     cluster.fail_worker(restarts=2)
     assert (live.status["unseen"], bool(live.status["usage"])) == (1, True)
     assert (cluster.phases(), cluster.others(), cluster.accepted()) == (
@@ -264,6 +271,7 @@ def test_what_is_stored_outlives_the_upgrade_and_the_way_back(cluster: Cluster) 
     done = space.ask("run", "resume", "--queued", "-o", "name")
     assert done.stdout.split() == ["run.fairlead.dev/waits"]
     waits.until("it waits", lambda: "queue ml" in waits.status.get("message", ""))
+    cluster.until_unseen(3)
     cluster.fail_worker(restarts=4)
     assert live.status["unseen"] == 3
     assert (cluster.phases(), cluster.others()) == (phases, _others(before))
