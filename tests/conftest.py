@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import signal
 from pathlib import Path
@@ -33,6 +34,9 @@ pytest_plugins = [
 def pytest_configure(config: pytest.Config) -> None:
     """Read how many random cases there are to be, and give drawing them time."""
     fuzz_cases(1)
+    # Commands follow them. A process of pytest-xdist has COLUMNS.
+    for name in ("COLUMNS", "NO_COLOR"):
+        os.environ.pop(name, None)
     if config.getoption("--hypothesis-seed") is not None:
         _import_everything()
     # Without it an example of over 0.2 s fails, and so do ten that took over a second to draw.
