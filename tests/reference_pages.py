@@ -98,7 +98,7 @@ def _walk(
     context = click.Context(command)
     for name in command.list_commands(context):
         found = command.get_command(context, name)
-        if found and not found.hidden:
+        if found:
             yield from _walk(found, (*path, name))
 
 
@@ -125,7 +125,7 @@ def scenarios() -> str:
         "",
         (
             "Each scenario is a pod, policies, and what else is in the cluster. The tests ask "
-            "every command that decides on pods about each of them, in every format: `mutate`, "
+            "every command that decides on pods about each of them, in every format: `preview`, "
             "`explain`, `diff`, `test` and `run preview` of files, the webhook's warnings to the "
             "author of a Job, the policy reports, and of live pods `explain`, `policies` and "
             "`pods --no-node`. All have to agree with each other, and with what a real API server "

@@ -36,11 +36,11 @@ _SERVERS: Final = {("serve",), ("controller",), ("ui",)}
 _MORE: Final[dict[Words, Words]] = {
     ("check",): ("--nodes", "cluster"),
     ("explain",): (f"run/{RUN}",),
-    ("mutate",): (f"run/{RUN}",),
+    ("preview",): (f"run/{RUN}",),
     ("run", "preview"): ("--dry-run=server",),
     ("run", "create"): ("-f", "run.json", "--code", "code"),
     ("run", "top"): ("--once",),
-    ("sources",): ("--policies", "cluster"),
+    ("policy", "sources"): ("--policies", "cluster"),
     ("install",): ("--image", "example.invalid/fairlead:1"),
 }
 _VALUES: Final = {
@@ -49,6 +49,7 @@ _VALUES: Final = {
     "new": "policy.yaml",
     "filenames": "run.json",
     "span": "10m",
+    "name": "pool",
 }
 
 

@@ -370,7 +370,7 @@ def test_names_are_completed(run_space: Space) -> None:
 def test_statuses_are_as_of_the_last_look_of_a_controller(run_space: Space) -> None:
     """Nobody renews the Lease: what is shown may be over. Without a Lease nothing is known."""
     create_run(run_space, "kept").until_phase("Running")
-    commands = (("run", "list"), ("run", "status", "kept"), ("policies",))
+    commands = (("run", "list"), ("run", "status", "kept"), ("policy", "list"))
     for command in commands:
         assert "no controller has looked" not in run_space.ask(*command).output
     run_space.kubectl.run("create", "namespace", names.NAMESPACE)

@@ -101,7 +101,7 @@ def scenario(path: Path, tmp_path: Path) -> Scenario:
 @pytest.mark.parametrize(
     ("command", "output"),
     [
-        *(("mutate", output) for output in ("diff", "yaml", "json", "patch", "name")),
+        *(("preview", output) for output in ("diff", "yaml", "json", "patch", "name")),
         *(("explain", output) for output in ("text", "json")),
     ],
 )
@@ -128,7 +128,7 @@ def test_the_same_nodes_are_named(scenario: Scenario) -> None:
         wanted = "rejected before and after" if before_too else "nodes not checked"
         assert wanted in diff.stdout
         return
-    (patch,) = json.loads(decide(scenario, "mutate", "patch").stdout)
+    (patch,) = json.loads(decide(scenario, "preview", "patch").stdout)
     Draft202012Validator(schema()).validate(patch)
     (listed,) = json.loads(decide(scenario, "explain", "json").stdout)["pods"]
     assert patch == listed
@@ -159,11 +159,11 @@ def test_every_face_begins_with_the_same_answer(scenario: Scenario) -> None:
     answer = pod["answer"]
     title = f"{pod['object']} in {pod['namespace']}"
     line = f"{title}: {answer}".split()
-    for command, output in (("explain", "text"), ("mutate", "diff")):
+    for command, output in (("explain", "text"), ("preview", "diff")):
         text = decide(scenario, command, output).stdout
         assert text.split()[: len(line)] == line, text
-    assert decide(scenario, "mutate", "name").stdout == f"{title}  {answer}\n"
-    (patch,) = json.loads(decide(scenario, "mutate", "patch").stdout)
+    assert decide(scenario, "preview", "name").stdout == f"{title}  {answer}\n"
+    (patch,) = json.loads(decide(scenario, "preview", "patch").stdout)
     assert patch["answer"] == answer
     assert answer.startswith(("rejected: ", "the API server refuses it: ")) == bool(
         scenario.refused
@@ -186,7 +186,7 @@ def test_the_same_policies_apply(scenario: Scenario) -> None:
         return
     (pod,) = json.loads(decide(scenario, "explain", "json").stdout)["pods"]
     assert [e["name"] for e in pod["policies"] if e["answer"] == "applies"] == scenario.applies
-    (stored,) = yaml.safe_load_all(decide(scenario, "mutate", "yaml").stdout)
+    (stored,) = yaml.safe_load_all(decide(scenario, "preview", "yaml").stdout)
     stamp = json.loads(stored["metadata"].get("annotations", {}).get(PLACEMENT, "{}"))
     assert list(stamp.get("policies", ())) == scenario.applies
 
@@ -296,7 +296,7 @@ def test_a_pod_that_is_not_sent_is_reported_by_each_command(scenario: Scenario) 
     assert ("not sent to the webhook" in told) == bool(scenario.namespace and not scenario.refused)
     if scenario.namespace and not scenario.refused:
         assert scenario.namespace in told
-        printed = decide(scenario, "mutate", "yaml")
+        printed = decide(scenario, "preview", "yaml")
         assert yaml.safe_load(printed.stdout) == {"apiVersion": "v1", "kind": "Pod", **scenario.pod}
         assert "sent to the webhook" in printed.stderr
         files = ("diff", "/dev/null", f"{scenario.folder}/policies.yaml", "-o", "json")

@@ -55,9 +55,9 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
     "sources",
     multiple=True,
     metavar="NAME|FILE",
-    help="Also intercept the pods of this system; `fairlead sources` lists the names, and "
-    "`fairlead sources --policies cluster` those of the cluster. A FILE has documents RunSource, "
-    "which describe systems of your own and become policies, too. Repeatable.",
+    help="Also intercept the pods of this system; `fairlead policy sources` lists the names, and "
+    "`fairlead policy sources --policies cluster` those of the cluster. A FILE has documents "
+    "RunSource, which describe systems of your own and become policies, too. Repeatable.",
 )
 @click.option(
     "--image",

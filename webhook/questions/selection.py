@@ -32,7 +32,7 @@ FailOn: TypeAlias = Literal["rejected", "no-node", "warning", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which pods, under which policies: the options of `explain` and `mutate`."""
+    """Which pods, under which policies: the options of `explain` and `preview`."""
 
     words: tuple[str, ...]
     kubeconfig: Kubeconfig

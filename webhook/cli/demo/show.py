@@ -1,4 +1,4 @@
-"""The demo: objects and a Run, what `fairlead mutate` says of their pods, and the webhook's answer.
+"""The demo: objects and a Run, what `fairlead preview` says of their pods, and the webhook.
 
 The webhook is `fairlead serve` on loopback. It gets AdmissionReviews over TLS.
 """
@@ -132,7 +132,7 @@ def _end(compared: Sequence[Replicas]) -> Iterator[str]:
     count = sum(each.count for each in compared)
     yield ""
     yield from wrapped(
-        f"The webhook gave all {count} answers as shown: `fairlead mutate` and `fairlead explain` "
+        f"The webhook gave all {count} answers as shown: `fairlead preview` and `fairlead explain` "
         "predict what it does.",
         0,
     )

@@ -90,7 +90,7 @@ async def progress(
     except TimeoutError:
         raise NotRotated(
             f"not done yet ({last}). Does a controller run with --certificates? Its log, and "
-            "`fairlead certs status`, show what it waits for; the rotation continues"
+            "`fairlead webhook certs`, show what it waits for; the rotation continues"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""`fairlead mutate`: print pods as the webhook would change them."""
+"""`fairlead preview`: print pods as the webhook would change them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def command(selection: Selection, output: str) -> None:
 
     \b
     Examples:
-      fairlead mutate -f job.yaml --policies policies/
-      kubectl get tfjobs -A -o yaml | fairlead mutate -f - --policies policies/ -o name
-      fairlead mutate -f pods/ --policies policies/ --nodes nodes.yaml
-      fairlead mutate -f job.yaml --policies policies/ -o yaml | kubectl diff -f -
-      fairlead mutate -f job.yaml --policies policies/ --nodes nodes.yaml --fail-on no-node
-      fairlead mutate job/train -n research
-      fairlead mutate pod train-0 --policies policies/ --nodes cluster
-      fairlead mutate -f job.yaml --policies policies/ --dry-run=server
+      fairlead preview -f job.yaml --policies policies/
+      kubectl get tfjobs -A -o yaml | fairlead preview -f - --policies policies/ -o name
+      fairlead preview -f pods/ --policies policies/ --nodes nodes.yaml
+      fairlead preview -f job.yaml --policies policies/ -o yaml | kubectl diff -f -
+      fairlead preview -f job.yaml --policies policies/ --nodes nodes.yaml --fail-on no-node
+      fairlead preview job/train -n research
+      fairlead preview pod train-0 --policies policies/ --nodes cluster
+      fairlead preview -f job.yaml --policies policies/ --dry-run=server
 
     \b
     Exit codes:
@@ -57,7 +57,7 @@ def command(selection: Selection, output: str) -> None:
 
     `fairlead explain` with the same options shows the reasons.
     """
-    from webhook.cli.mutate_text import show
+    from webhook.cli.preview_text import show
     from webhook.questions.decisions import asked_alone, unasked, unknown_facts
 
     if selection.live:

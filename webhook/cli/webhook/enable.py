@@ -1,4 +1,4 @@
-"""`fairlead enable`: send pods to the webhook again."""
+"""`fairlead webhook enable`: send pods to the webhook again."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 @cluster_options
 @output_option()
 def command(kubeconfig: Kubeconfig, output: str) -> None:
-    """Send pods to the webhook again, before the time of `fairlead disable` is over.
+    """Send pods to the webhook again, before the time of `fairlead webhook disable` is over.
 
     The rules are restored as they were; lost rules are replaced by the default rules. Pods that
     were created meanwhile stay as they are: `fairlead doctor` lists them.
 
     \b
     Examples:
-      fairlead enable
-      fairlead enable -o json | jq .wasDisabled
+      fairlead webhook enable
+      fairlead webhook enable -o json | jq .wasDisabled
 
     \b
     Exit codes:

@@ -1,4 +1,4 @@
-"""`fairlead simulate`: compare policies by what becomes of a Run on nodes that come and go."""
+"""`fairlead run simulate`: compare policies by what becomes of a Run on nodes that come and go."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def command(
 
     \b
     Examples:
-      fairlead simulate -f run.yaml --policies spot/ --scenario week.yaml
-      fairlead simulate -f run.yaml --policies a/ --policies b/ --scenario week.yaml --plot ab.svg
+      fairlead run simulate -f run.yaml --policies spot/ --scenario week.yaml
+      fairlead run simulate -f run.yaml --policies a/ --policies b/ --scenario week.yaml
 
     \b
     Exit codes:

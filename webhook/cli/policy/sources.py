@@ -1,4 +1,4 @@
-"""`fairlead sources`: print the labels by which Fairlead recognizes each system's pods."""
+"""`fairlead policy sources`: print the labels by which Fairlead recognizes each system's pods."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> No
 
     \b
     Examples:
-      fairlead sources                       the table
-      fairlead sources -o json | jq -r '.[].name'
-      fairlead sources --policies mine/      with the systems of your own
-      fairlead sources --policies cluster    with those of the cluster
+      fairlead policy sources                       the table
+      fairlead policy sources -o json | jq -r '.[].name'
+      fairlead policy sources --policies mine/      with the systems of your own
+      fairlead policy sources --policies cluster    with those of the cluster
 
     \b
     Exit codes:
