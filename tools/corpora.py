@@ -13,7 +13,7 @@ is read, and never kept. For each YAML or JSON file:
   module counts; if there are none, a note says so;
 - of every other object that has a list of containers somewhere, the reader finds a pod template, or
   a note names it;
-- a Polyaxonfile becomes a Run or an error by `run convert`, and that Run passes `run preview`.
+- a Polyaxonfile becomes a Run or an error by `run convert`, and that Run passes `preview -o pods`.
 
 Prints a line for each fault and a table of counts; exit code 1 if there was one.
 """
@@ -160,11 +160,11 @@ def _converted(file: Path, policies: str, counts: Counter[str]) -> Iterator[str]
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run.yaml"
         run.write_text(ended.out)
-        command = ["run", "preview", "-f", str(run), "--policies", policies]
+        command = ["preview", "-f", str(run), "--policies", policies, "-o", "pods"]
         ended = call(*command)
     yield from _of(command, ended, counts)
     if ended.code:
-        yield f"run preview refuses what run convert printed: {ended.err[:500]}"
+        yield f"preview refuses what run convert printed: {ended.err[:500]}"
 
 
 def _of(command: Sequence[str], ended: Ended, counts: Counter[str]) -> Iterator[str]:

@@ -37,7 +37,6 @@ _MORE: Final[dict[Words, Words]] = {
     ("check",): ("--nodes", "cluster"),
     ("explain",): (f"run/{RUN}",),
     ("preview",): (f"run/{RUN}",),
-    ("run", "preview"): ("--dry-run=server",),
     ("run", "create"): ("-f", "run.json", "--code", "code"),
     ("run", "top"): ("--once",),
     ("policy", "sources"): ("--policies", "cluster"),

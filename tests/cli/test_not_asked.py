@@ -17,7 +17,7 @@ from webhook.cli import fairlead
 from webhook.cli.diff import command as diff
 from webhook.cli.explain import command as explain
 from webhook.cli.preview import command as preview
-from webhook.cli.run.preview import command as run_preview
+from webhook.cli.preview_runs import FORMS
 from webhook.questions.decisions import NOT_ASKED, PODS
 
 POD = {"containers": [{"name": "main", "image": "i"}]}
@@ -38,7 +38,6 @@ OBJECTS = {
 ASKED = {
     preview: ("preview", "-f", "{file}", "--policies", "p.yaml"),
     explain: ("explain", "-f", "{file}", "--policies", "p.yaml"),
-    run_preview: ("run", "preview", "-f", "{file}"),
     diff: ("diff", "p.yaml", "p.yaml", "--pods", "{file}"),
 }
 
@@ -55,7 +54,7 @@ CASES = [
     for command, words in ASKED.items()
     for kind in OBJECTS
     for output in formats(command)
-    if kind == "run" or command is not run_preview
+    if kind == "run" or output not in FORMS
 ]
 
 

@@ -95,8 +95,8 @@ ASKING = [
     ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "patch"),
     ("explain", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"),
     ("explain", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "json"),
-    ("run", "preview", "-f", "DIR/run.yaml", "--policies", "DIR/policies.yaml"),
-    ("run", "preview", "-f", "DIR/run.yaml", "--policies", "DIR/policies.yaml", "-o", "json"),
+    ("preview", "-f", "DIR/run.yaml", "--policies", "DIR/policies.yaml", "-o", "pods"),
+    ("preview", "-f", "DIR/run.yaml", "--policies", "DIR/policies.yaml", "-o", "objects"),
     ("diff", "/dev/null", "DIR/policies.yaml", "--pods", "DIR/job.yaml", "--fail-on", "rejected"),
 ]
 
@@ -211,7 +211,7 @@ def test_a_quota_refuses_the_pod_without_policies_too(strict: Space, tmp_path: P
     assert found.exit_code == 1, found.output
     mentions(found.output, "exceeded quota: none", "also refuses the pod without")
     # No policies are needed to ask.
-    found = call(strict, tmp_path, "run", "preview", "-f", "DIR/run.yaml")
+    found = call(strict, tmp_path, "preview", "-f", "DIR/run.yaml", "-o", "pods")
     assert found.exit_code == 1, found.output
     mentions(found.output, "exceeded quota: none")
 

@@ -188,7 +188,7 @@ def test_waiting_ends_as_the_help_says(run_space: Space) -> None:
     late = run_space.ask("run", "wait", "stuck", "--for", "Running", "--timeout", "1s")
     assert late.exit_code == 3, late.output
     mentions(late.output, "nodes are available", "Pending, not Running")
-    assert run_space.ask("run", "wait", "nosuch").exit_code == 4
+    assert run_space.ask("run", "wait", "nosuch").exit_code == 2
     where = ("--kubeconfig", str(run_space.plane.kubeconfig), "-n", run_space.name)
     words = (*PROGRAM, "run", "wait", "stuck", "--for", "running", *where)
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as waiter:

@@ -9,9 +9,8 @@ from typing import Final
 import click
 
 from webhook import __version__
-from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
+from webhook.cli.exit_codes import errors_exit, streams_exit
 from webhook.cli.lazy import HIDDEN, LazyGroup
-from webhook.errors import InvalidName
 
 # Short helps stand here, so that `fairlead --help` imports no subcommand.
 SECTIONS: Final[dict[str, dict[str, str]]] = {
@@ -78,10 +77,10 @@ def fairlead() -> None:
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 findings or failure, 2 wrong usage."""
+    """Run the command line. Exit codes are those of `exit_codes.MEANINGS`."""
     # kubectl finds its plugins by their names; help then shows how one was called.
     plugin = PurePath(sys.argv[0]).name.startswith("kubectl-")
-    with errors_exit(FAILED), errors_exit(UNKNOWN, InvalidName):
+    with streams_exit(), errors_exit():
         fairlead(
             prog_name="kubectl fairlead" if plugin else "fairlead",
             complete_var="_FAIRLEAD_COMPLETE",

@@ -19,6 +19,7 @@ RENAMED: Final[dict[str, str]] = {
     "guard": "generate guard",
     "mutate": "preview",
     "policies": "policy list",
+    "run preview": "preview -o pods",
     "schema": "generate schema",
     "simulate": "run simulate",
     "sources": "policy sources",

@@ -10,6 +10,7 @@ import click
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes
+from webhook.cli.preview_runs import FORMS, show_runs
 from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
 from webhook.questions.selection import Selection
 from webhook.settings import settings_options
@@ -18,13 +19,22 @@ from webhook.settings import settings_options
 @click.command("mutate")
 @click.argument("words", nargs=-1, metavar="[TYPE NAME | TYPE/NAME]...")
 @settings_options(Selection)
+@click.option(
+    "--cluster-domain",
+    default="",
+    metavar="DOMAIN",
+    help="With -o pods or objects, as the controller's: appended to the replicas' addresses, such "
+    "as cluster.local.",
+)
 @output_option(
     "diff: what changes; yaml, json: all objects, with the templates as their pods would be; "
-    "patch: the JSON Patch of each pod; name: a line for each pod.",
-    ("diff", "yaml", "json", "patch", "name"),
+    "patch: the JSON Patch of each pod; name: a line for each pod. Of Runs in files, also without "
+    "--policies: pods: their resources, environment and placement; objects: every object as it "
+    "would be created.",
+    ("diff", "yaml", "json", "patch", "name", *FORMS),
 )
 @cluster_options
-def command(selection: Selection, output: str) -> None:
+def command(selection: Selection, cluster_domain: str, output: str) -> None:
     """Show what policies change in pods, from files or from a cluster.
 
     Accepts Pods and workloads: Jobs, CronJobs, Deployments, StatefulSets, Kubeflow's jobs,
@@ -42,6 +52,7 @@ def command(selection: Selection, output: str) -> None:
       fairlead preview -f pods/ --policies policies/ --nodes nodes.yaml
       fairlead preview -f job.yaml --policies policies/ -o yaml | kubectl diff -f -
       fairlead preview -f job.yaml --policies policies/ --nodes nodes.yaml --fail-on no-node
+      fairlead preview -f run.yaml -o pods
       fairlead preview job/train -n research
       fairlead preview pod train-0 --policies policies/ --nodes cluster
       fairlead preview -f job.yaml --policies policies/ --dry-run=server
@@ -57,6 +68,10 @@ def command(selection: Selection, output: str) -> None:
 
     `fairlead explain` with the same options shows the reasons.
     """
+    if output in FORMS:
+        if not show_runs(selection, cluster_domain, output):
+            sys.exit(FAILED)
+        return
     from webhook.cli.preview_text import show
     from webhook.questions.decisions import asked_alone, unasked, unknown_facts
 

@@ -145,7 +145,7 @@ def _commands(name: str) -> list[tuple[str, str]]:
     options = f"--policies {name}/policies"
     return [
         (f"fairlead explain -f {name}/pods.yaml {options}", "show each result with its reasons"),
-        (f"fairlead run preview -f {name}/run.yaml {options}", "show the pods of the Run"),
+        (f"fairlead preview -o pods -f {name}/run.yaml {options}", "show the pods of the Run"),
         (f'eval "$(fairlead sandbox up {options})"', "start a cluster for your kubectl"),
     ]
 

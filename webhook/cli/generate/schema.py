@@ -51,7 +51,7 @@ def command(kind: str, of: str | None, output: str | None) -> None:
       all                 any policy document (the default)
       placementpolicy, capacityclass, placementexception, runsource, run, scenario
                           documents of this kind
-      pods                what explain, mutate -o patch and run preview print as JSON
+      pods                what explain and preview -o patch print as JSON
       crd                 all CustomResourceDefinitions
       crd OF              the CustomResourceDefinition of one kind, such as `crd run`
 

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.cli.exit_codes import UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options, policies_option
 from webhook.cli.output import output_option, print_result
-from webhook.errors import ClusterError
 from webhook.questions.where import Where, paths_of
 from webhook.sources import SOURCES
 from webhook.text.layout import hanging
@@ -54,8 +52,7 @@ def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> No
     """
     rows = SOURCES
     if paths:
-        with errors_exit(UNKNOWN, ClusterError):
-            rows = _rows(paths, kubeconfig)
+        rows = _rows(paths, kubeconfig)
     print_result(
         output,
         json=lambda: [_row(source) for source in rows],

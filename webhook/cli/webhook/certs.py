@@ -83,8 +83,9 @@ def rotate(
     \b
     Exit codes:
       0  requested; with --wait: done
-      1  no such Secret, no right to change it, not done in time, or the cluster did not answer
-      2  wrong usage
+      1  no such Secret, or others manage it
+      2  wrong usage, or the cluster did not answer or refused
+      3  the time is over; the rotation goes on
     """
     from webhook.questions.certificates.request import ask, progress
 

@@ -46,8 +46,8 @@ def command(span: timedelta, kubeconfig: Kubeconfig, output: str) -> None:
     \b
     Exit codes:
       0  disabled
-      1  failed: no such configuration, no right to change it, or the cluster did not answer
-      2  wrong usage
+      1  there is no such configuration
+      2  wrong usage, or the cluster did not answer or refused
     """
     from webhook.installation.webhook_configuration import disable, leader
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
+from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_result
 
@@ -39,8 +39,7 @@ def command(kubeconfig: Kubeconfig, output: str) -> None:
     from webhook.cli.webhook.disable import local
     from webhook.installation.webhook_configuration import read_status
 
-    with errors_exit(UNKNOWN):
-        status = kubeconfig.ask(read_status)
+    status = kubeconfig.ask(read_status)
     if not status.entries:
         text = "not sent: there is no webhook configuration. `fairlead install` creates it"
     elif status.until:
