@@ -64,8 +64,8 @@ def completed(*words: str) -> list[str]:
     [
         ("check",),
         ("check", "--nodes"),
-        ("mutate", "--policies"),
-        ("mutate", "-f"),
+        ("preview", "--policies"),
+        ("preview", "-f"),
         ("explain", "--nodes"),
         ("explain", "--namespaces"),
         ("diff",),
@@ -76,7 +76,7 @@ def completed(*words: str) -> list[str]:
         ("ui", "--policies"),
         ("test",),
         ("export", "map", "--policies"),
-        ("policies", "--kubeconfig"),
+        ("policy", "list", "--kubeconfig"),
     ],
     ids=" ".join,
 )
@@ -108,7 +108,7 @@ def test_the_word_cluster_is_proposed_where_no_file_begins_so(tmp_path: Path) ->
         (("sandbox", "up", "--operator"), {"kueue", "jobset"}),
         (("explain", "--field"), {"tolerations", "nodeSelector"}),
         (("explain", "--plugins"), {"none", "PodTolerationRestriction"}),
-        (("mutate", "--fail-on"), {"no-node", "warning"}),
+        (("preview", "--fail-on"), {"no-node", "warning"}),
         (("explain",), {"pod", "job", "deployment", "tfjob", "run"}),
         (("check", "-o"), {"text", "json"}),
         (("--color",), {"auto", "never"}),

@@ -15,7 +15,7 @@ HEAVY = (
 
 
 @pytest.mark.parametrize(
-    "command", ["check", "mutate", "explain", "policies", "run.status", "run.logs", "serve"]
+    "command", ["check", "preview", "explain", "policy.in_force", "run.status", "run.logs", "serve"]
 )
 def test_a_commands_module_imports_nothing_heavy(command: str) -> None:
     """Its body does, after --help has had its chance."""

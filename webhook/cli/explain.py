@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook import names
-from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
+from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
@@ -122,12 +122,11 @@ def _live(selection: Selection, focus: Focus, output: str) -> int:
 
 def _files(selection: Selection, focus: Focus, output: str) -> int:
     from webhook.questions.decisions import asked_alone, unasked, unknown_facts
-    from webhook.questions.live.focus import NoSuchPolicy, check_policy
+    from webhook.questions.live.focus import check_policy
     from webhook.questions.live.report import focused_lines
 
     offline = read_files(selection)
-    with errors_exit(UNKNOWN, NoSuchPolicy):
-        check_policy(focus, offline.policies, ())
+    check_policy(focus, offline.policies, ())
     decided, problems = decide_readable(offline)
     unknown = [*offline.describe_unknown(), *unknown_facts(decided)]
     print_notes([*unknown, *asked_alone(decided), *unasked(decided)])

@@ -101,8 +101,8 @@ def command(
     \b
     Exit codes:
       0  ended by Ctrl-C
-      1  a file could not be read, the port is taken, or the cluster did not answer
-      2  wrong usage
+      1  a file could not be read, or the port is taken
+      2  wrong usage, or the cluster did not answer
     """
     from webhook.ui.app import Pages
     from webhook.ui.guard import PARAMETER, Guard

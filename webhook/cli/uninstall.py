@@ -63,7 +63,8 @@ def command(
     Exit codes:
       0  removed; the output names what is left
       1  not removed, or not confirmed
-      2  wrong usage
+      2  wrong usage, or the cluster did not answer or refused
+      3  the time is over
       130  ended by Ctrl-C
     """
     from webhook.installation.apply import Patience

@@ -79,7 +79,7 @@ def command(
       fairlead run convert -f pytorchjob.yaml > run.yaml
       fairlead run convert -f polyaxonfile.yml --image registry/mnist:1 -P lr=0.01
       fairlead run convert -f operation.yaml --component component.yaml
-      fairlead run convert -f polyaxonfile.yml | fairlead run preview -f -
+      fairlead run convert -f polyaxonfile.yml | fairlead preview -o pods -f -
 
     \b
     Exit codes:

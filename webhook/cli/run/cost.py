@@ -53,8 +53,7 @@ def command(
     \b
     Exit codes:
       0  shown
-      1  no such Run, or the cluster did not answer
-      2  wrong usage
+      2  wrong usage, no such Run, or the cluster did not answer
     """
     if all_namespaces and (name or namespace):
         raise click.UsageError("--all-namespaces excludes a name and --namespace")

@@ -205,9 +205,8 @@ def command(
     \b
     Exit codes:
       0  created; with --wait or --logs: it succeeded
-      1  not created; with --wait or --logs: it failed, and its program's exit code is not known
-      2  wrong usage
-      N  with --wait or --logs: the exit code of the program that failed the Run
+      1  not created; with --wait or --logs: it failed, or it was deleted
+      2  wrong usage, or the cluster did not answer or refused
       130  ended by Ctrl-C; with --wait or --logs the Run goes on
     """
     from webhook.run.new_run import checked

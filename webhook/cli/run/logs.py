@@ -86,8 +86,8 @@ def command(
     \b
     Exit codes:
       0  every log that is there was printed
-      1  no such Run or replica, no log at all, or one that could not be read to its end
-      2  wrong usage
+      1  no such replica, no log at all, or one that could not be read to its end
+      2  wrong usage, no such Run, or the cluster did not answer
       130  ended by Ctrl-C
     """
     from webhook.run_client.log_sources import LogSelection

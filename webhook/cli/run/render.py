@@ -64,7 +64,7 @@ def command(
     if backend_name == NATIVE:
         raise click.UsageError(
             "--backend native: Fairlead's controller creates pods and needs no other object; "
-            "fairlead run preview shows them"
+            "fairlead preview -o pods shows them"
         )
     if backend_name not in BACKENDS:
         hint = guess(backend_name, tuple(BACKENDS))

@@ -50,10 +50,8 @@ def command(
     \b
     Exit codes:
       0  created; with --wait or --logs: it succeeded
-      1  not created, such as for a Run that is not over; with --wait or --logs: it failed, and its
-         program's exit code is not known
-      2  wrong usage
-      N  with --wait or --logs: the exit code of the program that failed the Run
+      1  not created, such as for a Run that is not over; with --wait or --logs: it failed
+      2  wrong usage, no such Run, or the cluster did not answer or refused
       130  ended by Ctrl-C; with --wait or --logs the Run goes on
     """
     within = namespace or kubeconfig.namespace()

@@ -60,8 +60,7 @@ def command(
     \b
     Exit codes:
       0  shown, whatever the Run's phase
-      1  no such Run, or the cluster did not answer
-      2  wrong usage
+      2  wrong usage, no such Run, or the cluster did not answer
       130  --watch was ended by Ctrl-C
     """
     if watch and output != "text":

@@ -53,8 +53,7 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool, output: str) -
     \b
     Exit codes:
       0    shown
-      1    no such Run, or the cluster did not answer
-      2    wrong usage
+      2    wrong usage, no such Run, or the cluster did not answer
       130  ended by Ctrl-C
     """
 

@@ -1,4 +1,4 @@
-"""`fairlead guard`: print ValidatingAdmissionPolicies that complement the webhook."""
+"""`fairlead generate guard`: print ValidatingAdmissionPolicies that complement the webhook."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def authors() -> None:
 
     \b
     Examples:
-      fairlead guard authors | kubectl apply -f -
+      fairlead generate guard authors | kubectl apply -f -
 
     \b
     Exit codes:
@@ -99,8 +99,8 @@ def node_names(
 
     \b
     Examples:
-      fairlead guard node-names | kubectl apply -f -
-      fairlead guard node-names --source fairlead --source mlrun --source namespace
+      fairlead generate guard node-names | kubectl apply -f -
+      fairlead generate guard node-names --source fairlead --source mlrun --source namespace
 
     \b
     Exit codes:
@@ -130,8 +130,8 @@ def stamp(action: str, sources: tuple[str, ...], only_namespaces: tuple[str, ...
 
     \b
     Examples:
-      fairlead guard stamp --action deny | kubectl apply -f -
-      fairlead guard stamp --source fairlead --source mlrun --source namespace
+      fairlead generate guard stamp --action deny | kubectl apply -f -
+      fairlead generate guard stamp --source fairlead --source mlrun --source namespace
 
     \b
     Exit codes:
@@ -158,8 +158,8 @@ def tolerations(
 
     \b
     Examples:
-      fairlead guard tolerations | kubectl apply -f -
-      fairlead guard tolerations --source fairlead --source mlrun --source namespace \\
+      fairlead generate guard tolerations | kubectl apply -f -
+      fairlead generate guard tolerations --source fairlead --source mlrun --source namespace \\
         --exempt system:serviceaccount:kueue-system:kueue-controller-manager
 
     \b

@@ -1,35 +1,18 @@
-"""`fairlead export`: print policies in forms that need no webhook."""
+"""`fairlead generate map`: print policies in forms that need no webhook."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import click
 
-from webhook.cli.guard import entries, namespaces_option, sources_option
-from webhook.cli.lazy import LazyGroup
+from webhook.cli.generate.guard import entries, namespaces_option, sources_option
 from webhook.cli.options import policies_option
 from webhook.cli.output import print_yaml
 from webhook.settings import ObjectName
 
-# The group's help lists these.
-COMMANDS: Final[dict[str, str]] = {
-    "map": "MutatingAdmissionPolicies, which the API server runs itself.",
-}
 
-
-@click.group("export", cls=LazyGroup, package=__name__, table=COMMANDS)
-def command() -> None:
-    """Print policies in a form that works without the webhook.
-
-    \b
-    Examples:
-      fairlead export map --policies mine/ | kubectl apply -f -
-    """
-
-
-@command.command("map")
+@click.command("map")
 @policies_option(
     "Policy files: a file or a folder. May be repeated; all of them together are one set.",
     "paths",
@@ -55,7 +38,7 @@ def command() -> None:
 )
 @sources_option
 @namespaces_option
-def policies_as_map(
+def command(
     paths: tuple[Path, ...],
     default_priority_class: str,
     default_toleration_seconds: int,
@@ -73,9 +56,9 @@ def policies_as_map(
 
     \b
     Examples:
-      fairlead export map --policies mine/ > exported.yaml
-      fairlead export map --policies mine/ --source fairlead --source mlrun | kubectl apply -f -
-      fairlead export map --policies mine/ --only-namespace trial | kubectl apply -f -
+      fairlead generate map --policies mine/ > exported.yaml
+      fairlead generate map --policies mine/ --source fairlead --source mlrun | kubectl apply -f -
+      fairlead generate map --policies mine/ --only-namespace trial | kubectl apply -f -
 
     \b
     Exit codes:

@@ -1,4 +1,4 @@
-"""`fairlead audit`: report what policies under Audit would have done."""
+"""`fairlead policy audit`: report what policies under Audit would have done."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def command(
 
     \b
     Examples:
-      fairlead audit                              since the replicas began, and now
-      fairlead audit --metrics replica-1.txt --metrics replica-2.txt -o json
+      fairlead policy audit                              since the replicas began, and now
+      fairlead policy audit --metrics replica-1.txt --metrics replica-2.txt -o json
 
     \b
     Exit codes:

@@ -1,4 +1,4 @@
-"""`fairlead exceptions`: list exceptions, their ends, and the pods that used them."""
+"""`fairlead policy exceptions`: list exceptions, their ends, and the pods that used them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def command(
 
     \b
     Examples:
-      fairlead exceptions
-      fairlead exceptions --in-force
-      fairlead exceptions --policies policies/
-      fairlead exceptions -o json | jq '.exceptions[] | select(.inForce | not) | .name'
+      fairlead policy exceptions
+      fairlead policy exceptions --in-force
+      fairlead policy exceptions --policies policies/
+      fairlead policy exceptions -o json | jq '.exceptions[] | select(.inForce | not) | .name'
 
     \b
     Exit codes:
