@@ -5,17 +5,20 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from webhook.cli.short_help import Command
 
-@click.command("completion")
+
+@click.command("completion", cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
     """Print the shell code that completes this command.
 
     \b
-    bash:  echo 'eval "$(fairlead completion bash)"' >> ~/.bashrc
-    zsh:   echo 'eval "$(fairlead completion zsh)"' >> ~/.zshrc
-    fish:  fairlead completion fish > ~/.config/fish/completions/fairlead.fish
+    Examples:
+      bash:  echo 'eval "$(fairlead completion bash)"' >> ~/.bashrc
+      zsh:   echo 'eval "$(fairlead completion zsh)"' >> ~/.zshrc
+      fish:  fairlead completion fish > ~/.config/fish/completions/fairlead.fish
     """
     completer = get_completion_class(shell)
     if completer is None:

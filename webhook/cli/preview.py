@@ -12,11 +12,12 @@ from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes
 from webhook.cli.preview_runs import FORMS, show_runs
 from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
+from webhook.cli.short_help import Command
 from webhook.questions.selection import Selection
 from webhook.settings import settings_options
 
 
-@click.command("mutate")
+@click.command("mutate", cls=Command)
 @click.argument("words", nargs=-1, metavar="[TYPE NAME | TYPE/NAME]...")
 @settings_options(Selection)
 @click.option(

@@ -10,6 +10,7 @@ import click
 from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options, namespace_option, policies_option
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _namespace_option = namespace_option(
 )
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @click.option(
     "--never-matched",
     is_flag=True,
@@ -81,7 +82,7 @@ def listed(
         sys.exit(FAILED)
 
 
-@click.command("get")
+@click.command("get", cls=Command)
 @click.argument("name", type=ObjectName())
 @_policies_option
 @_namespace_option
@@ -118,7 +119,7 @@ def get(
     print_result(output, json=lambda: found, text=lambda: report.pods(gathered, found))
 
 
-@click.command("replicas")
+@click.command("replicas", cls=Command)
 @_policies_option
 @cluster_options
 @output_option()

@@ -13,6 +13,7 @@ import click
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_error
 from webhook.cli.run.cluster import several_options
+from webhook.cli.short_help import Command
 from webhook.errors import FairleadError
 from webhook.run_client.find_runs import fetch_run, find_runs
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _COLOURS: Final = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green")
 
 
-@click.command("logs")
+@click.command("logs", cls=Command)
 @several_options
 @click.option("--role", metavar="ROLE", help="Only the replicas of this role, such as worker.")
 @click.option(
