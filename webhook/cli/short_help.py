@@ -50,7 +50,8 @@ class Command(click.Command):
                 left -= len(block) + 1
         shown = rows if len(rows) <= left else rows[: max(left - 1, 3)]
         more = len(rows) - len(shown)
-        _write(formatter, ["Options:", *shown, *([f"  ... and {more} more"] if more else [])])
+        if rows:
+            _write(formatter, ["Options:", *shown, *([f"  ... and {more} more"] if more else [])])
         program, _, words = ctx.command_path.partition("fairlead")
         _write(formatter, [f"`{program}fairlead help{words}` has exit codes and all details."])
 
