@@ -18,7 +18,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Policies": {
         "check": "Validate policies, also against nodes.",
         "test": "Run policy tests from files.",
-        "diff": "Show which pods a change of policies moves, rejects or leaves without a node.",
+        "diff": "Show which pods a change of policies moves or rejects.",
         "preview": "Show what policies change in pods, from files or a cluster.",
         "explain": "Explain a pod's placement, policy by policy and field by field.",
         "policy": "List policies in force, exceptions, sources, and what Audit would do.",
@@ -27,7 +27,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "run": "Create, list, follow, suspend and delete Runs.",
     },
     "Cluster": {
-        "pods": "List live pods to restart: placed otherwise, unplaced, without a node.",
+        "pods": "List live pods to restart: placed otherwise, or without a node.",
         "doctor": "Find problems of an installation, each with its fix.",
         "webhook": "Show, disable or enable the webhook; its certificates.",
         "install": "Install or upgrade Fairlead in a cluster.",
@@ -39,7 +39,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "ui": "Try policies in a browser.",
     },
     "Other": {
-        "generate": "Print schemas, guards and manifests for kubectl, GitOps and editors.",
+        "generate": "Print schemas, guards and policies for editors and kubectl.",
         "completion": "Print the shell code that completes this command.",
         "version": "Print the version of this command.",
     },
@@ -64,17 +64,10 @@ def fairlead() -> None:
     """Place machine-learning runs on Kubernetes; also as `kubectl fairlead`.
 
     
-    You write policies:
-      fairlead check policies/
-      fairlead preview -f pod.yaml --policies policies/
-    You train models:
-      fairlead run create NAME --image IMAGE --gpus 1 -- python train.py
-      fairlead explain pod NAME
-    You run the cluster:
-      fairlead install
-      fairlead doctor
-    No cluster yet:
-      fairlead demo
+    You write policies:   fairlead preview -f pod.yaml --policies policies/
+    You train models:     fairlead run create NAME --image IMAGE -- python train.py
+    You run the cluster:  fairlead install, then fairlead doctor
+    No cluster yet:       fairlead demo
     """
 
 

@@ -10,13 +10,14 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.questions.where import Where, WhereType
 
 if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
 
 
-@click.command("check")
+@click.command("check", cls=Command)
 @click.argument(
     "paths",
     nargs=-1,

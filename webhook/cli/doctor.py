@@ -10,6 +10,7 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_result
+from webhook.cli.short_help import Command
 from webhook.questions.completion import complete_namespaces, members_of
 from webhook.settings import NamespaceName
 from webhook.shortening import count_text
@@ -33,7 +34,7 @@ _COLOURS: Final = {
 _INDENT: Final = 9
 
 
-@click.command("doctor")
+@click.command("doctor", cls=Command)
 @click.option(
     "-n",
     "--namespace",

@@ -12,6 +12,7 @@ from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
+from webhook.cli.short_help import Command
 from webhook.questions.completion import complete_references, members_of, names_of
 from webhook.questions.selection import Selection
 from webhook.settings import ObjectName, settings_options
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.questions.live.focus import Focus
 
 
-@click.command("explain")
+@click.command("explain", cls=Command)
 @click.argument(
     "words",
     nargs=-1,

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import click
 
+from webhook.cli.short_help import WHOLE, Command
 
-@click.command("help")
+
+@click.command("help", cls=Command)
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
 @click.pass_context
 def command(ctx: click.Context, words: tuple[str, ...]) -> None:
-    """Print the help of a command: `fairlead help run create` is `fairlead run create --help`.
+    """Print the whole help of a command: all options, exit codes and details.
+
+    \b
+    Examples:
+      fairlead help run create
 
     \b
     Exit codes:
@@ -17,4 +23,4 @@ def command(ctx: click.Context, words: tuple[str, ...]) -> None:
       2  no such command
     """
     root = ctx.find_root()
-    root.command.main([*words, "--help"], root.info_name, standalone_mode=False)
+    root.command.main([*words, "--help"], root.info_name, standalone_mode=False, obj=WHOLE)

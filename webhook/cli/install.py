@@ -22,6 +22,7 @@ from webhook.cli.install_options import (
 )
 from webhook.cli.options import cluster_options, timeout_option
 from webhook.cli.output import confirm, output_option, print_error, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.errors import ClusterError, InstallationError
 from webhook.questions.completion import complete_namespaces, members_of
 from webhook.settings import NamespaceName
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 _OFFLINE: Final = "With --reset no cluster is asked, and the options of last time do not count"
 
 
-@click.command("install")
+@click.command("install", cls=Command)
 @click.option(
     "--overlay",
     "overlay_names",

@@ -94,6 +94,10 @@ class LazyGroup(click.Group):
                 ctx.fail(f"No such command {name!r}. Did you mean {near!r}?")
         return super().resolve_command(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands alone: a group has no options but those of every command."""
+        self.format_commands(ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list in the group's --help, from the tables."""
         for heading, table in self._sections.items():

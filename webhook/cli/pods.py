@@ -10,6 +10,7 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options, namespace_option, policies_option
 from webhook.cli.output import output_option, print_notes, print_result, say
+from webhook.cli.short_help import Command
 from webhook.questions.where import Where, paths_of
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.questions.live.pod_search import Kind
 
 
-@click.command("pods")
+@click.command("pods", cls=Command)
 @click.option(
     "--otherwise",
     is_flag=True,

@@ -12,12 +12,13 @@ from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes
 from webhook.cli.preview_runs import FORMS, show_runs
 from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
+from webhook.cli.short_help import Command
 from webhook.questions.completion import complete_references
 from webhook.questions.selection import Selection
 from webhook.settings import ObjectName, settings_options
 
 
-@click.command("mutate")
+@click.command("mutate", cls=Command)
 @click.argument(
     "words",
     nargs=-1,

@@ -8,6 +8,7 @@ import click
 
 from webhook.cli.exit_codes import DONE, FAILED
 from webhook.cli.output import output_option, print_json, print_result
+from webhook.cli.short_help import Command
 
 
 def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -18,7 +19,7 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
         context.exit()
 
 
-@click.command("test")
+@click.command("test", cls=Command)
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--policies",

@@ -11,6 +11,7 @@ import click
 
 from webhook.api_paths import NODES, VERSION
 from webhook.cli.options import cluster_options, namespace_option
+from webhook.cli.short_help import Command
 from webhook.questions.where import WhereType
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _FALLBACK: Final = (
 )
 
 
-@click.command("ui")
+@click.command("ui", cls=Command)
 @click.argument("where", required=False, type=click.Choice(["cluster"]), metavar="[cluster]")
 @click.option(
     "--policies",

@@ -11,6 +11,7 @@ from webhook import names
 from webhook.api_paths import VERSION
 from webhook.cli.options import cluster_options, timeout_option
 from webhook.cli.output import confirm, output_option, print_result
+from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
     from webhook.installation.uninstall import UninstallResult
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
 
 
-@click.command("uninstall")
+@click.command("uninstall", cls=Command)
 @click.option(
     "--delete-runs",
     is_flag=True,

@@ -8,6 +8,7 @@ import click
 
 from webhook.cli.lazy import LazyGroup
 from webhook.cli.output import print_yaml
+from webhook.cli.short_help import Command
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.questions.completion import complete_namespaces
 from webhook.settings import NamespaceName
@@ -58,7 +59,7 @@ def command() -> None:
     """
 
 
-@command.command("authors")
+@command.command("authors", cls=Command)
 def authors() -> None:
     """Print the guard of Runs: a user who writes a Run's spec must have the right to create what
     the Run becomes.
@@ -84,7 +85,7 @@ def authors() -> None:
     print_yaml(run_author_guard(created_for_runs()))
 
 
-@command.command("node-names")
+@command.command("node-names", cls=Command)
 @sources_option
 @namespaces_option
 @exempt_option
@@ -112,7 +113,7 @@ def node_names(
     print_yaml(node_name_guard(entries(sources, only_namespaces), exempt))
 
 
-@command.command("stamp")
+@command.command("stamp", cls=Command)
 @click.option(
     "--action",
     type=click.Choice(["warn", "deny"]),
@@ -143,7 +144,7 @@ def stamp(action: str, sources: tuple[str, ...], only_namespaces: tuple[str, ...
     print_yaml(stamp_guard(entries(sources, only_namespaces), deny=action == "deny"))
 
 
-@command.command("tolerations")
+@command.command("tolerations", cls=Command)
 @sources_option
 @namespaces_option
 @exempt_option

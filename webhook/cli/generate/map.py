@@ -9,10 +9,11 @@ import click
 from webhook.cli.generate.guard import entries, namespaces_option, sources_option
 from webhook.cli.options import policies_option
 from webhook.cli.output import print_yaml
+from webhook.cli.short_help import Command
 from webhook.settings import ObjectName
 
 
-@click.command("map")
+@click.command("map", cls=Command)
 @policies_option(
     "Policy files: a file or a folder. May be repeated; all of them together are one set.",
     "paths",

@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from webhook.cli.output import print_result
+from webhook.cli.short_help import Command
 from webhook.text.documents import as_one
 
 _KINDS: Final = ("placementpolicy", "capacityclass", "placementexception", "runsource")
@@ -24,7 +25,7 @@ _MODULES: Final = {
 }
 
 
-@click.command("schema")
+@click.command("schema", cls=Command)
 @click.argument(
     "kind",
     metavar="[KIND]",

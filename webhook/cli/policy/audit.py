@@ -11,6 +11,7 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.decision.decision import TOGETHER
 from webhook.shortening import count_text, harmless, one_line
 from webhook.text.layout import hanging, sentence, table
@@ -29,7 +30,7 @@ _COUNTED_UNKNOWN = (
 _HEAD = ("namespace", "policy", "would reject", "would change", "the same", "now")
 
 
-@click.command("audit")
+@click.command("audit", cls=Command)
 @click.option(
     "--metrics",
     multiple=True,

@@ -9,6 +9,7 @@ import click
 from webhook.cli.exit_codes import UNKNOWN, errors_exit, fail
 from webhook.cli.options import cluster_options, policies_option
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.errors import UnreadableInput
 from webhook.questions.where import Where, paths_of
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
 
 
-@click.command("exceptions")
+@click.command("exceptions", cls=Command)
 @policies_option(
     "Files or folders with exceptions, or the word cluster. Repeatable.  [default: cluster]"
 )

@@ -11,6 +11,7 @@ from webhook import names
 from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options, namespace_option, policies_option
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.questions.completion import names_of
 from webhook.settings import ObjectName
 
@@ -30,7 +31,7 @@ _namespace_option = namespace_option(
 )
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @click.option(
     "--never-matched",
     is_flag=True,
@@ -85,7 +86,7 @@ def listed(
         sys.exit(FAILED)
 
 
-@click.command("get")
+@click.command("get", cls=Command)
 @click.argument("name", type=ObjectName(), shell_complete=names_of(names.PLACEMENT_POLICIES))
 @_policies_option
 @_namespace_option
@@ -122,7 +123,7 @@ def get(
     print_result(output, json=lambda: found, text=lambda: report.pods(gathered, found))
 
 
-@click.command("replicas")
+@click.command("replicas", cls=Command)
 @_policies_option
 @cluster_options
 @output_option(tables=True)

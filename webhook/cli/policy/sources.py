@@ -8,6 +8,7 @@ import click
 
 from webhook.cli.options import cluster_options, policies_option
 from webhook.cli.output import output_option, print_result
+from webhook.cli.short_help import Command
 from webhook.questions.where import Where, paths_of
 from webhook.sources import SOURCES
 from webhook.text.layout import hanging
@@ -22,7 +23,7 @@ _WIDTH = 100
 _FIELD = 13
 
 
-@click.command("sources")
+@click.command("sources", cls=Command)
 @policies_option(
     "Also the systems of the documents RunSource in this file or folder, or `cluster` for the "
     "objects of the cluster. May be repeated.",

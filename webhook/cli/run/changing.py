@@ -14,6 +14,7 @@ from webhook.cli.exit_codes import DONE, code_of
 from webhook.cli.output import print_error, print_notes
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS, print_runs
+from webhook.cli.short_help import Command
 from webhook.errors import FairleadError, UnreadableInput
 from webhook.run_client.find_runs import find_runs, list_pods
 from webhook.run_client.rows import reference
@@ -73,7 +74,7 @@ def _command(
     more = f"  fairlead run {name} --queued -A\n" if in_queue else ""
     text = _HELP.format(name=name, verb=name.title(), done=done, about=about, more=more)
 
-    @click.command(name, help=text)
+    @click.command(name, help=text, cls=Command)
     @several_options
     @click.option("--all", "everything", is_flag=True, help="All Runs of the namespace.")
     @click.option(

@@ -8,6 +8,7 @@ import click
 
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.run.cluster import RunName, target_options
+from webhook.cli.short_help import Command
 from webhook.run_client.cost import estimate_of, fetch_costs
 from webhook.shortening import harmless
 from webhook.text.layout import table
@@ -23,7 +24,7 @@ _HEAD: Final = ("namespace", "run", "class", "resource", "on nodes", "waiting", 
 _NO_CLASS: Final = "-"
 
 
-@click.command("cost")
+@click.command("cost", cls=Command)
 @click.argument("name", required=False, default="", type=RunName())
 @target_options
 @click.option("-A", "--all-namespaces", is_flag=True, help="The Runs of all namespaces.")

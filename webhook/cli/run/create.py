@@ -17,6 +17,7 @@ from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_notes
 from webhook.cli.run.cluster import target_options
 from webhook.cli.run.creating import follow_to_end, print_created, submit_run
+from webhook.cli.short_help import Command
 from webhook.errors import UnreadableInput
 from webhook.questions.completion import members_of
 from webhook.settings import ObjectName
@@ -51,7 +52,7 @@ class Pair(click.ParamType[tuple[str, str]]):
         return first, second
 
 
-class WithProgram(click.Command):
+class WithProgram(Command):
     """A command with `-- PROGRAM...` at the end, which is in the context's `meta`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

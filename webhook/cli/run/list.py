@@ -12,6 +12,7 @@ import click
 from webhook.cli.exit_codes import UNKNOWN
 from webhook.cli.output import output_option, print_error, print_json, print_notes, print_yaml
 from webhook.cli.run.cluster import several_options
+from webhook.cli.short_help import Command
 from webhook.cluster_objects.heartbeat import silence
 from webhook.run_client.find_runs import find_runs
 from webhook.run_client.rows import NOT_COUNTED, Row, reference, row_of
@@ -39,7 +40,7 @@ _AS_WISHED: Final = ("Running", "Succeeded")
 FORMS: Final = ("text", "wide", "json", "yaml", "name")
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @several_options
 @click.option("-w", "--watch", is_flag=True, help="Print each Run again when it changes.")
 @output_option(

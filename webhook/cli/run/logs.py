@@ -13,6 +13,7 @@ from webhook.cli.color import color_option, has_color
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import print_error
 from webhook.cli.run.cluster import several_options
+from webhook.cli.short_help import Command
 from webhook.errors import FairleadError
 from webhook.questions.completion import members_of
 from webhook.run_client.find_runs import fetch_run, find_runs
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _COLOURS: Final = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green")
 
 
-@click.command("logs")
+@click.command("logs", cls=Command)
 @several_options
 @color_option(hidden=True)
 @click.option(

@@ -8,13 +8,14 @@ import click
 
 from webhook.cli.options import filenames_option, namespace_option
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.questions.completion import members_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@click.command("render")
+@click.command("render", cls=Command)
 @filenames_option
 @click.option(
     "--backend",

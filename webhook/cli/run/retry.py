@@ -9,13 +9,14 @@ import click
 
 from webhook.cli.run.cluster import RunName, target_options
 from webhook.cli.run.creating import follow_to_end, print_created
+from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
 
 
-@click.command("retry")
+@click.command("retry", cls=Command)
 @click.argument("name", type=RunName())
 @click.option("--wait", is_flag=True, help="Wait until it ends; exit as its program did.")
 @click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")

@@ -11,6 +11,7 @@ import click
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import namespace_option, policies_option
 from webhook.cli.output import output_option, print_notes, print_result, say
+from webhook.cli.short_help import Command
 from webhook.questions.where import WhereType
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _FILE: Final = click.Path(exists=True, path_type=Path, dir_okay=False, allow_dash=True)
 
 
-@click.command("simulate")
+@click.command("simulate", cls=Command)
 @click.option("-f", "--filename", required=True, type=_FILE, metavar="FILE", help="The Run.")
 @policies_option(
     "A folder of policies, or a file. Repeatable: each is a set of its own.",

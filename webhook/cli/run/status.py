@@ -9,6 +9,7 @@ import click
 
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.run.cluster import RunName, target_options
+from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 PERIOD: Final = 2.0
 
 
-@click.command("status")
+@click.command("status", cls=Command)
 @click.argument("name", type=RunName())
 @target_options
 @click.option(

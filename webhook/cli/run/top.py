@@ -12,6 +12,7 @@ import click
 from webhook.cli.output import output_option, print_notes
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS
+from webhook.cli.short_help import Command
 from webhook.run_client.find_runs import find_runs
 from webhook.run_client.rows import on_classes, reference, row_of
 from webhook.shortening import harmless
@@ -31,7 +32,7 @@ _REPLICAS: Final = ("replica", "state", "node", "class", "waits for")
 _OVER: Final = ("Succeeded", "Failed")
 
 
-@click.command("top")
+@click.command("top", cls=Command)
 @several_options
 @click.option("--once", is_flag=True, help="Print it once. Default, if the output is no terminal.")
 @output_option(

@@ -14,6 +14,7 @@ from webhook.cli.options import Duration
 from webhook.cli.output import print_aside, say
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS, print_runs
+from webhook.cli.short_help import Command
 from webhook.questions.completion import words_of
 from webhook.run.model.status import Phase
 from webhook.run_client.find_runs import find_runs
@@ -56,7 +57,7 @@ class Goal(click.ParamType[tuple[str, str]]):
         return found, ""
 
 
-@click.command("wait")
+@click.command("wait", cls=Command)
 @click.option(
     "--for",
     "goal",

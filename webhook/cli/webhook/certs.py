@@ -12,6 +12,7 @@ from webhook import names
 from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import Duration, cluster_options, namespace_option
 from webhook.cli.output import output_option, print_result
+from webhook.cli.short_help import Command
 from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def installation_of(namespace: str, configuration: str) -> Installation:
     return Installation(namespace, places=both(configuration))
 
 
-@click.command("rotate")
+@click.command("rotate", cls=Command)
 @click.option(
     "--authority",
     is_flag=True,
@@ -105,7 +106,7 @@ def rotate(
     kubeconfig.ask(request)
 
 
-@click.command("certs")
+@click.command("certs", cls=Command)
 @installation_options
 @cluster_options
 @output_option("What to print. JSON has whole serial numbers, and times as they are.")

@@ -9,6 +9,7 @@ import click
 
 from webhook.cli.options import Duration, cluster_options, text
 from webhook.cli.output import output_option, print_result, say
+from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _CLOCKS_DIFFER: Final = timedelta(seconds=30)
 
 
-@click.command("disable")
+@click.command("disable", cls=Command)
 @click.option(
     "--for",
     "span",

@@ -10,12 +10,13 @@ import click
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_result
+from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
 
 
-@click.command("status")
+@click.command("status", cls=Command)
 @cluster_options
 @output_option()
 def command(kubeconfig: Kubeconfig, output: str) -> None:
