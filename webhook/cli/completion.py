@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
+from webhook.cli.short_help import Command
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 # What kubectl does about files, by the type of click's items: the directives of spf13/cobra.
 _DIRECTIVES: Final = {"plain": 4, "file": 0, "dir": 16}
 _VARIABLE: Final = "_FAIRLEAD_COMPLETE"
-
-from webhook.cli.short_help import Command
 
 
 @click.command("completion", cls=Command)

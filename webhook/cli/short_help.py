@@ -39,9 +39,9 @@ class Command(click.Command):
             formatter.write_text(summary)
         blocks = [each.removeprefix(_BLOCK) for each in parts if each.startswith(_BLOCK)]
         codes = [each.splitlines() for each in blocks if each.startswith("Exit codes")]
-        for block in blocks:
-            if block.startswith("Examples"):
-                _write(formatter, block.splitlines())
+        for text in blocks:
+            if text.startswith("Examples"):
+                _write(formatter, text.splitlines())
         left = MOST_LINES - len(formatter.getvalue().splitlines()) - _AROUND
         rows = [*self._rows(ctx, formatter.width)]
         for block in codes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.color import color_option, has_color
-from webhook.cli.exit_codes import FAILED
+from webhook.cli.exit_codes import DONE, FAILED, code_of
 from webhook.cli.output import print_error
 from webhook.cli.run.cluster import several_options
 from webhook.cli.short_help import Command
@@ -96,16 +96,17 @@ def command(
     if not targets.are_chosen:
         raise click.UsageError("give names or --selector")
     wanted = LogSelection(role, index, container)
-    if not kubeconfig.ask(
-        lambda client: _print_each(client, targets, wanted, follow=follow, tail=tail)
-    ):
-        sys.exit(FAILED)
+    sys.exit(
+        kubeconfig.ask(
+            lambda client: _print_each(client, targets, wanted, follow=follow, tail=tail)
+        )
+    )
 
 
 async def _print_each(
     client: Client, targets: Targets, wanted: LogSelection, *, follow: bool, tail: int | None
-) -> bool:
-    """Print the logs of each Run; whether every one could be read, and each had one."""
+) -> int:
+    """Print the logs of each Run; return the exit code, the greatest of all errors."""
     from webhook.questions.live.live_objects import NoSuchObject
     from webhook.run_client.log_reading import FOLLOWED
 
@@ -117,12 +118,12 @@ async def _print_each(
         raise NoSuchObject("there are no such Runs")
     turns = asyncio.Semaphore(max(1, len(runs)) if follow else 1)
 
-    async def print_one(run: Mapping[str, Any]) -> bool:
+    async def print_one(run: Mapping[str, Any]) -> int:
         namespace, name = run["metadata"]["namespace"], run["metadata"]["name"]
         label = "" if len(runs) == 1 else f"{name}/"
         async with turns:
             try:
-                return await print_logs(
+                whole = await print_logs(
                     client,
                     namespace,
                     name,
@@ -136,9 +137,10 @@ async def _print_each(
                 if len(runs) == 1:
                     raise
                 print_error(error)
-                return False
+                return code_of(error)
+            return DONE if whole else FAILED
 
-    return all(await asyncio.gather(*map(print_one, runs))) and not absent
+    return max([*map(code_of, absent), *await asyncio.gather(*map(print_one, runs))], default=DONE)
 
 
 async def print_logs(
