@@ -137,10 +137,8 @@ def test_install_intercepts_its_pods_and_workloads(folder: Path) -> None:
 
 def test_install_creates_a_source_as_an_object(folder: Path) -> None:
     """Where policies are objects; of a file, or of the folder of policies."""
-    by_file = run("install", "--dry-run", "--reset", "--source", folder / "policies" / "acme.yaml")
-    by_name = run(
-        "install", "--dry-run", "--reset", "--policies", folder / "policies", "--source", "acme"
-    )
+    by_file = run("generate", "manifests", "--source", folder / "policies" / "acme.yaml")
+    by_name = run("generate", "manifests", "--policies", folder / "policies", "--source", "acme")
     for result in (by_file, by_name):
         found = [each for each in load_all_yaml(result.stdout) if each]
         kinds = [each["kind"] for each in found]
@@ -183,5 +181,5 @@ def test_the_guide_shows_what_the_commands_print(
     )
     assert run(*preview.split()).output.rstrip() == shown.rstrip()
     assert nothing == ""
-    assert run(*install.split(), "--dry-run", "--reset").exit_code == 0
+    assert run("generate", "manifests", *install.split()[1:]).exit_code == 0
     assert run("check", "mine/").exit_code == 0
