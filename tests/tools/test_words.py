@@ -25,8 +25,6 @@ LATER = (
     "docs/guides/coming-from-mlrun.md",
     "docs/guides/coming-from-polyaxon.md",
     "docs/guides/diff.md",
-    "docs/guides/engines.md",
-    "docs/guides/frameworks.md",
     "docs/guides/helm.md",
     "docs/guides/operate.md",
     "docs/guides/pages.md",
