@@ -116,7 +116,7 @@ def test_the_webhook_places_its_pods_and_warns_of_its_workloads() -> None:
 
 def test_install_intercepts_its_pods_and_workloads(folder: Path) -> None:
     """From a file, which the webhook's ConfigMap then has; or by name, of a folder with it."""
-    files = ("install", "--dry-run", "--reset", "-o", "json", "--policies-from-files")
+    files = ("generate", "manifests", "-o", "json", "--policies-from-files")
     by_file = run(*files, "--source", folder / "policies" / "acme.yaml")
     by_name = run(*files, "--policies", folder / "policies", "--source", "acme")
     assert (by_file.exit_code, by_name.exit_code) == (0, 0), by_file.output + by_name.output

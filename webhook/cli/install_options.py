@@ -12,6 +12,7 @@ import click
 from webhook.errors import UnreadableInput
 from webhook.interception import PATH
 from webhook.pod_schema.object_rules import MAX_PORT
+from webhook.questions.completion import members_of
 from webhook.strict import quoted
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "overlay_names",
         multiple=True,
         metavar="NAME",
+        shell_complete=members_of("webhook.installation.manifests", "overlays"),
         help="Overlay of the manifests: default, cert-manager, fail-open-guarded, "
         "fail-open-guarded-deny, development, monitoring. Repeatable: overlays are combined. "
         "Default: those of last time, or default.",
@@ -167,6 +169,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "sources",
         multiple=True,
         metavar="NAME|FILE",
+        shell_complete=members_of("webhook.sources", "SOURCES"),
         help="Also intercept the pods of this system; `fairlead policy sources` lists the names, "
         "and `fairlead policy sources --policies cluster` those of the cluster. A FILE has "
         "documents RunSource, which describe systems of your own and become policies, too. "
