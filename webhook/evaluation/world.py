@@ -17,7 +17,7 @@ from webhook.decision.arrival import (
 from webhook.decision.decision import Decision
 from webhook.decision.engine import decide, merged_if_held, receive_pod
 from webhook.evaluation import audits, limit_ranges
-from webhook.evaluation.dry_run import Answer, question
+from webhook.evaluation.dry_run import Answer, describe_difference, question
 from webhook.evaluation.plugins import (
     PluginInputs,
     PriorityFault,
@@ -528,7 +528,7 @@ class Evaluation:
         also = "it takes the pod without what policies set"
         if before.refusal:
             also = "it also refuses the pod without what policies set"
-        yield f"the API server refuses the pod: {refusal}; {also}"
+        yield "; ".join(filter(None, (refusal, also, describe_difference(self.arrival.pod))))
 
 
 def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:

@@ -41,6 +41,7 @@ _MAYBE_DECIDED: Final = (
 # In the API server's words for a denial of one of Fairlead's webhooks, after its name.
 _OWN_DENIAL: Final = f'.{names.GROUP}" denied the request'
 _REVIEWS: Final = CollectionPath("authorization.k8s.io/v1", "selfsubjectaccessreviews")
+_EXISTS: Final = "AlreadyExists"
 # Anything else, such as 429 or 500, is no answer about the pod.
 _REFUSALS: Final = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY}
@@ -131,6 +132,11 @@ async def _ask(client: Client, pod: JsonObject, namespace: str) -> tuple[str, st
         path = CollectionPath("v1", "pods", namespace)
         made = await client.create(path, pod, query=_AS_DECIDED)
     except ClusterError as error:
+        if error.reason == _EXISTS:
+            # The answer is that to a pod in its place.
+            metadata = {**pod["metadata"], "generateName": f"{pod['metadata']['name']}-"}
+            del metadata["name"]
+            return await _ask(client, {**pod, "metadata": metadata}, namespace)
         if error.status in _REFUSALS:
             return await _refusal(client, namespace, error)
         if error.status == HTTPStatus.NOT_FOUND:
