@@ -270,7 +270,7 @@ def test_a_pod_is_asked_about_by_its_own_name(strict: Space, tmp_path: Path) -> 
         made["metadata"]["labels"] = {names.RUN: "r"}
     eventually("the rule is asked", lambda: "bad name" in ask(bad).output)
     assert ask(bad).exit_code == 1
-    strict.create(good)
+    strict.create(an_object("v1", "Pod", "good-pod", TEMPLATE["spec"]))
     found = ask(good)
     assert found.exit_code == 0, found.output
     assert "creator" not in found.output

@@ -132,10 +132,10 @@ async def _ask(client: Client, pod: JsonObject, namespace: str) -> tuple[str, st
         path = CollectionPath("v1", "pods", namespace)
         made = await client.create(path, pod, query=_AS_DECIDED)
     except ClusterError as error:
-        if error.reason == _EXISTS:
+        name = pod["metadata"].get("name")
+        if error.reason == _EXISTS and name:
             # The answer is that to a pod in its place.
-            metadata = {**pod["metadata"], "generateName": f"{pod['metadata']['name']}-"}
-            del metadata["name"]
+            metadata = {**pod["metadata"], "name": "", "generateName": f"{name}-"}
             return await _ask(client, {**pod, "metadata": metadata}, namespace)
         if error.status in _REFUSALS:
             return await _refusal(client, namespace, error)
