@@ -257,7 +257,7 @@ def test_a_pod_is_asked_about_by_its_own_name(strict: Space, tmp_path: Path) -> 
         "object.metadata.name.startsWith('good-pod') || has(object.metadata.ownerReferences)",
         "no owner",
     )
-    words = ("preview", "--policies", "DIR/policies.yaml", "-o", "name", "-f")
+    words = ("preview", "--policies", "DIR/policies.yaml", "-o", "text", "-f")
 
     def ask(made: Json) -> Result:
         (tmp_path / "asked.yaml").write_text(json.dumps(made))

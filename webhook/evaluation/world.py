@@ -111,6 +111,20 @@ class World:
     # The same in other worlds, which share it.
     faults: PodFaults = field(kw_only=True, default_factory=PodFaults, repr=False, compare=False)
 
+    @classmethod
+    def for_pods_as_sent(
+        cls,
+        policies: PolicySet,
+        cluster: Cluster,
+        namespaces: Mapping[str, Mapping[str, str]],
+        now: datetime | None,
+        plugins: PluginInputs,
+        classes: Mapping[str, Collection[str]] | None = None,
+    ) -> World:
+        """Return the world in which every pod is sent and says its own history, no node is
+        surveyed, and no API server is asked."""
+        return cls(policies, cluster, namespaces, now, None, classes, plugins, None, None, None)
+
     def evaluate(
         self,
         pod: JsonObject,

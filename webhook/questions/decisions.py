@@ -191,7 +191,8 @@ def asked_alone(decided: Iterable[Replicas]) -> Iterator[str]:
     """Yield a line for each group of equal pods that the API server takes, if it was asked about
     one of several, or about another than the one that comes."""
     for each in decided:
-        if not (each.evaluation.world.server and each.admitted):
+        found = each.evaluation
+        if not (found.world.server and each.admitted) or found.answer.unknown:
             continue
         several = each.count > 1
         limits = [

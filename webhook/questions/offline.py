@@ -111,7 +111,7 @@ class Offline:
 def unread_world(policies: PolicySet) -> World:
     """Return what evaluations depend on, as far as policies are all that is known."""
     now = datetime.now(UTC)
-    return World(policies, Cluster(), {}, now, None, None, UNREAD, None, None, None)
+    return World.for_pods_as_sent(policies, Cluster(), {}, now, UNREAD)
 
 
 def with_nodes(world: World, nodes: Sequence[Node] | None) -> World:
