@@ -162,7 +162,7 @@ class WithProgram(Command):
     help="First show what the cluster's policies do to its pods, and ask the API server about "
     "them, if you may create pods. It is not created if a pod would be rejected or refused.",
 )
-@click.option("--wait", is_flag=True, help="Wait until the Run ends; exit as its program did.")
+@click.option("--wait", is_flag=True, help="Wait until the Run ends; exit with 1 if it fails.")
 @click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
 @click.option(
     "--dry-run", is_flag=True, help="Print the Run, checked without a cluster, and create nothing."

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("retry", cls=Command)
 @click.argument("name", type=RunName())
-@click.option("--wait", is_flag=True, help="Wait until it ends; exit as its program did.")
+@click.option("--wait", is_flag=True, help="Wait until it ends; exit with 1 if it fails.")
 @click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
 @target_options
 @click.option(
