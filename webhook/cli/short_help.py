@@ -34,10 +34,8 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            error.possibilities = [
-                each for each in error.possibilities or () if not each.startswith(_DANGEROUS)
-            ]
-            raise
+            near = [each for each in error.possibilities or () if not each.startswith(_DANGEROUS)]
+            raise click.NoSuchOption(error.option_name, error.message, near, error.ctx) from None
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the short help, unless the context asks for all of it."""
@@ -56,10 +54,10 @@ class Command(click.Command):
                 _write(formatter, text.splitlines())
         left = MOST_LINES - len(formatter.getvalue().splitlines()) - _AROUND
         rows = [*self._rows(ctx, formatter.width)]
-        for block in codes:
-            if len(block) + 1 + len(rows) <= left:
-                _write(formatter, block)
-                left -= len(block) + 1
+        for lines in codes:
+            if len(lines) + 1 + len(rows) <= left:
+                _write(formatter, lines)
+                left -= len(lines) + 1
         shown = rows if len(rows) <= left else rows[: max(left - 1, 3)]
         more = len(rows) - len(shown)
         if rows:
