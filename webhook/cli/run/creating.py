@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def following_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add --wait and --logs of a command that creates a Run, its cluster, and how it is printed."""
     wait = click.option(
-        "--wait", is_flag=True, help="Wait until the Run ends; exit as its program did."
+        "--wait", is_flag=True, help="Wait until the Run ends; exit with 1 if it fails."
     )
     logs = click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
     output = click.option(
