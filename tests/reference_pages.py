@@ -6,6 +6,7 @@ controller expose, from the scenarios, and from the messages. tests/test_docs.py
 
 from __future__ import annotations
 
+import ast
 import inspect
 import itertools
 import json
@@ -25,7 +26,9 @@ from tests.test_metric_names import controllers, webhooks
 from webhook.cli import fairlead
 from webhook.cli.exit_codes import MEANINGS
 
-FOLDER: Final = Path(__file__).parents[1] / "docs" / "reference"
+DOCS: Final = Path(__file__).parents[1] / "docs"
+FOLDER: Final = DOCS / "reference"
+SECURITY_EVIDENCE: Final = Path(__file__).with_name("security_evidence.yaml")
 
 
 def commands() -> str:
@@ -178,6 +181,47 @@ def messages() -> str:
     return "\n".join(lines) + "\n"
 
 
+def security_evidence() -> str:
+    """Return the page of the tests that show what the pages about security claim."""
+    lines = [
+        "# Evidence for security",
+        "",
+        (
+            "This page is for security reviewers. It lists the tests that show each claim of "
+            "[Secure Fairlead](../security.md) and its pages. A test checks that each claim is on "
+            "its page, and that this page is up to date. [Test Fairlead](../testing.md) has the "
+            "commands that run the tests."
+        ),
+    ]
+    for page, claims in security_claims().items():
+        title = (DOCS / page).read_text().partition("\n")[0].removeprefix("# ")
+        lines += ["", f"## {title}", "", f"Claims of [{title}](../{page}):", ""]
+        lines += ["| claim | test | what the test checks |", "|---|---|---|"]
+        for claim, tests in claims.items():
+            lines += [f"| {claim} | `{test}` | {_about_test(test)} |" for test in tests]
+    return "\n".join(lines) + "\n"
+
+
+def security_claims() -> dict[str, dict[str, list[str]]]:
+    """Return the tests for each claim of each page about security."""
+    claims: dict[str, dict[str, list[str]]] = load_yaml(SECURITY_EVIDENCE.read_text())
+    return claims
+
+
+def _about_test(test: str) -> str:
+    """Return the first line of the docstring of a test, or of its module. Raises StopIteration."""
+    file, _, name = test.partition("::")
+    module = ast.parse((DOCS.parent / file).read_text())
+    described = next(
+        each
+        for each in (ast.walk(module) if name else [module])
+        if not name
+        or (isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name == name)
+    )
+    assert isinstance(described, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef)
+    return _cell((ast.get_docstring(described) or "").partition("\n\n")[0])
+
+
 def _code(text: str) -> str:
     text = " ".join(text.split())
     return f"`` {text} ``" if "`" in text else f"`{text}`"
@@ -189,6 +233,7 @@ PAGES: Final = {
     "messages": messages,
     "metrics": metrics,
     "scenarios": scenarios,
+    "security-evidence": security_evidence,
 }
 
 

@@ -57,7 +57,6 @@ LATER = (
     "docs/reference/versions.md",
     "docs/reliability.md",
     "docs/sandbox.md",
-    "docs/security.md",
     "docs/sources.md",
     "docs/testing.md",
     "docs/tutorial.md",
