@@ -19,7 +19,6 @@ LATER = (
     "docs/benchmarks.md",
     "docs/decisions",
     "docs/guides/add-a-system.md",
-    "docs/guides/cli.md",
     "docs/guides/coming-from-gatekeeper.md",
     "docs/guides/coming-from-kyverno.md",
     "docs/guides/coming-from-mlrun.md",
