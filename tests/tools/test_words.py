@@ -40,7 +40,6 @@ LATER = (
     "docs/guides/webhook-port.md",
     "docs/guides/when-something-is-wrong.md",
     "docs/guides/without-a-webhook.md",
-    "docs/installing.md",
     "docs/reference/chart.md",
     "docs/reference/commands.md",
     "docs/reference/engines.md",
