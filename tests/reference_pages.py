@@ -67,8 +67,8 @@ def metrics() -> str:
         "",
         (
             "Every metric that the webhook and the controller expose at `/metrics` of their health "
-            "port, beside those of the Python process. [Operate](../guides/operate.md) has what to "
-            "watch, and the alerts that ship."
+            "port, beside those of the Python process. [React to alerts](../guides/alerts.md) has "
+            "what to watch, and the alerts that ship."
         ),
     ]
     for program, registry in (("webhook", webhooks()), ("controller", controllers())):
