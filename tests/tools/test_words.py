@@ -14,8 +14,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("
 # Pages and folders that are still to be rewritten. None is added.
 LATER = (
     "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
     "docs/architecture.md",
     "docs/benchmarks.md",
     "docs/decisions",
@@ -34,7 +32,6 @@ LATER = (
     "docs/reference/versions.md",
     "docs/reliability.md",
     "docs/testing.md",
-    "policies/README.md",
 )
 
 
