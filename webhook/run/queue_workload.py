@@ -62,6 +62,7 @@ def read_workload(raw: JsonObject) -> StoredWorkload | None:
     checks = status.get("admissionChecks") or ()
     return StoredWorkload(
         name=metadata["name"],
+        namespace=metadata["namespace"],
         run_uid=uid,
         uid=metadata["uid"],
         version=metadata["resourceVersion"],
