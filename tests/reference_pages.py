@@ -23,6 +23,8 @@ from tests.messages import golden_messages, other_messages
 from tests.scenarios import SCENARIOS
 from tests.test_metric_names import controllers, webhooks
 from webhook.cli import fairlead
+from webhook.cli.output import OutputOption
+from webhook.text.documents import REPORTS
 
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "reference"
 
@@ -45,6 +47,27 @@ def commands() -> str:
         options = [each for each in command.params if isinstance(each, click.Option)]
         lines += ["| option | meaning |", "|---|---|"]
         lines += [_row(command, each) for each in options if not each.hidden]
+    lines += [
+        "",
+        "## Reports",
+        "",
+        (
+            f"What commands print for programs is one object, with `apiVersion: {REPORTS}` and a "
+            "`kind`, also if the command failed. Then it has only `findings`, with `severity`, "
+            "`message` and what is known of `file`, `line`, `column` and `path`. All other forms "
+            "for programs are objects as kubectl takes them. A `findings` of any report has "
+            "members of this shape."
+        ),
+        "",
+        "| command | `-o` | `kind` |",
+        "|---|---|---|",
+    ]
+    for path, command in _walk(fairlead, ("fairlead",)):
+        for each in command.params:
+            if isinstance(each, OutputOption) and each.report:
+                known = {*each.type.to_info_dict()["choices"]}
+                forms = ", ".join(f"`{form}`" for form in each.reports if form in known)
+                lines.append(f"| `{' '.join(path)}` | {forms} | `{each.report}` |")
     return "\n".join(lines) + "\n"
 
 

@@ -182,7 +182,7 @@ def test_nodes_are_watched_until_an_installation_without_them(installed: Site) -
     assert {name for name, result in first.items() if result == "created"} == rights
     assert first[webhook] == "changed"
     site.kubectl("patch", "clusterrole", role, "--type=merge", "-p", '{"rules": []}')
-    (finding,) = [each for each in site.findings() if "--nodes" in each["what"]]
+    (finding,) = [each for each in site.findings() if "--nodes" in each["message"]]
     assert (finding["severity"], finding["check"]) == ("warning", "permissions")
     assert finding["cure"].startswith("fairlead install --nodes")
     after = results(site)
@@ -484,7 +484,7 @@ def test_policies_stay_writable(installed: Site) -> None:
     assert 'failed calling webhook "policies.fairlead.dev"' in site.apply(mine)
     assert not is_stamped(site.create_pod("not-of-a-run"))
     (found,) = (each for each in site.findings() if each["check"] == "judgement")
-    assert found["what"].startswith("no policy can be ")
+    assert found["message"].startswith("no policy can be ")
     cure = "kubectl delete validatingwebhookconfiguration fairlead"
     assert cure in found["cure"]
     site.kubectl(*cure.split()[1:])
@@ -602,7 +602,7 @@ def test_why_pods_wait_is_shown_while_they_wait_and_whenever_it_changes(installe
     later.start()
     try:
         done = site.run("install", "--timeout", "20")
-        found = [each["what"] for each in site.findings("--check", "programs")]
+        found = [each["message"] for each in site.findings("--check", "programs")]
     finally:
         later.join()
         site.plane.api.delete(f"{quotas}/none")

@@ -39,7 +39,7 @@ _HEAD = ("namespace", "policy", "would reject", "would change", "the same", "now
     "Repeatable: one file for each replica.",
 )
 @cluster_options
-@output_option(tables=True)
+@output_option(report="AuditReport", tables=True)
 def command(
     metrics: tuple[Path, ...],
     kubeconfig: Kubeconfig,

@@ -21,9 +21,10 @@ from webhook.settings import settings_options
 @settings_options(Question)
 @cluster_options
 @output_option(
-    "Text for people, Markdown for a comment on a pull request (bounded), a page in one file, or "
-    "JSON with every pod.",
-    ("text", "markdown", "html", "json"),
+    "markdown: a comment on a pull request (bounded); html: a page in one file; json and yaml: "
+    "every pod.",
+    ("text", "markdown", "html", "json", "yaml"),
+    report="PolicyDiff",
     tables=True,
 )
 def command(question: Question, output: str) -> None:

@@ -54,7 +54,7 @@ _INDENT: Final = 9
     help="Only show findings of this check, such as 'unplaced pods'. Repeatable. Default: all.",
 )
 @cluster_options
-@output_option()
+@output_option(report="Diagnosis")
 def command(
     namespaces: tuple[str, ...],
     checks: tuple[str, ...],
@@ -116,7 +116,7 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
     made = document(outcomes)
     rows = [
-        (each["severity"], f"{each['check']}: {each['what']}", each["cure"])
+        (each["severity"], f"{each['check']}: {each['message']}", each["cure"])
         for each in made["findings"]
     ]
     rows += [

@@ -21,7 +21,15 @@ from webhook.cli.install_options import (
     sources_of,
 )
 from webhook.cli.options import cluster_options, timeout_option
-from webhook.cli.output import confirm, output_option, print_error, print_notes, print_result
+from webhook.cli.output import (
+    confirm,
+    output_option,
+    print_error,
+    print_json,
+    print_notes,
+    print_result,
+    print_yaml,
+)
 from webhook.errors import ClusterError, InstallationError
 from webhook.questions.completion import complete_namespaces, members_of
 from webhook.settings import NamespaceName
@@ -152,8 +160,8 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
 @timeout_option
 @cluster_options
 @output_option(
-    "What to print; yaml with --dry-run only, where text is YAML too. Progress is on stderr.",
-    ("text", "json", "yaml"),
+    "What to print; with --dry-run text is YAML too. Progress is on stderr.",
+    report="Installation",
 )
 def command(
     overlay_names: tuple[str, ...],
@@ -214,8 +222,6 @@ def command(
     """
     if bool(webhook_url) != bool(webhook_ca):
         raise click.UsageError("give --webhook-url and --webhook-ca together")
-    if output == "yaml" and not dry_run:
-        raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
     if namespace and dry_run and reset:
         raise click.UsageError(
             "--namespace is where a pod of a run is tried, and --dry-run with --reset asks no "
@@ -277,8 +283,10 @@ def command(
             )
             objects = dict(kubeconfig.ask(foretell))
         found = list(objects.values())
-        as_json = "json" if output == "json" else "yaml"
-        print_result(as_json, json=lambda: as_list(found), yaml=lambda: found)
+        if output == "json":
+            print_json(as_list(found))
+        else:
+            print_yaml(found)
         return
     own = policies is not None
     reports = "policy-reports" in choices.components

@@ -28,6 +28,8 @@ from webhook.settings import settings_options
     "diff: what changes; yaml, json: all objects, with the templates as their pods would be; "
     "patch: the JSON Patch of each pod; text: a line for each kind of pods.",
     ("diff", "text", "yaml", "json", "patch", "name"),
+    report="PodPatches",
+    reports=("patch",),
     tables=True,
 )
 @cluster_options

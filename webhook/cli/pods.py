@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.api_paths import kubectl_name
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options, namespace_option, policies_option
-from webhook.cli.output import output_option, print_notes, print_result, say
+from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result, say
 from webhook.questions.where import Where, paths_of
 
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
 )
 @cluster_options
 @output_option(
-    "Text for people; JSON with every pod and difference; or owners: one line for each owner, "
+    "json and yaml: every pod and difference; owners: a line for each owner, "
     "`NAMESPACE KIND.GROUP/NAME`, for kubectl.",
-    ("text", "json", "owners"),
+    (*READER_FORMS, "owners"),
+    report="PodSearch",
     tables=True,
 )
 def command(
@@ -100,7 +102,12 @@ def command(
         for line in report.owner_lines(found):
             click.echo(line)
     else:
-        print_result(output, json=lambda: report.document(found), text=lambda: report.lines(found))
+        print_result(
+            output,
+            json=lambda: report.document(found),
+            text=lambda: report.lines(found),
+            names=lambda: (kubectl_name("", "Pod", each.name) for each in found.findings),
+        )
     if found.findings:
         sys.exit(FAILED)
     sys.exit(UNKNOWN if found.unknown else DONE)

@@ -29,7 +29,7 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
 )
 @click.option("--all-reached", is_flag=True, help="Fail if no test reaches some policy.")
 @click.option("-v", "--verbose", is_flag=True, help="List the tests that passed, too.")
-@output_option()
+@output_option(report="PolicyTestReport")
 @click.option(
     "--schema",
     is_flag=True,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @timeout_option
 @cluster_options
-@output_option("What to print. Progress goes to stderr.")
+@output_option("What to print. Progress goes to stderr.", report="Uninstallation")
 def command(
     delete_runs: bool,
     delete_policies: bool,

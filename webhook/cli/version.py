@@ -11,7 +11,7 @@ from webhook.cli.output import output_option, print_result
 
 
 @click.command("version")
-@output_option()
+@output_option(report="Version")
 def command(output: str) -> None:
     """Print the version of this command, and of the Python that runs it.
 

@@ -17,6 +17,7 @@ from webhook.policy_tests import load_tests, result
 from webhook.policy_tests.runner import run_tests
 from webhook.server.folder import is_test_file, read_folder
 from webhook.shortening import count_text
+from webhook.text.documents import as_finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +38,7 @@ class FileReport:
     """
 
     file: str
-    findings: list[str] = field(default_factory=list)
+    findings: list[object] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     left_out: int = 0
 
@@ -62,7 +63,7 @@ class FileReport:
         try:
             yield
         except InvalidDocuments as error:
-            self.findings += map(str, error.findings)
+            self.findings += error.findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def run(top: Path, instead: Sequence[Path] = ()) -> Report:
         report = FileReport(file)
         reports.append(report)
         read = load_tests.read(file, content)
-        report.findings += map(str, read.errors)
+        report.findings += read.errors
         if not (read.documents or read.errors):
             report.findings.append(f"{file}: it has no test")
         for document in read.documents:
@@ -217,7 +218,7 @@ def _file_document(report: FileReport) -> dict[str, Any]:
     return {
         "file": report.file,
         "passed": report.passed,
-        "findings": report.findings,
+        "findings": [*map(as_finding, report.findings)],
         "notRun": report.left_out,
         "tests": [
             {

@@ -119,7 +119,9 @@ def rotate(
 @command.command("status")
 @installation_options
 @cluster_options
-@output_option("What to print. JSON has whole serial numbers, and times as they are.")
+@output_option(
+    "json and yaml: whole serial numbers, and times as they are.", report="CertificateStatus"
+)
 def status(
     namespace: str,
     webhook_configuration: str,
@@ -158,5 +160,5 @@ def status(
     now = datetime.now(UTC)
     shown = document(state, now)
     print_result(output, json=lambda: shown, text=lambda: lines(shown, now))
-    if shown["problems"]:
+    if shown["findings"]:
         sys.exit(FAILED)

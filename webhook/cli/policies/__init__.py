@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook import names
+from webhook.api_paths import kubectl_name
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options, namespace_option, policies_option
-from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.questions.completion import names_of
 from webhook.settings import ObjectName
 
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 )
 @namespace_option("Read pods and workloads of this namespace only. Default: all of them.")
 @cluster_options
-@output_option(tables=True)
+@output_option(formats=READER_FORMS, report="PoliciesInForce", tables=True)
 def command(
     name: str,
     pods: bool,
@@ -88,6 +89,8 @@ def command(
     """
     if sum((pods, never_matched, replicas)) > 1:
         raise click.UsageError("give one of --pods, --never-matched, --replicas")
+    if replicas and output == "name":
+        raise click.UsageError("-o name prints policies, and --replicas shows replicas")
     if bool(name) != pods:
         raise click.UsageError(
             f"give a policy's NAME together with --pods: `fairlead policies {name or 'NAME'} "
@@ -113,21 +116,28 @@ def _print_answer(
 
     print_notes(gathered.notes)
     rows, now = policy_rows(gathered), datetime.now(UTC)
-    code = DONE
+    code, kind, shown = DONE, "", [row.name for row in rows]
     found: Any
     if gathered.wrong and not replicas:
         lines, found, code = report.wrong(gathered), report.document(gathered, rows), FAILED
     elif name:
         found = pods_of(gathered, name)
-        lines = report.pods(gathered, found)
+        lines, kind, shown = report.pods(gathered, found), "PodsOfPolicy", [name]
     elif replicas:
         lines, found = report.replicas(gathered), report.served_document(gathered)
+        kind = "ServedSets"
         code = DONE if gathered.same_set and not gathered.wrong else FAILED
     elif never:
         unmatched = [row for row in rows if row.never]
         lines, found = report.never(gathered, now), report.document(gathered, unmatched)
-        code = FAILED if unmatched else DONE
+        code, shown = FAILED if unmatched else DONE, [row.name for row in unmatched]
     else:
         lines, found = report.listed(gathered, now), report.document(gathered, rows)
-    print_result(output, json=lambda: found, text=lambda: lines)
+    print_result(
+        output,
+        json=lambda: found,
+        text=lambda: lines,
+        names=lambda: (kubectl_name(names.GROUP, names.POLICY_KIND, each) for each in shown),
+        kind=kind,
+    )
     return code

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.cli.run.cluster import RunName, target_options
 from webhook.run_client.cost import estimate_of, fetch_costs
+from webhook.run_client.rows import run_reference
 from webhook.shortening import harmless
 from webhook.text.layout import table
 from webhook.times import format_span
@@ -27,7 +28,7 @@ _NO_CLASS: Final = "-"
 @click.argument("name", required=False, default="", type=RunName())
 @target_options
 @click.option("-A", "--all-namespaces", is_flag=True, help="The Runs of all namespaces.")
-@output_option(tables=True)
+@output_option(formats=READER_FORMS, report="RunCosts", tables=True)
 def command(
     name: str,
     namespace: str,
@@ -64,6 +65,7 @@ def command(
         output,
         json=lambda: {"runs": [each.document() for each in costs], "notes": notes},
         text=lambda: _lines(costs),
+        names=lambda: [run_reference(each.name) for each in costs],
     )
     if output == "text":
         print_notes(notes)

@@ -14,7 +14,7 @@ import click
 from webhook import names
 from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.output import print_notes
+from webhook.cli.output import output_option, print_notes
 from webhook.cli.run.cluster import target_options
 from webhook.cli.run.creating import follow_to_end, print_created, submit_run
 from webhook.errors import UnreadableInput
@@ -167,12 +167,7 @@ class WithProgram(click.Command):
     "--dry-run", is_flag=True, help="Print the Run, checked without a cluster, and create nothing."
 )
 @target_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["name", "yaml", "json"]),
-    help="Print the Run in this form.",
-)
+@output_option("Print the Run in this form.", ("name", "yaml", "json"), default=None)
 def command(
     name: str,
     file: Path | None,

@@ -82,6 +82,8 @@ _NODES = WhereType(folders=False, cure="name a file: kubectl get nodes -o yaml >
     "text: equal replicas together, with the policy that set each field; yaml: every object "
     "as it would be created; json: objects, decisions and reasons.",
     ("text", "yaml", "json"),
+    report="RunPreview",
+    reports=("json",),
 )
 def command(
     filenames: tuple[Path, ...],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli.output import output_option
 from webhook.cli.run.cluster import RunName, target_options
 from webhook.cli.run.creating import follow_to_end, print_created
 
@@ -20,12 +21,7 @@ if TYPE_CHECKING:
 @click.option("--wait", is_flag=True, help="Wait until it ends; exit as its program did.")
 @click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
 @target_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["name", "yaml", "json"]),
-    help="Print the new Run in this form.",
-)
+@output_option("Print the new Run in this form.", ("name", "yaml", "json"), default=None)
 def command(
     name: str,
     namespace: str,

@@ -11,7 +11,7 @@ import click
 
 from webhook.cli.exit_codes import DONE, FAILED
 from webhook.cli.options import Duration
-from webhook.cli.output import print_aside, say
+from webhook.cli.output import output_option, print_aside, say
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS, print_runs
 from webhook.questions.completion import words_of
@@ -75,9 +75,7 @@ class Goal(click.ParamType[tuple[str, str]]):
     metavar="TIME",
     help="Give up after this time, such as 90s or 2h. Default: never.",
 )
-@click.option(
-    "-o", "--output", type=click.Choice(FORMS[1:]), help="Print the Runs as they are then."
-)
+@output_option("Print the Runs as they are then.", FORMS[1:], tables=True, default=None)
 @several_options
 def command(
     targets: Targets,
