@@ -64,10 +64,9 @@ def commands() -> str:
     ]
     for path, command in _walk(fairlead, ("fairlead",)):
         for each in command.params:
-            if isinstance(each, OutputOption) and each.report:
-                known = {*each.type.to_info_dict()["choices"]}
-                forms = ", ".join(f"`{form}`" for form in each.reports if form in known)
-                lines.append(f"| `{' '.join(path)}` | {forms} | `{each.report}` |")
+            if isinstance(each, OutputOption) and isinstance(each.type, click.Choice):
+                forms = ", ".join(f"`{form}`" for form in each.reports if form in each.type.choices)
+                lines += [f"| `{' '.join(path)}` | {forms} | `{each.report}` |"] if forms else []
     return "\n".join(lines) + "\n"
 
 

@@ -161,7 +161,7 @@ def play(stage: Stage) -> Tally:
     tally = Tally()
     with _cluster(stage) as installed, Kubelet(installed) as kubelet:
         for options in ((), ("--nodes",)):
-            done = _fairlead(installed, "install", "--timeout", "100", *options)
+            done = _fairlead(installed, "install", "--timeout", "100s", *options)
             if done.returncode:
                 raise AssertionError(f"{done.stdout}{done.stderr}{kubelet.log()}")
             tally.count(INSTALLATIONS)

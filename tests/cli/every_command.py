@@ -13,7 +13,6 @@ from tests.cli.run.scripted_cluster import run_object
 from tests.policy_tests.writing import policy
 from tests.simulation.test_scenario import GOOD as SCENARIO
 from webhook.cli import fairlead
-from webhook.cli.options import Duration
 from webhook.cli.run.cluster import RunName
 
 # What a command is called: run, create.
@@ -103,5 +102,5 @@ def arguments(words: Words) -> Words:
         elif "--yes" in each.opts:
             found.append("--yes")
         elif "--timeout" in each.opts:
-            found += ["--timeout", "1s" if isinstance(each.type, Duration) else "1"]
+            found += ["--timeout", "1s"]
     return (*found, *_MORE.get(words, ()))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -184,9 +185,9 @@ REPORTS_OF = [
     pytest.param(words, each, form, id=f"{' '.join(words)} -o {form}")
     for words, command in ASKING.items()
     for each in command.params
-    if isinstance(each, OutputOption) and each.report
+    if isinstance(each, OutputOption) and isinstance(each.type, click.Choice) and each.report
     for form in ("json", "yaml", "patch")
-    if form in each.type.to_info_dict()["choices"]
+    if form in each.type.choices
 ]
 
 

@@ -567,7 +567,7 @@ def test_what_a_webhook_of_an_older_version_refuses_is_written_after_the_rollout
 def test_time_that_is_over_says_what_is_missing_and_why(site: Site) -> None:
     """A webhook that does not answer: the API server's words, and the doctor's."""
     nobody = ("--webhook-url", "https://127.0.0.1:1/mutate", "--webhook-ca", str(site.authority))
-    done = site.run("install", *nobody, "--timeout", "8")
+    done = site.run("install", *nobody, "--timeout", "8s")
     assert done.exit_code == 1
     mentions(done.stderr, "pod of a run", "by dry run: not within 8 s", "not reach the webhook")
     assert "cure:" in done.stderr
@@ -601,7 +601,7 @@ def test_why_pods_wait_is_shown_while_they_wait_and_whenever_it_changes(installe
     later = threading.Timer(6, exhaust)
     later.start()
     try:
-        done = site.run("install", "--timeout", "20")
+        done = site.run("install", "--timeout", "20s")
         found = [each["message"] for each in site.findings("--check", "programs")]
     finally:
         later.join()
@@ -771,7 +771,7 @@ def test_an_image_that_cannot_be_pulled_is_reported_at_once(installed: Site) -> 
         kubectl = site.kubectl.within(NAMESPACE)
         patched = ("--subresource=status", "--type=merge", "-p", status)
         kubectl("patch", "pod", pending()[0], *patched)
-        done = site.run("install", "--timeout", "8")
+        done = site.run("install", "--timeout", "8s")
     finally:
         schedule_with("default-scheduler")
     assert done.exit_code == 1

@@ -38,6 +38,7 @@ from webhook.text.documents import as_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import timedelta
 
     from webhook.installation.apply import NotInTime, Result
     from webhook.installation.choices import Choices
@@ -157,7 +158,7 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
 @click.option(
     "-y", "--yes", is_flag=True, help="Do not ask before something is taken away or changed."
 )
-@timeout_option
+@timeout_option()
 @cluster_options
 @output_option(
     "What to print; with --dry-run text is YAML too. Progress is on stderr.",
@@ -180,7 +181,7 @@ def command(
     dry_run: bool,
     namespace: str | None,
     yes: bool,
-    timeout: float,
+    timeout: timedelta,
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
@@ -294,7 +295,7 @@ def command(
         lambda client: _run(
             client,
             objects,
-            timeout,
+            timeout.total_seconds(),
             own=own,
             reports=reports,
             before=last_time,

@@ -11,7 +11,7 @@ import click
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.questions.completion import NAMESPACE, complete_contexts
 from webhook.questions.where import WhereType
-from webhook.settings import Number, TargetOption
+from webhook.settings import TargetOption
 from webhook.times import parse_span
 
 if TYPE_CHECKING:
@@ -129,13 +129,15 @@ filenames_option: Final[Callable[[Any], Any]] = click.option(
 )
 
 
-def timeout_option(function: Callable[..., None]) -> Callable[..., None]:
-    """--timeout, of commands that wait for a cluster."""
+def timeout_option(
+    default: str | None = "5m", *, most: timedelta = timedelta(hours=24), more: str = ""
+) -> Callable[[Any], Any]:
+    """--timeout, of commands that wait for a cluster; None: without end. `more` ends its help."""
     return click.option(
         "--timeout",
-        type=Number(1, 86400),
-        default=300.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="Maximum time to wait.",
-    )(function)
+        type=Duration(timedelta(seconds=1), most),
+        default=default,
+        show_default=default is not None,
+        metavar="TIME",
+        help=f"Maximum time to wait, such as 90s or 2h.{more}",
+    )

@@ -13,6 +13,8 @@ from webhook.cli.options import cluster_options, timeout_option
 from webhook.cli.output import confirm, output_option, print_result
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from webhook.installation.uninstall import UninstallResult
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
@@ -31,14 +33,14 @@ if TYPE_CHECKING:
     "and with them all such objects.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-@timeout_option
+@timeout_option()
 @cluster_options
 @output_option("What to print. Progress goes to stderr.", report="Uninstallation")
 def command(
     delete_runs: bool,
     delete_policies: bool,
     yes: bool,
-    timeout: float,
+    timeout: timedelta,
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
@@ -88,7 +90,7 @@ def command(
         lines = Lines(sys.stderr)
         return await uninstall(
             client,
-            Patience(timeout, lines),
+            Patience(timeout.total_seconds(), lines),
             lines,
             agree,
             delete_runs=delete_runs,
