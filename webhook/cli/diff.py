@@ -58,6 +58,8 @@ def command(question: Question, output: str) -> None:
     from webhook.questions.diff import report
     from webhook.questions.diff.question import answer
 
+    if question.everywhere and (question.namespace or question.pods):
+        raise click.UsageError("give -A, or -n NAME, or files with --pods")
     for source in (question.old, question.new):
         if not source.is_known:
             raise click.UsageError(

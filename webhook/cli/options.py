@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -93,6 +94,69 @@ def namespace_option(meaning: str, default: str = "") -> Callable[[Any], Any]:
         default=default,
         show_default=bool(default),
         help=meaning,
+    )
+
+
+class Scope(NamedTuple):
+    """The namespaces that a command reads: that of -n, all of them by -A, or its default."""
+
+    namespace: str
+    everywhere: bool
+
+    def within(self, kubeconfig: Kubeconfig) -> str:
+        """Return the namespace, else that of the context; empty for all. Raises ClusterError."""
+        return "" if self.everywhere else self.namespace or kubeconfig.namespace()
+
+
+def scope_options(
+    objects: str, *, cluster_wide: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """-n and -A, of all commands that read namespaces of a cluster: one parameter, `scope`.
+
+    objects:      what is read there, for the help
+    cluster_wide: without either, all namespaces are read; else that of the kubeconfig's context
+    """
+    usual = "all namespaces" if cluster_wide else "that of the kubeconfig's context"
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_scope(namespace: str, all_namespaces: bool, **given: Any) -> Any:
+            if all_namespaces and namespace:
+                raise click.UsageError("give -n NAME, or -A for all namespaces; not both")
+            return command(scope=Scope(namespace, all_namespaces), **given)
+
+        everywhere = click.option(
+            "-A", "--all-namespaces", is_flag=True, help=f"{objects} of all namespaces."
+        )
+        named = namespace_option(f"{objects} of this namespace. Default: {usual}.")
+        decorated: Callable[..., Any] = named(everywhere(with_scope))
+        return decorated
+
+    return decorate
+
+
+class _Selector(click.ParamType[str]):
+    """A label selector as the API server takes it, which says of other texts what is wrong."""
+
+    name = "selector"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the selector; a blank one would select all."""
+        if value and not str(value).strip():
+            self.fail(f"the selector {value!r} is blank, which selects all", param, ctx)
+        return str(value)
+
+
+def selector_option(objects: str) -> Callable[[Any], Any]:
+    """-l, --selector, of all commands that list objects of a cluster."""
+    return click.option(
+        "-l",
+        "--selector",
+        cls=TargetOption,
+        type=_Selector(),
+        default="",
+        metavar="LABELS",
+        help=f"{objects} with these labels, such as team=vision.",
     )
 
 

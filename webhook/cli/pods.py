@@ -9,7 +9,13 @@ import click
 
 from webhook.api_paths import kubectl_name
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import cluster_options, namespace_option, policies_option
+from webhook.cli.options import (
+    Scope,
+    cluster_options,
+    policies_option,
+    scope_options,
+    selector_option,
+)
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result, say
 from webhook.questions.where import Where, paths_of
 
@@ -30,8 +36,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Pods of runs that wait for a node, and that no node of the cluster admits.",
 )
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
-@namespace_option("One namespace (default: that of the kubeconfig's context).")
+@scope_options("Pods")
+@selector_option("Pods")
 @policies_option(
     "A folder of policies, or a file (repeatable), or `cluster`, which is the default."
 )
@@ -47,8 +53,8 @@ def command(
     otherwise: bool,
     unplaced: bool,
     no_node: bool,
-    everywhere: bool,
-    namespace: str,
+    scope: Scope,
+    selector: str,
     policies: tuple[Where, ...],
     kubeconfig: Kubeconfig,
     output: str,
@@ -69,7 +75,7 @@ def command(
     \b
     Examples:
       fairlead pods -A
-      fairlead pods --otherwise -n research
+      fairlead pods --otherwise -n research -l team=vision
       fairlead pods --unplaced --no-node -A -o json
       fairlead pods --otherwise -n research -o owners |
         while read -r ns owner; do kubectl rollout restart -n "$ns" "$owner"; done
@@ -85,15 +91,12 @@ def command(
     from webhook.questions.live import pod_search_report as report
     from webhook.questions.live.pod_search import KINDS, Search, search_pods
 
-    if everywhere and namespace:
-        raise click.UsageError("give -A, or -n NAME; not both")
     paths_of(policies)
     asked = dict(zip(KINDS, (otherwise, unplaced, no_node), strict=True))
     kinds: frozenset[Kind] = frozenset(kind for kind in KINDS if asked[kind]) or frozenset(KINDS)
     progress = Lines(sys.stderr) if sys.stderr.isatty() else Progress()
     with errors_exit(UNKNOWN):
-        where = "" if everywhere else namespace or kubeconfig.namespace()
-        search = Search(kinds, where, policies)
+        search = Search(kinds, scope.within(kubeconfig), policies, selector)
         found = kubeconfig.ask(lambda client: search_pods(client, search, progress))
     print_notes(found.notes)
     for each in found.unknown:

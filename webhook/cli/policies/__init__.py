@@ -10,7 +10,7 @@ import click
 from webhook import names
 from webhook.api_paths import kubectl_name
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import cluster_options, namespace_option, policies_option
+from webhook.cli.options import Scope, cluster_options, policies_option, scope_options
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.questions.completion import names_of
 from webhook.settings import ObjectName
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     "policies that are objects of the cluster.",
     "where",
 )
-@namespace_option("Read pods and workloads of this namespace only. Default: all of them.")
+@scope_options("Pods and workloads", cluster_wide=True)
 @cluster_options
 @output_option(formats=READER_FORMS, report="PoliciesInForce", tables=True)
 def command(
@@ -58,7 +58,7 @@ def command(
     never_matched: bool,
     replicas: bool,
     where: tuple[Where, ...],
-    namespace: str,
+    scope: Scope,
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
@@ -99,8 +99,9 @@ def command(
     from webhook.questions.policies.reading import gather
 
     with errors_exit(UNKNOWN):
+        within = scope.namespace
         gathered = kubeconfig.ask(
-            lambda client: gather(client, where, namespace, pods=not replicas, served=not name)
+            lambda client: gather(client, where, within, pods=not replicas, served=not name)
         )
         code = _print_answer(gathered, name, output, never=never_matched, replicas=replicas)
     sys.exit(code)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from webhook.cli.options import Scope, cluster_options, scope_options
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
-from webhook.cli.run.cluster import RunName, target_options
+from webhook.cli.run.cluster import RunName
 from webhook.run_client.cost import estimate_of, fetch_costs
 from webhook.run_client.rows import run_reference
 from webhook.shortening import harmless
@@ -26,14 +27,13 @@ _NO_CLASS: Final = "-"
 
 @click.command("cost")
 @click.argument("name", required=False, default="", type=RunName())
-@target_options
-@click.option("-A", "--all-namespaces", is_flag=True, help="The Runs of all namespaces.")
+@scope_options("Runs")
+@cluster_options
 @output_option(formats=READER_FORMS, report="RunCosts", tables=True)
 def command(
     name: str,
-    namespace: str,
+    scope: Scope,
     kubeconfig: Kubeconfig,
-    all_namespaces: bool,
     output: str,
 ) -> None:
     """Show what the Run NAME used, or each Run of the namespace.
@@ -57,9 +57,9 @@ def command(
       1  no such Run, or the cluster did not answer
       2  wrong usage
     """
-    if all_namespaces and (name or namespace):
-        raise click.UsageError("--all-namespaces excludes a name and --namespace")
-    within = "" if all_namespaces else namespace or kubeconfig.namespace()
+    if scope.everywhere and name:
+        raise click.UsageError("give a name, or -A for the Runs of all namespaces; not both")
+    within = scope.within(kubeconfig)
     costs, notes = kubeconfig.ask(lambda client: fetch_costs(client, within, name))
     print_result(
         output,
