@@ -30,6 +30,13 @@ FILES: Final = {
     "policy.yaml": policy("pool", "defaults: {nodeSelector: {pool: a}}"),
     "scenario.yaml": SCENARIO,
     "code/train.py": "print()\n",
+    "policy.test.yaml": """
+apiVersion: fairlead.dev/v1alpha1
+kind: PolicyTest
+policies: [policy.yaml]
+tests:
+- {name: a, pod: {labels: {fairlead.dev/run: mnist}}, expect: {result: placed}}
+""",
 }
 # They serve until they are stopped, and try again: they have tests of their own.
 _SERVERS: Final = {("serve",), ("controller",), ("ui",)}
@@ -44,9 +51,12 @@ _MORE: Final[dict[Words, Words]] = {
     ("serve",): ("--policies", "policy.yaml", "--self-signed"),
     ("ui",): ("cluster", "--no-browser"),
     ("sources",): ("--policies", "cluster"),
+    ("test",): ("--policies", "cluster"),
     ("install",): ("--image", "example.invalid/fairlead:1"),
 }
 _VALUES: Final = {
+    "path": "policy.test.yaml",
+    "where": "cluster",
     "paths": "policy.yaml",
     "old": "policy.yaml",
     "new": "policy.yaml",

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from webhook.cli.exit_codes import UNKNOWN, errors_exit
 from webhook.cli.guard import entries, namespaces_option, sources_option
 from webhook.cli.lazy import LazyGroup
-from webhook.cli.options import policies_option
+from webhook.cli.options import cluster_options, policies_option
 from webhook.cli.output import print_yaml
+from webhook.errors import ClusterError
 from webhook.settings import ObjectName
+
+if TYPE_CHECKING:
+    from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.questions.where import Where
 
 # The group's help lists these.
 COMMANDS: Final[dict[str, str]] = {
@@ -31,9 +36,8 @@ def command() -> None:
 
 @command.command("map")
 @policies_option(
-    "Policy files: a file or a folder. May be repeated; all of them together are one set.",
-    "paths",
-    kind=click.Path(exists=True, path_type=Path),
+    "A folder of policies, or a file (repeatable: all of them are one set), or `cluster`.",
+    "where",
     required=True,
 )
 @click.option(
@@ -55,12 +59,14 @@ def command() -> None:
 )
 @sources_option
 @namespaces_option
+@cluster_options
 def policies_as_map(
-    paths: tuple[Path, ...],
+    where: tuple[Where, ...],
     default_priority_class: str,
     default_toleration_seconds: int,
     sources: tuple[str, ...],
     only_namespaces: tuple[str, ...],
+    kubeconfig: Kubeconfig,
 ) -> None:
     """Print policies as a MutatingAdmissionPolicy and a ValidatingAdmissionPolicy, with bindings.
 
@@ -74,6 +80,7 @@ def policies_as_map(
     \b
     Examples:
       fairlead export map --policies mine/ > exported.yaml
+      fairlead export map --policies cluster > exported.yaml
       fairlead export map --policies mine/ --source fairlead --source mlrun | kubectl apply -f -
       fairlead export map --policies mine/ --only-namespace trial | kubectl apply -f -
 
@@ -81,14 +88,15 @@ def policies_as_map(
     Exit codes:
       0  printed
       1  something cannot be exported, or `fairlead check` finds an error in the policies
-      2  wrong usage
+      2  wrong usage, or the cluster did not answer
     """
     from webhook.exported.documents import documents
     from webhook.exported.positioned_settings import placed_of
     from webhook.judgement.set_judgement import load_sound
-    from webhook.questions.offline import policy_files
+    from webhook.questions.offline import policy_texts
 
-    files = policy_files(paths)
+    with errors_exit(UNKNOWN, ClusterError):
+        files = policy_texts(where, kubeconfig)
     load_sound(files)
     placed, audited = placed_of(files, default_priority_class, default_toleration_seconds)
     found = documents(placed, entries(sources, only_namespaces))

@@ -20,7 +20,7 @@ from webhook.shortening import count_text
 from webhook.text.documents import as_finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.policy.policy_set import PolicySet
     from webhook.policy_tests.load_tests import Document
@@ -80,8 +80,8 @@ class Report:
         return all(report.passed for report in self.files)
 
 
-def run(top: Path, instead: Sequence[Path] = ()) -> Report:
-    """Run every test file at `top`; over the policies at `instead`, if any are given.
+def run(top: Path, instead: Mapping[str, bytes] | None = None) -> Report:
+    """Run every test file at `top`; over these policies by place, if they are given.
 
     Raises UnreadableInput if a file or folder cannot be read.
     """
@@ -99,7 +99,7 @@ def run(top: Path, instead: Sequence[Path] = ()) -> Report:
         for document in read.documents:
             report.left_out += document.left_out
             with report.noting_errors():
-                files = _policy_files(document, instead)
+                files = _policy_files(document) if instead is None else instead
                 if (key := tuple(sorted(files))) not in sets:
                     sets[key] = load_sound(files), result.policies_in(files)
                 policies, places = sets[key]
@@ -107,22 +107,21 @@ def run(top: Path, instead: Sequence[Path] = ()) -> Report:
                 report.verdicts += verdicts
                 loaded |= places
                 reached |= result.reached(places, verdicts)
-    if not instead and top.is_dir():
+    if instead is None and top.is_dir():
         loaded |= result.policies_in(read_folder(os.path.normpath(top)))
     return Report(reports, len(loaded), sorted(loaded - reached))
 
 
-def _policy_files(document: Document, instead: Sequence[Path]) -> dict[str, bytes]:
+def _policy_files(document: Document) -> Mapping[str, bytes]:
     files: dict[str, bytes] = {}
     beside = Path(document.file).parent
-    for at, path in enumerate(instead or [beside / each for each in document.model.policies]):
+    for at, path in enumerate(beside / each for each in document.model.policies):
         try:
             # One file has one name, however a test comes to it.
             files |= read_folder(os.path.normpath(path))
         except UnreadableInput as error:
-            where = () if instead else ("policies", at)
             raise InvalidDocuments(
-                [document.finding(where, problem) for problem in error.problems]
+                [document.finding(("policies", at), problem) for problem in error.problems]
             ) from error
     return files
 
