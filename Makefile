@@ -135,17 +135,17 @@ chaos: $(STAMP)
 
 # What kustomize reads, and then what it makes, for `fairlead install`.
 manifests: $(STAMP)
-	$(BIN)/fairlead schema crd run > manifests/crds/runs.fairlead.dev.yaml
-	$(BIN)/fairlead schema crd placementpolicy > manifests/crds/placementpolicies.fairlead.dev.yaml
-	$(BIN)/fairlead schema crd capacityclass > manifests/crds/capacityclasses.fairlead.dev.yaml
-	$(BIN)/fairlead schema crd placementexception > manifests/crds/placementexceptions.fairlead.dev.yaml
+	$(BIN)/fairlead generate schema crd run > manifests/crds/runs.fairlead.dev.yaml
+	$(BIN)/fairlead generate schema crd placementpolicy > manifests/crds/placementpolicies.fairlead.dev.yaml
+	$(BIN)/fairlead generate schema crd capacityclass > manifests/crds/capacityclasses.fairlead.dev.yaml
+	$(BIN)/fairlead generate schema crd placementexception > manifests/crds/placementexceptions.fairlead.dev.yaml
 	$(BIN)/python -c 'from webhook.run.backends.reference import page; print(page(), end="")' > docs/reference/engines.md
-	$(BIN)/fairlead schema crd runsource > manifests/crds/runsources.fairlead.dev.yaml
-	$(BIN)/fairlead guard authors > manifests/base/run-authors.yaml
-	$(BIN)/fairlead guard stamp > manifests/components/guard-stamp-warn/stamp.yaml
-	$(BIN)/fairlead guard stamp --action deny > manifests/components/guard-stamp-deny/stamp.yaml
-	$(BIN)/fairlead guard node-names > manifests/components/guard-node-names/node-names.yaml
-	$(BIN)/fairlead guard tolerations > manifests/components/guard-tolerations/tolerations.yaml
+	$(BIN)/fairlead generate schema crd runsource > manifests/crds/runsources.fairlead.dev.yaml
+	$(BIN)/fairlead generate guard authors > manifests/base/run-authors.yaml
+	$(BIN)/fairlead generate guard stamp > manifests/components/guard-stamp-warn/stamp.yaml
+	$(BIN)/fairlead generate guard stamp --action deny > manifests/components/guard-stamp-deny/stamp.yaml
+	$(BIN)/fairlead generate guard node-names > manifests/components/guard-node-names/node-names.yaml
+	$(BIN)/fairlead generate guard tolerations > manifests/components/guard-tolerations/tolerations.yaml
 	$(BIN)/python -m tests.manifests
 
 lock: $(STAMP)

@@ -23,6 +23,7 @@ from tests.messages import golden_messages, other_messages
 from tests.scenarios import SCENARIOS
 from tests.test_metric_names import controllers, webhooks
 from webhook.cli import fairlead
+from webhook.cli.exit_codes import MEANINGS
 from webhook.cli.output import OutputOption
 from webhook.text.documents import REPORTS
 
@@ -38,6 +39,14 @@ def commands() -> str:
             "Every command with its options. `fairlead COMMAND --help` also has examples and exit "
             "codes; [What an answer promises](answers.md) has what exit code 0 means."
         ),
+        "",
+        "## Exit codes",
+        "",
+        "All commands have one scheme.",
+        "",
+        "| code | meaning |",
+        "|---|---|",
+        *(f"| {code} | {_cell(meaning)} |" for code, meaning in MEANINGS.items()),
     ]
     for path, command in _walk(fairlead, ("fairlead",)):
         usage = " ".join(command.collect_usage_pieces(click.Context(command)))
@@ -120,7 +129,7 @@ def _walk(
     context = click.Context(command)
     for name in command.list_commands(context):
         found = command.get_command(context, name)
-        if found and not found.hidden:
+        if found:
             yield from _walk(found, (*path, name))
 
 
@@ -147,8 +156,8 @@ def scenarios() -> str:
         "",
         (
             "Each scenario is a pod, policies, and what else is in the cluster. The tests ask "
-            "every command that decides on pods about each of them, in every format: `mutate`, "
-            "`explain`, `diff`, `test` and `run preview` of files, the webhook's warnings to the "
+            "every command that decides on pods about each of them, in every format: `preview`, "
+            "`explain`, `diff` and `test` of files, the webhook's warnings to the "
             "author of a Job, the policy reports, and of live pods `explain`, `policies` and "
             "`pods --no-node`. All have to agree with each other, and with what a real API server "
             "and a real scheduler do. [What an answer promises](answers.md) has what is not "

@@ -29,9 +29,9 @@ MARKS = [mark for source in SOURCES for mark in source.marks]
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
-    """What `fairlead guard` prints, if it succeeds."""
+    """What `fairlead generate guard` prints, if it succeeds."""
     monkeypatch.chdir(ROOT)
-    result = CliRunner().invoke(fairlead, ["guard", *arguments], prog_name="fairlead")
+    result = CliRunner().invoke(fairlead, ["generate", "guard", *arguments], prog_name="fairlead")
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -41,7 +41,7 @@ def test_the_guards_that_ship_are_fresh(monkeypatch: pytest.MonkeyPatch, name: s
     """Each file in manifests/ is what its command prints."""
     command = SHIPPED[name]
     assert (ROOT / "manifests" / name).read_text() == printed(monkeypatch, *command), (
-        f"run: fairlead guard {' '.join(command)} > manifests/{name}"
+        f"run: fairlead generate guard {' '.join(command)} > manifests/{name}"
     )
 
 

@@ -234,7 +234,7 @@ def test_the_lines_of_a_preview_are_those_that_the_page_shows(
     run = {"apiVersion": API_VERSION, "kind": "Run", "metadata": metadata, "spec": spec}
     Path("run.yaml").write_bytes(orjson.dumps(run))
     [command] = re.findall(
-        r"^\$ fairlead (run preview .*)$", (guides / f"{page}.md").read_text(), re.MULTILINE
+        r"^\$ fairlead (preview -o pods .*)$", (guides / f"{page}.md").read_text(), re.MULTILINE
     )
     shown = next(each.text for each in blocks(guides / f"{page}.md") if each.language == "text")
     printed = CliRunner().invoke(fairlead, shlex.split(command)).stdout.splitlines()

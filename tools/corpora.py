@@ -6,14 +6,14 @@ FOLDERs are checkouts of whatever has manifests: Kubeflow's training operator an
 operator, JobSet, KubeRay, the Spark operator, Dask, MLRun, Polyaxon, Volcano, Argo. What they hold
 is read, and never kept. For each YAML or JSON file:
 
-- `check`, `mutate` and `explain` end without a traceback, and by an exit code other than 0 only
-  with words on stderr; `mutate` says something of a file, be it that no pod is in it;
-- what `mutate -o yaml` prints is unchanged when it is mutated again;
+- `check`, `preview` and `explain` end without a traceback, and by an exit code other than 0 only
+  with words on stderr; `preview` says something of a file, be it that no pod is in it;
+- what `preview -o yaml` prints is unchanged when it is mutated again;
 - of every object of a kind in `tools.pod_counts`, Fairlead's reader finds as many pods as that
   module counts; if there are none, a note says so;
 - of every other object that has a list of containers somewhere, the reader finds a pod template, or
   a note names it;
-- a Polyaxonfile becomes a Run or an error by `run convert`, and that Run passes `run preview`.
+- a Polyaxonfile becomes a Run or an error by `run convert`, and that Run passes `preview -o pods`.
 
 Prints a line for each fault and a table of counts; exit code 1 if there was one.
 """
@@ -87,11 +87,11 @@ def faults(file: Path, policies: str, counts: Counter[str]) -> Iterator[str]:
     given = ("-f", str(file), "--policies", policies)
     for command in (["check", str(file)], ["explain", *given]):
         yield from _of(command, call(*command), counts)
-    command = ["mutate", *given, "-o", "yaml"]
+    command = ["preview", *given, "-o", "yaml"]
     ended = call(*command)
     yield from _of(command, ended, counts)
     if ended.code == 0 and not ended.out.strip() and not ended.err.strip():
-        yield "mutate: exit code 0, and not a word"
+        yield "preview: exit code 0, and not a word"
     if ended.out.strip() and not ended.traceback:
         yield from _again(ended.out, policies, counts)
 
@@ -143,12 +143,12 @@ def _again(out: str, policies: str, counts: Counter[str]) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         printed = Path(folder) / "printed.yaml"
         printed.write_text(out)
-        command = ["mutate", "-f", str(printed), "--policies", policies, "-o", "yaml"]
+        command = ["preview", "-f", str(printed), "--policies", policies, "-o", "yaml"]
         ended = call(*command)
     counts["mutated again"] += 1
     yield from _of(command, ended, counts)
     if ended.out != out:
-        yield f"mutate: what it prints is changed when it is mutated again\n{ended.err[:500]}"
+        yield f"preview: what it prints is changed when it is mutated again\n{ended.err[:500]}"
 
 
 def _converted(file: Path, policies: str, counts: Counter[str]) -> Iterator[str]:
@@ -160,11 +160,11 @@ def _converted(file: Path, policies: str, counts: Counter[str]) -> Iterator[str]
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run.yaml"
         run.write_text(ended.out)
-        command = ["run", "preview", "-f", str(run), "--policies", policies]
+        command = ["preview", "-f", str(run), "--policies", policies, "-o", "pods"]
         ended = call(*command)
     yield from _of(command, ended, counts)
     if ended.code:
-        yield f"run preview refuses what run convert printed: {ended.err[:500]}"
+        yield f"preview refuses what run convert printed: {ended.err[:500]}"
 
 
 def _of(command: Sequence[str], ended: Ended, counts: Counter[str]) -> Iterator[str]:

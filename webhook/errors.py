@@ -13,6 +13,8 @@ FairleadError
 ├── ClusterError          the API server could not be reached, or refused
 │   └── InvalidName       nothing can have the name: no request was sent
 ├── WrongUsage            settings that exclude or require each other: commands exit with 2
+├── NoSuch                what was named does not exist: commands exit with 2
+├── TimeOver              what was waited for did not come in time: commands exit with 3
 ├── NotExported           policies that cannot be expressed without the webhook: carries every one
 ├── InstallationError     an installation could not be created, changed or removed
 └── SandboxError          the local control plane could not be built, started or stopped
@@ -34,6 +36,14 @@ class FairleadError(Exception):
 
 class WrongUsage(FairleadError):
     """Settings that exclude or require each other, or name what is not there."""
+
+
+class NoSuch(FairleadError):
+    """What was named, such as an object or a policy, does not exist."""
+
+
+class TimeOver(FairleadError):
+    """What was waited for did not come in time."""
 
 
 class InvalidDocuments(FairleadError):

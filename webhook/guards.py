@@ -338,8 +338,8 @@ def _may_create(at: int) -> JsonObject:
 
 WARN: Final = ("Warn", "Audit")
 DENY: Final = ("Deny",)
-# During `fairlead disable`, pods of runs are intentionally created without placement: the guard
-# that denies admits them.
+# During `fairlead webhook disable`, pods of runs are intentionally created without placement: the
+# guard that denies admits them.
 _ENABLED: Final = (
     f"!({literal(names.DISABLED_UNTIL)} in params.metadata.?annotations.orValue({{}}))"
 )

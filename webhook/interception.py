@@ -98,7 +98,7 @@ def select_sources(sources: Collection[str], table: SourceTable = SHIPPED) -> li
     if unknown := sorted(set(sources) - set(known)):
         raise ValueError(
             f"unknown source {', '.join(map(repr, unknown))}: want some of "
-            f"{', '.join(known)}; `fairlead sources` describes them"
+            f"{', '.join(known)}; `fairlead policy sources` describes them"
         )
     found = [source for source in table.rows if source.name in sources]
     first = [source for source in found if source.name in DEFAULT_SOURCES]

@@ -33,6 +33,8 @@ class Reported(BaseModel):
     """The base of every status. Camel case outside; unknown fields are kept and written again."""
 
     model_config = ConfigDict(
+        # A model that is not used is not built: `fairlead check` needs a part of them.
+        defer_build=True,
         frozen=True,
         extra="allow",
         alias_generator=to_camel,

@@ -92,10 +92,10 @@ INSTALL_OPTIONS: Final = f"{GROUP}/install-options"
 INJECTED_BY_CERT_MANAGER: Final = "cert-manager.io/inject-ca-from"
 # Annotation of a Secret that cert-manager writes: the name of its Certificate.
 MADE_BY_CERT_MANAGER: Final = "cert-manager.io/certificate-name"
-# Annotation of either Secret that requests a renewal. `fairlead certs rotate` sets it to the time.
+# Annotation of either Secret that requests a renewal, from `fairlead webhook rotate`: the time.
 ROTATE: Final = f"{GROUP}/rotate"
-# Annotations of the webhook configuration while `fairlead disable` is in force: the end time
-# (RFC 3339), and the rules to restore, as a JSON object of lists by the webhook's name.
+# Annotations of the webhook configuration while `fairlead webhook disable` is in force: the end
+# time (RFC 3339), and the rules to restore, as a JSON object of lists by the webhook's name.
 DISABLED_UNTIL: Final = f"{GROUP}/disabled-until"
 DISABLED_RULES: Final = f"{GROUP}/disabled-rules"
 # The record of what an installation intercepts: annotations of the controller's Deployment, so that

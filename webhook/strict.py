@@ -143,6 +143,8 @@ class Strict(BaseModel):
     """
 
     model_config = ConfigDict(
+        # A model that is not used is not built: `fairlead check` needs a part of them.
+        defer_build=True,
         strict=True,
         frozen=True,
         extra="forbid",

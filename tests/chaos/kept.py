@@ -105,7 +105,7 @@ class Keeping:
         return found
 
     def ask(self, secret: str) -> None:
-        """Ask for a rotation, as `fairlead certs rotate` does."""
+        """Ask for a rotation, as `fairlead webhook rotate` does."""
         path = f"{_SECRETS}/{secret}"
         status = 0
         while status != 200:

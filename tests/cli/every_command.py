@@ -44,13 +44,12 @@ _SERVERS: Final = {("serve",), ("controller",), ("ui",)}
 _MORE: Final[dict[Words, Words]] = {
     ("check",): ("--nodes", "cluster"),
     ("explain",): (f"run/{RUN}",),
-    ("mutate",): (f"run/{RUN}",),
-    ("run", "preview"): ("--dry-run=server",),
+    ("preview",): (f"run/{RUN}",),
     ("run", "create"): ("-f", "run.json", "--code", "code"),
     ("run", "top"): ("--once",),
     ("serve",): ("--policies", "policy.yaml", "--self-signed"),
     ("ui",): ("cluster", "--no-browser"),
-    ("sources",): ("--policies", "cluster"),
+    ("policy", "sources"): ("--policies", "cluster"),
     ("test",): ("--policies", "cluster"),
     ("install",): ("--image", "example.invalid/fairlead:1"),
 }
@@ -66,6 +65,7 @@ _VALUES: Final = {
     "policies": "policy.yaml",
     "scenario": "scenario.yaml",
     "backend_name": "jobset",
+    "name": "pool",
 }
 
 

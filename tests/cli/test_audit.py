@@ -1,4 +1,4 @@
-"""`fairlead audit`: from files and from the replicas, for people and for programs."""
+"""`fairlead policy audit`: from files and from the replicas, for people and for programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tests.test_audited import exposed
 from webhook import metric_names
-from webhook.cli.audit import command
+from webhook.cli.policy.audit import command
 from webhook.decision.decision import TOGETHER
 from webhook.server.webhook_metrics import Metrics
 

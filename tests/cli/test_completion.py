@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,19 +63,18 @@ def completed(*words: str) -> list[str]:
     [
         ("check",),
         ("check", "--nodes"),
-        ("mutate", "--policies"),
-        ("mutate", "-f"),
+        ("preview", "--policies"),
+        ("preview", "-f"),
         ("explain", "--nodes"),
         ("explain", "--namespaces"),
         ("diff",),
         ("diff", "policy.yaml"),
         ("diff", "a", "b", "--pods"),
-        ("run", "preview", "--policies"),
-        ("simulate", "--policies"),
+        ("run", "simulate", "--policies"),
         ("ui", "--policies"),
         ("test",),
-        ("export", "map", "--policies"),
-        ("policies", "--kubeconfig"),
+        ("generate", "map", "--policies"),
+        ("policy", "list", "--kubeconfig"),
     ],
     ids=" ".join,
 )
@@ -90,7 +88,7 @@ def test_the_word_cluster_is_proposed_where_no_file_begins_so(tmp_path: Path) ->
     """A shell takes either files or words."""
     assert completed("check", "cl") == ["plain,cluster"]
     assert completed("diff", "cl") == ["plain,cluster"]
-    assert completed("run", "preview", "--policies", "cl") == ["file,cl"]
+    assert completed("run", "simulate", "--policies", "cl") == ["file,cl"]
     (tmp_path / "classes").mkdir()
     assert completed("check", "cl") == ["file,cl"]
 
@@ -104,14 +102,16 @@ def test_the_word_cluster_is_proposed_where_no_file_begins_so(tmp_path: Path) ->
         (("run", "logs", "--role"), {"worker", "driver"}),
         (("install", "--overlay"), {"default", "monitoring"}),
         (("install", "--source"), {"fairlead", "mlrun"}),
-        (("guard", "stamp", "--source"), {"fairlead", "mlrun"}),
+        (("generate", "guard", "stamp", "--source"), {"fairlead", "mlrun"}),
         (("sandbox", "up", "--operator"), {"kueue", "jobset"}),
         (("explain", "--field"), {"tolerations", "nodeSelector"}),
         (("explain", "--plugins"), {"none", "PodTolerationRestriction"}),
-        (("mutate", "--fail-on"), {"no-node", "warning"}),
+        (("preview", "--fail-on"), {"no-node", "warning"}),
         (("explain",), {"pod", "job", "deployment", "tfjob", "run"}),
         (("check", "-o"), {"text", "json"}),
         (("--color",), {"auto", "never"}),
+        (("help",), {"check", "run"}),
+        (("help", "run"), {"create", "list"}),
         (("explain", "--context"), {"one", "other"}),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
@@ -153,7 +153,7 @@ def _object(name: str) -> dict[str, Any]:
         (("explain", "-n", "re"), ["research"]),
         (("diff", "cluster", "a", "-n", "re"), ["research"]),
         (("doctor", "-n", "re"), ["research"]),
-        (("policies", ""), ["spot"]),
+        (("policy", "get", ""), ["spot"]),
         (("explain", "--policy", "s"), ["spot"]),
     ],
     ids=lambda each: " ".join(each),
@@ -207,7 +207,6 @@ def test_every_parameter_completes_unless_its_value_is_free() -> None:
 PROGRAM = f"#!{sys.executable}\nfrom webhook.__main__ import main\nmain()\n"
 
 
-@pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
 def test_bash_completes_a_command_a_file_and_an_option(tmp_path: Path) -> None:
     """What is typed with Tab is what is run."""
     program = tmp_path / "bin" / "fairlead"

@@ -181,10 +181,10 @@ def test_two_processes_of_one_host_are_two_candidates(monkeypatch: pytest.Monkey
 
 
 def test_a_kubeconfig_that_is_not_there_ends_it(tmp_path: Path, wording: Wording) -> None:
-    """With one line that says so, and exit code 1."""
+    """With one line that says so, and exit code 2."""
     options = ["--kubeconfig", str(tmp_path / "none"), "--health-port", "0"]
     done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     mentions(done.stderr, tmp_path / "none", "no such kubeconfig")
     assert "Traceback" not in done.stderr
     wording(done.stderr.splitlines()[-1], {tmp_path: "TMP"})

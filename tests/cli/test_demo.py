@@ -68,7 +68,7 @@ def test_its_text(text: str, wording: Wording) -> None:
     assert "no pod is created" in third
     port = re.findall(r":(\d+)/mutate", second)[0]
     wording(text, {f":{port}/": ":PORT/", f" {webhook.__version__}:": " VERSION:"})
-    mentions(line_with(text.split("\n\n"), "10 answers"), "fairlead mutate", "fairlead explain")
+    mentions(line_with(text.split("\n\n"), "10 answers"), "fairlead preview", "fairlead explain")
 
 
 def test_the_first_page_shows_a_part_of_it(text: str) -> None:

@@ -20,6 +20,7 @@ from tests.wording import Wording
 from webhook import names
 from webhook.api_paths import ApiPath
 from webhook.cli import fairlead
+from webhook.cli.exit_codes import UNKNOWN, code_of
 from webhook.cli.output import OutputOption
 from webhook.errors import FairleadError
 from webhook.installation.object_kinds import KINDS, Kind
@@ -144,8 +145,8 @@ def ask(words: Words, *more: str) -> tuple[int, str, str]:
     """The exit code of a command about the Run, what it prints, and what is beside it."""
     done = CliRunner().invoke(fairlead, [*arguments(words), *more])
     if isinstance(done.exception, FairleadError):
-        # `main` prints it, and exits with 1.
-        return 1, done.stdout, f"{done.stderr}error: {done.exception}\n"
+        # `main` prints it.
+        return code_of(done.exception), done.stdout, f"{done.stderr}error: {done.exception}\n"
     assert isinstance(done.exception, SystemExit | None), done.exception
     return done.exit_code, done.stdout, done.stderr
 
@@ -214,10 +215,10 @@ def test_a_command_that_failed_prints_a_report_of_its_kind(
 def test_a_command_says_that_there_is_no_server(
     folder: Path, words: Words, wording: Wording
 ) -> None:
-    """With its address, and the exit code of what is not known or not done."""
+    """With its address, and the exit code of what is not known."""
     write_kubeconfig(folder, "http://127.0.0.1:1")
     code, _, aside = ask(words)
-    assert code in (1, 2), aside
+    assert code == UNKNOWN, aside
     assert "127.0.0.1:1" in aside
     assert not RAW.search(aside), aside
     wording(shown(words, code, aside))

@@ -1,4 +1,4 @@
-"""`fairlead exceptions` of a cluster, and a match in words; golden/sessions/ has those of files."""
+"""`fairlead policy exceptions` of a cluster; golden/sessions/ has those of files."""
 
 from __future__ import annotations
 

@@ -15,7 +15,9 @@ from webhook.cli.lazy import LazyGroup
 
 
 @click.group(
-    cls=LazyGroup, package="webhook.cli", table={"sources": "The marks.", "absent": "Not there."}
+    cls=LazyGroup,
+    package="webhook.cli.policy",
+    table={"sources": "The marks.", "absent": "Not there."},
 )
 def group() -> None:
     """A group."""
@@ -32,7 +34,7 @@ def test_a_subcommand_is_the_attribute_command_of_its_module() -> None:
     """Calling it imports the module."""
     answer = CliRunner().invoke(group, ["sources", "--help"])
     assert answer.exit_code == 0
-    assert "webhook.cli.sources" in sys.modules
+    assert "webhook.cli.policy.sources" in sys.modules
 
 
 @pytest.mark.parametrize("name", ["source", "lazy"])

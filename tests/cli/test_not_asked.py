@@ -16,8 +16,8 @@ from webhook import names
 from webhook.cli import fairlead
 from webhook.cli.diff import command as diff
 from webhook.cli.explain import command as explain
-from webhook.cli.mutate import command as mutate
-from webhook.cli.run.preview import command as preview
+from webhook.cli.preview import command as preview
+from webhook.cli.preview_runs import FORMS
 from webhook.questions.decisions import NOT_ASKED, PODS
 
 POD = {"containers": [{"name": "main", "image": "i"}]}
@@ -36,9 +36,8 @@ OBJECTS = {
     "run": an_object(names.API_VERSION, names.RUN_KIND, "r", {"template": {"spec": POD}}),
 }
 ASKED = {
-    mutate: ("mutate", "-f", "{file}", "--policies", "p.yaml"),
+    preview: ("preview", "-f", "{file}", "--policies", "p.yaml"),
     explain: ("explain", "-f", "{file}", "--policies", "p.yaml"),
-    preview: ("run", "preview", "-f", "{file}"),
     diff: ("diff", "p.yaml", "p.yaml", "--pods", "{file}"),
 }
 
@@ -55,7 +54,7 @@ CASES = [
     for command, words in ASKED.items()
     for kind in OBJECTS
     for output in formats(command)
-    if kind == "run" or command is not preview
+    if kind == "run" or output not in FORMS
 ]
 
 

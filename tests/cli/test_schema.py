@@ -1,4 +1,4 @@
-"""`fairlead schema` prints what editors and people need to write policies."""
+"""`fairlead generate schema` prints what editors and people need to write policies."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.fast_yaml import load_all_yaml, load_yaml
-from webhook.cli.schema import command
+from webhook.cli.generate.schema import command
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.policy.json_schema import ALL, names, pages, schema
 from webhook.run import json_schema as run_schema

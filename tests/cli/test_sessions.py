@@ -35,6 +35,7 @@ from tests.fast_yaml import load_yaml
 from tests.kube.fake_api import answering
 from tests.wording import Wording, mentions
 from webhook.cli import fairlead
+from webhook.cli.exit_codes import code_of
 from webhook.errors import FairleadError
 
 FOLDER = Path(__file__).parents[1] / "golden" / "sessions"
@@ -96,12 +97,14 @@ def printed(line: str, code: int) -> str:
     words, _, source = line.partition(" < ")
     stdin = Path(source).read_text() if source else None
     result = CliRunner().invoke(fairlead, shlex.split(words), input=stdin)
+    exit_code = result.exit_code
     if isinstance(result.exception, FairleadError):
         # `main` prints it.
+        exit_code = code_of(result.exception)
         result.stderr_bytes += f"error: {result.exception}\n".encode()
     elif not isinstance(result.exception, SystemExit | None):
         raise result.exception
-    assert result.exit_code == code, result.output
+    assert exit_code == code, result.output
     stderr = re.sub(r"Usage: .*?\n\n(?=Error: )", "", result.stderr, flags=re.DOTALL)
     errors = "".join(f"2> {each}".rstrip() + "\n" for each in stderr.splitlines())
     return f"$ fairlead {line}\n{result.stdout}{errors}"

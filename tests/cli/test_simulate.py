@@ -1,4 +1,4 @@
-"""`fairlead simulate`: all of it as JSON, and a plot; golden/sessions/ has the text."""
+"""`fairlead run simulate`: all of it as JSON, and a plot; golden/sessions/ has the text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def simulate(*arguments: str, sets: tuple[str, ...] = ("spot.yaml", "solid.yaml")) -> Result:
     policies = [each for name in sets for each in ("--policies", name)]
     given = ["-f", "run.yaml", "--scenario", "week.json", "--repeat", "8"]
-    return CliRunner().invoke(fairlead, ["simulate", *given, *policies, *arguments])
+    return CliRunner().invoke(fairlead, ["run", "simulate", *given, *policies, *arguments])
 
 
 @pytest.mark.usefixtures("folder")

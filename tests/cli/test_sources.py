@@ -1,4 +1,4 @@
-"""`fairlead sources` prints the whole table, and the documentation shows what it prints."""
+"""`fairlead policy sources` prints the whole table, and the documentation shows what it prints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from webhook.cli.sources import command, render
+from webhook.cli.policy.sources import command, render
 from webhook.sources import SHIPPED, SOURCES
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "sources.md"

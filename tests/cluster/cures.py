@@ -185,7 +185,7 @@ def _is_certified(site: Site) -> bool:
 
 # By the beginning of the command.
 PLAYS: Final[Mapping[str, Play]] = {
-    "fairlead enable": Play("interception", "no rules", _entry("rules", [])),
+    "fairlead webhook enable": Play("interception", "no rules", _entry("rules", [])),
     "kubectl patch mutatingwebhookconfiguration": Play(
         "interception",
         "matchConditions",
@@ -219,10 +219,10 @@ PLAYS: Final[Mapping[str, Play]] = {
     f"kubectl label namespace marked {names.KUEUE}-": Play(
         "namespaces", "means nothing", _labelled("Keep", names.KUEUE), after=_unmark
     ),
-    "fairlead guard tolerations": Play(
+    "fairlead generate guard tolerations": Play(
         "tolerations", "checked when a pod is created", _limited, after=_unlimited
     ),
-    "fairlead disable": Play(
+    "fairlead webhook disable": Play(
         "endpoints",
         "no ready endpoint",
         _behind_its_service(0),
@@ -249,6 +249,16 @@ UNPLAYED: Final[Mapping[str, str]] = {
 }
 # Subcommands that show more, and end nothing; `fairlead install` is the cure of an installation.
 SHOWS: Final[Sequence[str]] = (
-    *("install", "doctor", "check", "explain", "mutate", "certs status", "guard", "logs", "get"),
+    *(
+        "install",
+        "doctor",
+        "check",
+        "explain",
+        "preview",
+        "webhook certs",
+        "generate",
+        "logs",
+        "get",
+    ),
     "describe",
 )

@@ -128,7 +128,7 @@ class Site:
         self.plane.api.call("DELETE", self.installation.secret(name))
 
     def ask_to_rotate(self, name: str) -> None:
-        """As `fairlead certs rotate` does."""
+        """As `fairlead webhook rotate` does."""
         self.annotate(name, names.ROTATE, self.now.isoformat())
 
     def annotate(self, name: str, key: str, value: str) -> None:

@@ -1,4 +1,4 @@
-"""`fairlead certs` beside the real API server."""
+"""`fairlead webhook certs` beside the real API server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cluster.keepers import ENTRIES, REPLICAS, Site
 from tests.cluster.spaces import Json
 from tests.wording import line_with, mentions
 from webhook import names
-from webhook.cli.certs import command
+from webhook.cli.webhook import command
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 
@@ -40,7 +40,7 @@ def site(control_plane: ControlPlane, namespace: str) -> Iterator[Site]:
 
 @pytest.fixture
 def certs(site: Site) -> Certs:
-    """`fairlead certs`, as the administrator by default."""
+    """`fairlead webhook certs`, as the administrator by default."""
 
     def call(*arguments: str, kubeconfig: Path = site.plane.kubeconfig) -> Result:
         where = (
@@ -80,7 +80,7 @@ def test_status_tells_what_there_is(site: Site, certs: Certs) -> None:
     assert authority.signing
     assert serving
     signing = f"{authority.signing.check().serial_number:x}"
-    result = certs("status", "-o", "json")
+    result = certs("certs", "-o", "json")
     assert result.exit_code == 0, result.output
     document = told(result)
     assert document["authority"]["phase"] == "steady"
@@ -94,7 +94,7 @@ def test_status_tells_what_there_is(site: Site, certs: Certs) -> None:
         assert (each["vouches"], each["asKept"]) == (True, True)
     assert document["next"].startswith("a new leaf, from ")
     assert document["findings"] == []
-    text = certs("status").stdout
+    text = certs("certs").stdout
     line_with(text, "authority: steady", "Secret fairlead-authority")
     assert text.count("fine") == 2
     assert "next: a new leaf" in text
@@ -105,16 +105,16 @@ def test_forbidden_objects_are_reported_and_the_rest_is_shown(
 ) -> None:
     """Without the authority's Secret: whom clients trust, and whether they trust the leaf."""
     kubeconfig = reader(site.installation.serving)
-    result = certs("status", kubeconfig=kubeconfig)
+    result = certs("certs", kubeconfig=kubeconfig)
     assert result.exit_code == 0, result.output
     assert "authority: unknown" in result.stdout
     mentions(result.stdout, "may not read this Secret")
     assert result.stdout.count("fine") == 2
-    document = told(certs("status", "-o", "json", kubeconfig=kubeconfig))
+    document = told(certs("certs", "-o", "json", kubeconfig=kubeconfig))
     assert document["authority"]["visible"] is False
     assert document["authority"]["phase"] is None
     site.wipe()
-    assert certs("status", kubeconfig=kubeconfig).exit_code == 1
+    assert certs("certs", kubeconfig=kubeconfig).exit_code == 1
 
 
 @pytest.mark.parametrize("authority", [False, True], ids=["leaf", "authority"])
@@ -153,7 +153,7 @@ def test_rotate_asks_and_does_not_wait(certs: Certs) -> None:
     """The request stands in the Secret until a controller takes it up, and status shows it."""
     result = certs("rotate", "--authority")
     assert result.exit_code == 0
-    document = told(certs("status", "-o", "json"))
+    document = told(certs("certs", "-o", "json"))
     assert document["authority"]["asked"] is True
     assert document["leaf"]["asked"] is False
     mentions(document["next"], "a new authority", "on request")

@@ -1,4 +1,4 @@
-"""`fairlead disable` and `enable` on a real API server, with a controller that puts rules back."""
+"""`fairlead webhook disable` and `enable`, with a real API server and the controller."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def said(site: Site) -> Json:
 
 
 def disabled(site: Site, span: str) -> Json:
-    """`fairlead disable`, as a program reads it."""
-    done = site.run("disable", "--for", span, "-o", "json")
+    """`fairlead webhook disable`, as a program reads it."""
+    done = site.run("webhook", "disable", "--for", span, "-o", "json")
     assert done.exit_code == 0, done.output
     found: Json = json.loads(done.stdout)
     return found
@@ -93,11 +93,11 @@ def test_pods_are_sent_no_more_and_then_again(enabled: Site) -> None:
     silent = [{key: each[key] for key in each if key != "rules"} for each in before]
     after = enabled.configuration()["webhooks"]
     assert [{key: each[key] for key in each if key != "rules"} for each in after] == silent
-    assert json.loads(enabled.run("enable", "-o", "json").stdout)["wasDisabled"]
+    assert json.loads(enabled.run("webhook", "enable", "-o", "json").stdout)["wasDisabled"]
     assert enabled.configuration()["webhooks"] == before
     assert said(enabled) == {}
     eventually("pods are placed", lambda: placed(enabled))
-    (line,) = enabled.run("enable").stdout.splitlines()
+    (line,) = enabled.run("webhook", "enable").stdout.splitlines()
     mentions(line, "enabled already", "nothing to do")
 
 
@@ -128,7 +128,7 @@ def test_the_guard_stands_back_meanwhile(enabled: Site) -> None:
     )
     disabled(enabled, "15m")
     eventually("the guard is off", lambda: created()[0] == HTTPStatus.CREATED)
-    enabled.run("enable")
+    enabled.run("webhook", "enable")
     eventually("pods are placed", lambda: placed(enabled))
     enabled.kubectl("delete", "validatingadmissionpolicybinding", "--all")
 
@@ -136,6 +136,6 @@ def test_the_guard_stands_back_meanwhile(enabled: Site) -> None:
 def test_without_a_configuration_there_is_nothing_to_disable(site: Site) -> None:
     """It is said, and where to look."""
     site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
-    for command in (("disable", "--for", "15m"), ("enable",)):
+    for command in (("webhook", "disable", "--for", "15m"), ("webhook", "enable")):
         with pytest.raises(InstallationError, match="no pod is sent"):
             site.run(*command)

@@ -184,7 +184,7 @@ def test_what_stands_in_the_webhook_configuration_is_judged(well: Site) -> None:
     patch(site, {"op": "replace", "path": f"{entry}/rules", "value": []})
     found = problems(site, *INTERCEPTION)
     line_with(found, "error interception: pods-0.fairlead.dev ", "no rules", "no end is recorded")
-    site.run("disable", "--for", "1h")
+    site.run("webhook", "disable", "--for", "1h")
     line_with(problems(site, *INTERCEPTION), "disabled until")
     past = f"{names.DISABLED_UNTIL}=2026-01-01T00:00:00+00:00"
     site.kubectl("annotate", *CONFIGURATION, "--overwrite", past)
@@ -556,7 +556,7 @@ def carry_out(site: Site, part: str, folder: Path, more: Mapping[str, Sequence[s
         if program != "fairlead":
             run(command, folder, site.plane.kubeconfig, site.kubectl.path)
             continue
-        arguments = [*words, *more.get(words[0], ())]
+        arguments = [*words, *more.get(" ".join(words[: 1 + (words[0] == "policy")]), ())]
         done = CliRunner().invoke(fairlead, arguments, env=environ)
         assert done.exit_code == 0, (command, done.output)
 
@@ -587,7 +587,7 @@ def test_a_day_of_rollout_goes_as_its_page_says(well: Site, desk: Path) -> None:
     site, metrics = well, desk / "metrics"
     more = {
         "install": (*site.at_its_address, "--yes"),
-        "audit": ("--metrics", str(metrics)),
+        "policy audit": ("--metrics", str(metrics)),
         "doctor": ALL_BUT_WATCHES,
     }
     page = (GUIDES / "production.md").read_text()

@@ -89,14 +89,14 @@ def call(space: Space, folder: Path, *words: str, policies: str = POLICIES) -> R
 
 TWO = {"parallelism": 2, "completions": 2}
 ASKING = [
-    ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"),
-    ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "text"),
-    ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "yaml"),
-    ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "patch"),
+    ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"),
+    ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "text"),
+    ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "yaml"),
+    ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "patch"),
     ("explain", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"),
     ("explain", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "json"),
-    ("run", "preview", "-f", "DIR/run.yaml", "--policies", "DIR/policies.yaml"),
-    ("run", "preview", "-f", "DIR/run.yaml", "--policies", "DIR/policies.yaml", "-o", "json"),
+    ("preview", "-f", "DIR/run.yaml", "--policies", "DIR/policies.yaml", "-o", "pods"),
+    ("preview", "-f", "DIR/run.yaml", "--policies", "DIR/policies.yaml", "-o", "objects"),
     ("diff", "/dev/null", "DIR/policies.yaml", "--pods", "DIR/job.yaml", "--fail-on", "rejected"),
 ]
 
@@ -160,7 +160,7 @@ def test_an_older_webhook_decides_again_and_that_is_said(
     monkeypatch.setattr(names, "AS_DECIDED", "another")
     monkeypatch.setattr(dry_run, "_AS_DECIDED", {"dryRun": "All", "fieldManager": "another"})
     space = new_namespace({**WHOLE, **labels})
-    words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
+    words = ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
     for more, code in ((), 0), (("--fail-on", "unknown"), 1):
         asked = files(tmp_path, (*words, *more), HARMLESS)
         (tmp_path / "job.yaml").write_text(json.dumps(job))
@@ -192,7 +192,7 @@ def test_live_objects_are_asked_about_too(strict: Space, tmp_path: Path) -> None
     """As new pods of theirs would be; nothing is created."""
     strict.create(JOB)
     words = ("job/train", "--policies", "DIR/policies.yaml")
-    for command in ("mutate", "explain"):
+    for command in ("preview", "explain"):
         found = call(strict, tmp_path, command, *words)
         assert found.exit_code == 1, found.output
         mentions(found.output, "PodSecurity", "runAsUser=0")
@@ -202,7 +202,7 @@ def test_a_quota_refuses_the_pod_without_policies_too(strict: Space, tmp_path: P
     """So the policies are not to blame, and it is said."""
     quota = {"hard": {"pods": "0"}}
     strict.create(an_object("v1", "ResourceQuota", "none", quota))
-    words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
+    words = ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
 
     def refused() -> Result:
         return call(strict, tmp_path, *words, policies=HARMLESS)
@@ -211,7 +211,7 @@ def test_a_quota_refuses_the_pod_without_policies_too(strict: Space, tmp_path: P
     assert found.exit_code == 1, found.output
     mentions(found.output, "exceeded quota: none", "also refuses the pod without")
     # No policies are needed to ask.
-    found = call(strict, tmp_path, "run", "preview", "-f", "DIR/run.yaml")
+    found = call(strict, tmp_path, "preview", "-f", "DIR/run.yaml", "-o", "pods")
     assert found.exit_code == 1, found.output
     mentions(found.output, "exceeded quota: none")
 
@@ -233,7 +233,7 @@ def test_a_rule_of_others_about_pods_of_runs_is_asked(strict: Space, tmp_path: P
     strict.plane.api.create(api, {"metadata": {"name": name}, "spec": policy})
     bound = {"policyName": name, "validationActions": ["Deny"]}
     strict.plane.api.create(f"{api[:-3]}ybindings", {"metadata": {"name": name}, "spec": bound})
-    words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
+    words = ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
     eventually(
         "the rule is asked",
         lambda: "no cost" in call(strict, tmp_path, *words, policies=HARMLESS).output,
@@ -243,7 +243,7 @@ def test_a_rule_of_others_about_pods_of_runs_is_asked(strict: Space, tmp_path: P
 
 def test_what_the_api_server_does_not_say_is_unknown(strict: Space, tmp_path: Path) -> None:
     """A namespace that is not there; it is no refusal, and no consent."""
-    words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-n", "nowhere")
+    words = ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-n", "nowhere")
     for more, code in ((), 0), (("--fail-on", "unknown"), 1):
         found = call(strict, tmp_path, *words, *more)
         assert found.exit_code == code, found.output
@@ -253,7 +253,7 @@ def test_what_the_api_server_does_not_say_is_unknown(strict: Space, tmp_path: Pa
 def test_without_an_api_server_there_is_no_answer(tmp_path: Path) -> None:
     """It is usage that fails, not a pod."""
     (tmp_path / "kubeconfig").write_text("{}")
-    words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
+    words = ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
     where = ("--dry-run=server", "--kubeconfig", str(tmp_path / "kubeconfig"))
     assert CliRunner().invoke(fairlead, [*files(tmp_path, words), *where]).exit_code == 2
 
@@ -304,7 +304,7 @@ def test_of_equal_pods_one_is_asked_and_that_is_said(strict: Space, tmp_path: Pa
     files(tmp_path, (), HARMLESS)
     (tmp_path / "job.yaml").write_text(json.dumps({**JOB, "spec": {**JOB["spec"], **TWO}}))
     words = ("-f", f"{tmp_path}/job.yaml", "--policies", f"{tmp_path}/policies.yaml")
-    for command in ("mutate", "explain"):
+    for command in ("preview", "explain"):
         found = strict.ask(command, *words, "--dry-run=server")
         assert found.exit_code == 0, found.output
         mentions(found.output, "takes one of these 2 pods", "quota")

@@ -70,8 +70,8 @@ def excepted(space: Space, until: datetime) -> None:
 
 
 def command(space: Space, *words: str) -> Result:
-    """`fairlead exceptions` of this cluster."""
-    options = ["exceptions", "--kubeconfig", str(space.plane.kubeconfig), *words]
+    """`fairlead policy exceptions` of this cluster."""
+    options = ["policy", "exceptions", "--kubeconfig", str(space.plane.kubeconfig), *words]
     return CliRunner().invoke(fairlead, options)
 
 

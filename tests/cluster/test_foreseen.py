@@ -1,4 +1,4 @@
-"""What `fairlead mutate` and `explain` foresee offline is what a real cluster makes of it."""
+"""What `fairlead preview` and `explain` foresee offline is what a real cluster makes of it."""
 
 from __future__ import annotations
 

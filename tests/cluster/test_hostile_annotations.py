@@ -91,7 +91,7 @@ def test_every_look_at_all_pods_comes_to_its_end(pods: Space, tmp_path: Path) ->
     explained = json.loads(done.stdout)["objects"]
     assert [each["object"].lower() for each in explained] == listed
     mentions(went_well(pods.ask("explain", *listed, "--policies", policies), 1).stdout, "sound")
-    for words in (("doctor",), ("policies", "--policies", policies)):
+    for words in (("doctor",), ("policy", "list", "--policies", policies)):
         went_well(pods.ask(*words), 0, 1, 2)
 
 

@@ -264,7 +264,7 @@ def test_what_an_admin_leaves_out_on_purpose_is_kept(installed: Site) -> None:
 def test_an_emergency_of_another_admin_is_not_ended_unasked(installed: Site) -> None:
     """The rules come back only with an answer."""
     site = installed
-    assert site.run("disable", "--for", "10m").exit_code == 0
+    assert site.run("webhook", "disable", "--for", "10m").exit_code == 0
     line_with(site.run("install", "--dry-run").stderr, "it is disabled until", "is enabled")
     with pytest.raises(InstallationError, match="nothing has been changed"):
         site.run("install")

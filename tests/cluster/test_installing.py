@@ -462,12 +462,12 @@ def test_a_plain_user_who_reads_policies_is_answered(installed: Installed) -> No
     told = answer("explain", "deployment", names.WEBHOOK, "-n", names.NAMESPACE)
     assert told.exit_code == 0
     mentions(told.stderr, "may not read priorityclasses")
-    told = answer("exceptions")
+    told = answer("policy", "exceptions")
     assert told.exit_code == 0
     mentions(told.stderr, "may not list pods")
-    told = answer("policies", "-n", names.NAMESPACE)
+    told = answer("policy", "list", "-n", names.NAMESPACE)
     assert told.exit_code == 0, told.stderr
-    told = answer("policies")
+    told = answer("policy", "list")
     assert (told.exit_code, "may not list pods" in told.stderr) == (2, True)
     for kind in ("clusterrolebinding", "rolebinding"):
         installed.kubectl("delete", kind, "anna")

@@ -300,7 +300,9 @@ def test_one_namespace_for_a_trial_is_recorded_or_else_missed(well: Watched) -> 
 def test_a_disabled_webhook_says_until_when(well: Watched) -> None:
     """And is in force again by itself."""
     site = well
-    until = json.loads(site.run("disable", "--for", "15m", "-o", "json").stdout)["disabledUntil"]
+    until = json.loads(site.run("webhook", "disable", "--for", "15m", "-o", "json").stdout)[
+        "disabledUntil"
+    ]
     site.until_wrong(pods_0="Disabled", namespaces="Disabled", mlrun_0="Disabled")
     day = datetime.fromisoformat(until).astimezone(UTC).isoformat(timespec="minutes")[:16]
     site.until_condition("False", f"disabled until {day}")
@@ -308,7 +310,7 @@ def test_a_disabled_webhook_says_until_when(well: Watched) -> None:
     site.create_pod("meanwhile", run="r")
     assert site.doctor("unplaced pods")[0] == 1
     mentions(site.doctor("interception")[1], "the webhook is disabled until")
-    site.run("disable", "--for", "1s")
+    site.run("webhook", "disable", "--for", "1s")
     site.until_wrong()
     site.until_told("Intercepting", FIRST)
 

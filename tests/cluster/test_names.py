@@ -128,9 +128,9 @@ def test_no_namespace_of_the_package_leads_to_another(
         ("explain", "run", "one", "-n", "a?b"),
         ("pods", "-n", "x/y"),
         ("doctor", "-n", "x/y"),
-        ("policies", "-n", "../x"),
-        ("certs", "status", "-n", "x/y"),
-        ("certs", "status", "--webhook-configuration", ".."),
+        ("policy", "list", "-n", "../x"),
+        ("webhook", "certs", "-n", "x/y"),
+        ("webhook", "certs", "--webhook-configuration", ".."),
     ],
     ids=" ".join,
 )

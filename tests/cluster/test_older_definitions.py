@@ -193,7 +193,14 @@ def test_a_definition_that_drops_a_field_widens_no_policy_and_stores_nothing(
     eventually("the controller tells", lambda: DROPPED in scene.told("policy-status"), budget=60)
     eventually("the gauge tells", lambda: scene.outdated() == 1, budget=60)
     mentions(scene.doctor(), "error", DROPPED)
-    for words in (("policies",), ("check", "cluster"), ("exceptions",)):
+    for words in (
+        (
+            "policy",
+            "list",
+        ),
+        ("check", "cluster"),
+        ("policy", "exceptions"),
+    ):
         options = ("--kubeconfig", str(scene.plane.kubeconfig))
         done = CliRunner().invoke(fairlead, [*words, *options])
         assert done.exit_code != 0, done.output
@@ -292,7 +299,14 @@ def test_programs_that_are_older_than_the_definitions_say_so_of_a_set_that_may_b
     spec = {"later": 1, "match": {"namespaces": ["pilot"]}, **NARROW["spec"]}
     stored_unjudged(scene.plane, scene.running.webhook, names.POLICY_KIND, spec)
     where = ("--kubeconfig", str(scene.plane.kubeconfig))
-    for words in (("policies",), ("check", "cluster"), ("exceptions",)):
+    for words in (
+        (
+            "policy",
+            "list",
+        ),
+        ("check", "cluster"),
+        ("policy", "exceptions"),
+    ):
         done = CliRunner().invoke(fairlead, [*words, *where])
         assert done.exit_code == 2, done.output
         said = f"{done.output}{done.exception}"

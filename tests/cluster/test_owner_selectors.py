@@ -213,7 +213,7 @@ def test_a_pod_that_a_label_gives_to_a_stranger_is_deleted(
     labelled["metadata"]["labels"] = {"test": "left-out"}
     items = [other, lone, labelled]
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    said = space.ask("mutate", "-f", file, "-n", space.name, "--policies", running.policies)
+    said = space.ask("preview", "-f", file, "-n", space.name, "--policies", running.policies)
     mentions(said.stderr, f"policy stage: labels: {kind} other adopts the pod, and deletes it")
     space.create(lone)
 

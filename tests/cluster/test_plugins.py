@@ -210,7 +210,7 @@ def test_the_stamp_says_what_was_removed_though_plugins_change_the_pod_again(
     mentions(told, "less", "took away tolerations *")
 
 
-@pytest.mark.parametrize("command", ["explain", "live", "mutate", "diff"])
+@pytest.mark.parametrize("command", ["explain", "live", "preview", "diff"])
 def test_a_command_learns_by_a_dry_run_which_plugins_run(
     new_space: NewSpace, plugins: bool, command: str, tmp_path: Path
 ) -> None:
@@ -223,7 +223,7 @@ def test_a_command_learns_by_a_dry_run_which_plugins_run(
     files = ("-f", tmp_path / "pod.yaml", *here)
     told = {
         "explain": files,
-        "mutate": files,
+        "preview": files,
         "live": ("deployment/d", *here),
         "diff": ("/dev/null", tmp_path / "p.yaml", "--pods", tmp_path / "pod.yaml", *here[2:]),
     }[command]
@@ -251,7 +251,7 @@ def test_who_may_not_create_pods_is_told_that_it_is_unknown(
     written = pod("p", "default", nodeSelector={"pool": "fpga"})
     (tmp_path / "pod.yaml").write_text(yaml.safe_dump(written))
     (tmp_path / "p.yaml").write_text(POLICIES)
-    words = ("mutate", "-f", tmp_path / "pod.yaml", "--policies", tmp_path / "p.yaml")
+    words = ("preview", "-f", tmp_path / "pod.yaml", "--policies", tmp_path / "p.yaml")
     known = ("--nodes", "cluster", "-n", space.name)
     found = space.ask(*words, *known, kubeconfig=reader)
     line_with(found.stderr, "which nodes admit it is unknown", EXTENDED, "--plugins")
@@ -287,7 +287,7 @@ def test_a_device_class_provides_resources_that_no_node_has(
 
     def asked(name: str, *options: object) -> str:
         here = ("--policies", tmp_path / "p.yaml", "--nodes", "cluster", "-n", space.name)
-        return space.ask("mutate", "-f", told[name], *here, *options).output
+        return space.ask("preview", "-f", told[name], *here, *options).output
 
     eventually("no class provides it", lambda: all(map(warned, told)), period=LOOK)
     mentions(asked("extended"), "no node admits it: 0 of 1 nodes")

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from tests.cluster.manifests import Json, pod, policy_text, terms, within
 from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped, stamp
-from webhook.cli import audit
+from webhook.cli.policy import audit
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")

@@ -246,7 +246,7 @@ def test_what_selects_a_pod_is_read_in_its_namespace(
     try:
         for items in ([lone], [lone, web]):
             file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-            given = ("mutate", "-f", str(file), "--policies", "cluster")
+            given = ("preview", "-f", str(file), "--policies", "cluster")
             done = CliRunner().invoke(fairlead, [*given, "--kubeconfig", str(plane.kubeconfig)])
             assert done.exit_code == 0, done.output
             mentions(done.stderr, "policy team: labels: Service web sends the pod requests")

@@ -22,7 +22,7 @@ from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
 from webhook.cli.check import command as check
-from webhook.cli.policies import command as policies
+from webhook.cli.policy import command as policies
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
@@ -216,7 +216,7 @@ def test_a_set_that_is_none_says_who_is_at_fault_and_what_is_in_force(clean: Sit
 
 
 def test_what_is_not_checked_at_once_is_checked_when_it_is_quiet(clean: Site) -> None:
-    """Until then nothing says that all is well: not the status, and not `fairlead policies`."""
+    """Until then nothing says that all is well: not the status, and not `fairlead policy list`."""
     site = clean
     listed = "---\n".join(large_policy(at) for at in range(12))
     site.kubectl("create", "-f", "-", stdin=listed)

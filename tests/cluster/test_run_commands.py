@@ -188,7 +188,7 @@ def test_waiting_ends_as_the_help_says(run_space: Space) -> None:
     late = run_space.ask("run", "wait", "stuck", "--for", "Running", "--timeout", "1s")
     assert late.exit_code == 3, late.output
     mentions(late.output, "nodes are available", "Pending, not Running")
-    assert run_space.ask("run", "wait", "nosuch").exit_code == 4
+    assert run_space.ask("run", "wait", "nosuch").exit_code == 2
     where = ("--kubeconfig", str(run_space.plane.kubeconfig), "-n", run_space.name)
     words = (*PROGRAM, "run", "wait", "stuck", "--for", "running", *where)
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as waiter:
@@ -370,7 +370,7 @@ def test_names_are_completed(run_space: Space) -> None:
 def test_statuses_are_as_of_the_last_look_of_a_controller(run_space: Space) -> None:
     """Nobody renews the Lease: what is shown may be over. Without a Lease nothing is known."""
     create_run(run_space, "kept").until_phase("Running")
-    commands = (("run", "list"), ("run", "status", "kept"), ("policies",))
+    commands = (("run", "list"), ("run", "status", "kept"), ("policy", "list"))
     for command in commands:
         assert "no controller has looked" not in run_space.ask(*command).output
     run_space.kubectl.run("create", "namespace", names.NAMESPACE)

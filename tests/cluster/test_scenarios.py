@@ -186,7 +186,9 @@ def test_the_api_server_and_the_scheduler_agree(played: Played) -> None:
         (found,) = played.call("explain", f"pod/{name}", "--nodes", "cluster")["objects"]
         admitted = found["today"]["nodes"]["after"] or found["today"]["nodes"]["before"]
         assert (name in admitted["admitted"]) == bound[name], found
-    applying = {each["name"]: each["podsMatching"] for each in played.call("policies")["policies"]}
+    applying = {
+        each["name"]: each["podsMatching"] for each in played.call("policy", "list")["policies"]
+    }
     if scenario.applies is not None:
         counts = dict.fromkeys(scenario.applies, len(names_of))
         assert {name: applying[name] for name in scenario.applies} == counts

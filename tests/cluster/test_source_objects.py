@@ -199,12 +199,14 @@ def test_commands_read_it_from_the_cluster(with_source: Site, tmp_path: Path) ->
     file = tmp_path / "training.yaml"
     file.write_text(TRAINING)
     given = ("-f", str(file), "--policies", "cluster")
-    listed = json.loads(with_source.run("sources", "--policies", "cluster", "-o", "json").stdout)
+    listed = json.loads(
+        with_source.run("policy", "sources", "--policies", "cluster", "-o", "json").stdout
+    )
     assert "acme" in [row["name"] for row in listed["sources"]]
-    told = with_source.run("mutate", *given, "-o", "text").stdout
+    told = with_source.run("preview", *given, "-o", "text").stdout
     mentions(told, "boss", "hand × 3", "not sent to the webhook")
     with_source.install("--source", "acme")
-    told = with_source.run("mutate", *given, "-o", "text").stdout
+    told = with_source.run("preview", *given, "-o", "text").stdout
     mentions(told, "boss", "hand × 3", "placed", "hands")
     mentions(with_source.run("explain", *given).stdout, "mnist", "pytorch", "worker")
     checked = with_source.run("check", "cluster")
@@ -265,7 +267,7 @@ def test_a_source_in_use_is_deleted_like_any_other(with_source: Site) -> None:
     with_source.plane.api.delete(path(names.RUN_SOURCES, "acme"))
     eventually(
         "it is gone from the set",
-        lambda: "acme" not in with_source.run("sources", "--policies", "cluster").stdout,
+        lambda: "acme" not in with_source.run("policy", "sources", "--policies", "cluster").stdout,
     )
     assert with_source.dry_run(run="r")["metadata"]["annotations"]
 

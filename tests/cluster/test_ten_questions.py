@@ -166,7 +166,7 @@ def scene(
         found = Scene(plane, kubectl, namespace)
 
         def same() -> bool:
-            return found.ask("policies", "--replicas").exit_code == 0
+            return found.ask("policy", "replicas").exit_code == 0
 
         # Some seconds after it is served.
         eventually("the controller has reported the set with the exception", same, period=LOOK)
@@ -234,7 +234,7 @@ def test_who_set_this_key_and_who_lost_it(scene: Scene) -> None:
 
 def test_which_pods_does_this_policy_touch_now(scene: Scene) -> None:
     """Live pods by their stamps, those it would touch, and workloads."""
-    found = scene.ask("policies", "workers-on-spot", "--pods")
+    found = scene.ask("policy", "get", "workers-on-spot")
     assert found.exit_code == 0
     lines = {line.split()[0]: line for line in found.stdout.splitlines()[1:] if line}
     assert "train-worker-0" in lines["touches"]
@@ -257,13 +257,13 @@ def test_what_changes_if_this_branch_is_merged(scene: Scene, tmp_path: Path) -> 
 
 def test_do_all_replicas_serve_the_same_policies(scene: Scene) -> None:
     """The hash of each, and whether it is that of the cluster's objects."""
-    found = scene.ask("policies", "--replicas")
+    found = scene.ask("policy", "replicas")
     line_with(found.stdout, "one replica", "the same set", "that of the cluster")
 
 
 def test_what_is_in_force_is_listed_in_its_order(scene: Scene) -> None:
     """The one that wins first; nothing is asked of replicas that cannot be reached."""
-    found = scene.ask("policies")
+    found = scene.ask("policy", "list")
     assert found.exit_code == 0
     names_ = [line.split()[1] for line in found.stdout.splitlines()[3:] if line[:1].isdigit()]
     assert names_[0] == "fast-queue"

@@ -93,7 +93,7 @@ def test_every_field_has_its_description(kind: str) -> None:
         if path.startswith((".spec", ".status")) and not path.endswith("[]"):
             assert described.endswith((".", "!")), path
             assert first_sentence(described) == described, path
-    command = f"`fairlead schema {kind.lower()} -o markdown`"
+    command = f"`fairlead generate schema {kind.lower()} -o markdown`"
     assert command in schema_of(kind)["description"]
 
 

@@ -87,7 +87,7 @@ def foreseen(path: Path, folder: Path) -> Path | None:
         return None
     (pod,) = json.loads(explained.stdout)["pods"]
     alone = faces.ask(
-        bare, "mutate", "-f", f"{folder}/pod.yaml", "--policies", "/dev/null", "-o", "patch"
+        bare, "preview", "-f", f"{folder}/pod.yaml", "--policies", "/dev/null", "-o", "patch"
     )
     refused = pod["result"] == "rejected" or bool(pod["refusals"])
     found = yaml.safe_load(path.read_text())
@@ -126,12 +126,12 @@ def test_every_face_says_the_same_of_two_scenarios_at_once(
     if foreseen(file, tmp_path) is None:
         # What the two say of a container contradicts itself: its requests exceed its limits.
         for output in ("yaml", "name"):
-            assert faces.decide(Scenario(file, tmp_path), "mutate", output).exit_code == 1
+            assert faces.decide(Scenario(file, tmp_path), "preview", output).exit_code == 1
         return
     scenario = Scenario(file, tmp_path)
     for check in CHECKS:
         if scenario.refused and check is faces.test_the_same_nodes_are_named:
             continue
         check(scenario)
-    for command, output in (("mutate", "yaml"), ("mutate", "name"), ("explain", "text")):
+    for command, output in (("preview", "yaml"), ("preview", "name"), ("explain", "text")):
         faces.test_the_exit_code_does_not_depend_on_the_format(scenario, command, output)

@@ -94,7 +94,7 @@ def test_without_a_word_about_plugins_the_nodes_are_unknown(folder: Path) -> Non
     assert RESTRICTION not in text, "no node has memory pressure"
 
 
-@pytest.mark.parametrize("command", ["mutate", "explain"])
+@pytest.mark.parametrize("command", ["preview", "explain"])
 def test_what_is_unknown_is_neither_fine_nor_without_nodes(folder: Path, command: str) -> None:
     """Exit code 0 for `no-node`, as of a RuntimeClass that is not read, and 1 for `unknown`."""
     assert ask(folder, command, "--fail-on", "no-node").exit_code == 0
@@ -130,7 +130,7 @@ def test_a_plugin_of_another_name_is_refused(folder: Path) -> None:
 
 def test_a_pod_that_is_printed_has_no_toleration_of_a_plugin(folder: Path) -> None:
     """The API server adds it again."""
-    found = ask(folder, "mutate", "-o", "yaml", "--plugins", f"{EXTENDED},{RESTRICTION}")
+    found = ask(folder, "preview", "-o", "yaml", "--plugins", f"{EXTENDED},{RESTRICTION}")
     every = [load_yaml(text) for text in found.stdout.split("---\n") if text.strip()]
     wanted = [{"key": "gpu", "operator": "Exists"}]
     assert [each["spec"]["tolerations"] for each in every] == [wanted, wanted]
@@ -212,7 +212,7 @@ def test_what_policies_decide_on_a_request_of_zero_is_unknown(tmp_path: Path, am
         "spec: {containers: [{name: m, image: x, resources: "
         f"{{limits: {{example.com/fpga: {amount}}}}}}}]}}\n"
     )
-    words = ["mutate", "-f", "pod.yaml", "--policies", "policies.yaml", "--fail-on", "unknown"]
+    words = ["preview", "-f", "pod.yaml", "--policies", "policies.yaml", "--fail-on", "unknown"]
     words = [str(tmp_path / each) if each.endswith(".yaml") else each for each in words]
     decides = amount == "0"
     for plugins, code in (("", int(decides)), (EXTENDED, int(decides)), ("none", 0)):
@@ -247,7 +247,7 @@ def test_an_annotation_and_a_flavor_that_are_not_read_leave_the_answer_unknown(
         (tmp_path / "c.json").write_text(
             json.dumps({"kind": "List", "items": [*objects], "apiVersion": "v1"})
         )
-        words = ("mutate", "-f", "pod.json", "--policies", "policies.yaml", "-o", "text")
+        words = ("preview", "-f", "pod.json", "--policies", "policies.yaml", "-o", "text")
         found = CliRunner().invoke(
             fairlead,
             [
@@ -308,7 +308,7 @@ spec: {defaults: {runtimeClassName: sandboxed}}
 """
 
 
-@pytest.mark.parametrize("command", ["mutate", "explain"])
+@pytest.mark.parametrize("command", ["preview", "explain"])
 def test_what_the_second_call_warns_of_is_said_of_files_too(tmp_path: Path, command: str) -> None:
     """A policy's RuntimeClass contradicts the pod's own affinity, once the plugin has merged it."""
     (tmp_path / "pods.yaml").write_text(POOL_A)

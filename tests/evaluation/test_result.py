@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[2]
 )
 def test_what_ships_is_fresh(path: str, arguments: list[str]) -> None:
     """The command makes it again."""
-    made = CliRunner().invoke(fairlead, ["schema", "pods", *arguments]).output
-    cure = f"run: fairlead schema pods {' '.join(arguments)} > {path}"
+    made = CliRunner().invoke(fairlead, ["generate", "schema", "pods", *arguments]).output
+    cure = f"run: fairlead generate schema pods {' '.join(arguments)} > {path}"
     assert (ROOT / path).read_text() == made, cure
 
 

@@ -78,7 +78,7 @@ def run_test(scenario: Scenario) -> Result:
 
 
 def preview(scenario: Scenario, output: str) -> Result:
-    """Run `run preview` on a Run one of whose replicas is the pod."""
+    """Explain as JSON, or preview, a Run one of whose replicas is the pod."""
     given = scenario.pod["metadata"]
     labels = {key: text for key, text in given["labels"].items() if not key.startswith(PREFIX)}
     metadata = {"annotations": given.get("annotations", {}), "labels": labels}
@@ -89,7 +89,8 @@ def preview(scenario: Scenario, output: str) -> Result:
     head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "Run", "metadata": metadata}
     scenario.write("run.yaml", {**head, "spec": spec})
     files = ["-f", f"{scenario.folder}/run.yaml", "--policies", f"{scenario.folder}/policies.yaml"]
-    return ask(scenario, "run", "preview", *files, "-o", output)
+    command = "explain" if output == "json" else "preview"
+    return ask(scenario, command, *files, "-o", output)
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def scenario(path: Path, tmp_path: Path) -> Scenario:
 @pytest.mark.parametrize(
     ("command", "output"),
     [
-        *(("mutate", output) for output in ("diff", "yaml", "json", "patch", "name")),
+        *(("preview", output) for output in ("diff", "yaml", "json", "patch", "name")),
         *(("explain", output) for output in ("text", "json")),
     ],
 )
@@ -128,7 +129,7 @@ def test_the_same_nodes_are_named(scenario: Scenario) -> None:
         wanted = "rejected before and after" if before_too else "nodes not checked"
         assert wanted in diff.stdout
         return
-    (patch,) = json.loads(decide(scenario, "mutate", "patch").stdout)
+    (patch,) = json.loads(decide(scenario, "preview", "patch").stdout)
     Draft202012Validator(schema()).validate(patch)
     (listed,) = json.loads(decide(scenario, "explain", "json").stdout)["pods"]
     assert patch == listed
@@ -159,11 +160,11 @@ def test_every_face_begins_with_the_same_answer(scenario: Scenario) -> None:
     answer = pod["answer"]
     title = f"{pod['object']} in {pod['namespace']}"
     line = f"{title}: {answer}".split()
-    for command, output in (("explain", "text"), ("mutate", "diff")):
+    for command, output in (("explain", "text"), ("preview", "diff")):
         text = decide(scenario, command, output).stdout
         assert text.split()[: len(line)] == line, text
-    assert decide(scenario, "mutate", "name").stdout == f"{title}  {answer}\n"
-    (patch,) = json.loads(decide(scenario, "mutate", "patch").stdout)
+    assert decide(scenario, "preview", "name").stdout == f"{title}  {answer}\n"
+    (patch,) = json.loads(decide(scenario, "preview", "patch").stdout)
     assert patch["answer"] == answer
     assert answer.startswith(("rejected: ", "the API server refuses it: ")) == bool(
         scenario.refused
@@ -186,7 +187,7 @@ def test_the_same_policies_apply(scenario: Scenario) -> None:
         return
     (pod,) = json.loads(decide(scenario, "explain", "json").stdout)["pods"]
     assert [e["name"] for e in pod["policies"] if e["answer"] == "applies"] == scenario.applies
-    (stored,) = yaml.safe_load_all(decide(scenario, "mutate", "yaml").stdout)
+    (stored,) = yaml.safe_load_all(decide(scenario, "preview", "yaml").stdout)
     stamp = json.loads(stored["metadata"].get("annotations", {}).get(PLACEMENT, "{}"))
     assert list(stamp.get("policies", ())) == scenario.applies
 
@@ -209,13 +210,13 @@ def test_a_refusal_is_a_rejection_in_diff_and_a_failure_in_test(scenario: Scenar
 
 @each_scenario
 def test_the_pod_of_a_run_gets_the_same_answer(scenario: Scenario) -> None:
-    """By run preview, of a Run one of whose replicas is the pod."""
+    """By explain and preview, of a Run one of whose replicas is the pod."""
     if scenario.is_owned:
         return
     found = preview(scenario, "json")
-    assert found.exit_code == preview(scenario, "text").exit_code == int(bool(scenario.refused))
+    assert found.exit_code == preview(scenario, "pods").exit_code == int(bool(scenario.refused))
     index = int(scenario.pod["metadata"]["labels"].get(REPLICA_INDEX, 0))
-    every = json.loads(found.stdout)["runs"][0]["replicas"]
+    every = json.loads(found.stdout)["pods"]
     (replicas,) = (each for each in every if index in each["indexes"])
     Draft202012Validator(schema()).validate(replicas)
     said = json.dumps([replicas["refusals"], replicas["reason"]])
@@ -289,14 +290,14 @@ def test_a_policy_report_says_the_same_of_the_stored_pod(scenario: Scenario) -> 
 def test_a_pod_that_is_not_sent_is_reported_by_each_command(scenario: Scenario) -> None:
     """With the reason, as a result of its own, and of no run for a comparison."""
     (explained,) = json.loads(decide(scenario, "explain", "json").stdout)["pods"]
-    previewed = json.loads(preview(scenario, "json").stdout)["runs"][0]["replicas"]
+    previewed = json.loads(preview(scenario, "json").stdout)["pods"]
     found = [explained["result"], *(each["result"] for each in previewed)]
     assert ("not-sent" in found) == (set(found) == {"not-sent"}) == bool(scenario.namespace)
     told = " ".join(decide(scenario, "explain", "text").stdout.split())
     assert ("not sent to the webhook" in told) == bool(scenario.namespace and not scenario.refused)
     if scenario.namespace and not scenario.refused:
         assert scenario.namespace in told
-        printed = decide(scenario, "mutate", "yaml")
+        printed = decide(scenario, "preview", "yaml")
         assert yaml.safe_load(printed.stdout) == {"apiVersion": "v1", "kind": "Pod", **scenario.pod}
         assert "sent to the webhook" in printed.stderr
         files = ("diff", "/dev/null", f"{scenario.folder}/policies.yaml", "-o", "json")

@@ -129,7 +129,7 @@ def test_a_component_is_a_value(
 
 
 def test_the_guard_of_tolerations_is_that_of_the_chosen_sources(template: Template) -> None:
-    """As `fairlead guard tolerations` prints it for them and for these users."""
+    """As `fairlead generate guard tolerations` prints it for them and for these users."""
     exempt = ["system:serviceaccount:kueue-system:kueue-controller-manager", "a<b"]
     guards = {"tolerations": True, "tolerationsExempt": exempt}
     found = by_name(template({"guards": guards, "sources": list(SOURCES)}))

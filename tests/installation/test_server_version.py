@@ -42,7 +42,7 @@ def check(version: str) -> list[str]:
 def test_an_installation_reports_what_an_older_cluster_lacks() -> None:
     """With the version that has it; a cluster with all of it needs no note."""
     (found,) = check("v1.33.4")
-    mentions(found, "v1.33.4", "export map", "1.36", "webhook")
+    mentions(found, "v1.33.4", "generate map", "1.36", "webhook")
     assert check("v1.36.3") == check("v1.37.0") == []
 
 

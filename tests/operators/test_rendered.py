@@ -1,4 +1,4 @@
-"""Rendered Runs beside the real operators: accepted as they are, and the pods of `run preview`.
+"""Rendered Runs beside the real operators: accepted as they are, and the pods of `preview -o pods`.
 
 The control plane has no nodes: the tests report pods as running, and nothing ends by itself.
 """
@@ -366,10 +366,10 @@ def _made(space: Space, count: int) -> list[Json]:
 
 
 def previewed(run: Json, namespace: str, policies: Path, folder: Path) -> list[Pod]:
-    """What `fairlead run preview` shows, pod by pod."""
+    """What `fairlead preview -o pods` shows, pod by pod."""
     file = folder / "run.json"
     file.write_text(json.dumps(run))
-    command = ["run", "preview", "-f", str(file), "-n", namespace, "-o", "yaml"]
+    command = ["preview", "-f", str(file), "-n", namespace, "-o", "objects"]
     alone, placed = (
         [each for each in yaml.safe_load_all(done.stdout) if each["kind"] == "Pod"]
         for options in ([], ["--policies", str(policies)])

@@ -76,10 +76,10 @@ EXAMPLES = [(family, each) for family in (POLICIES, RUNS) for each in family.doc
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_the_schemas_that_ship_are_fresh(name: str) -> None:
-    """`fairlead schema NAME > FILE` makes each file again."""
+    """`fairlead generate schema NAME > FILE` makes each file again."""
     file = ROOT / "schemas" / f"{'fairlead' if name == ALL else name}.json"
     current = json.dumps(SCHEMAS[name], indent=2, ensure_ascii=False) + "\n"
-    again = f"run: fairlead schema {name} > {file.relative_to(ROOT)}"
+    again = f"run: fairlead generate schema {name} > {file.relative_to(ROOT)}"
     assert file.read_text() == current, again
     Draft202012Validator.check_schema(SCHEMAS[name])
     assert SCHEMAS[name]["$schema"] == DIALECT
@@ -192,8 +192,8 @@ def test_what_the_reader_takes_the_schema_takes(
 
 @pytest.mark.parametrize("file", sorted(PAGES))
 def test_the_pages_that_ship_are_fresh(file: str) -> None:
-    """`fairlead schema KIND -o markdown > FILE` makes each page again."""
-    again = f"run: fairlead schema {Path(file).stem} -o markdown > docs/reference/{file}"
+    """`fairlead generate schema KIND -o markdown > FILE` makes each page again."""
+    again = f"run: fairlead generate schema {Path(file).stem} -o markdown > docs/reference/{file}"
     assert (FOLDER / file).read_text() == PAGES[file], again
 
 

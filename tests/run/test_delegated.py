@@ -805,7 +805,7 @@ def test_a_delegated_run_has_no_plan() -> None:
     """Commands that show pods say what shows them."""
     with pytest.raises(InvalidRun) as caught:
         plan(Engine().run)
-    mentions(str(caught.value), "spec.backend", "kubeflow", "fairlead run preview")
+    mentions(str(caught.value), "spec.backend", "kubeflow", "fairlead preview -o pods")
 
 
 @pytest.mark.parametrize("key", ENGINES)

@@ -68,7 +68,7 @@ def test_matching_labels_count_as_expressions_do() -> None:
 
 
 def test_no_pod_comes_while_the_entries_have_no_rules() -> None:
-    """`fairlead disable` takes them away for a time."""
+    """`fairlead webhook disable` takes them away for a time."""
     assert not reach_of("fairlead", rules=[]).selects(RUN, ML)
 
 

@@ -29,7 +29,7 @@ def test_the_comparison_is_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.Mo
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)
     ((copy, command, shown),) = re.findall(
-        r"```console\n\$ (for [^\n]*)\n\$ fairlead (simulate .*?)```[^`]*```text\n(.*?)```",
+        r"```console\n\$ (for [^\n]*)\n\$ fairlead (run simulate .*?)```[^`]*```text\n(.*?)```",
         page,
         re.DOTALL,
     )

@@ -52,6 +52,6 @@ def test_what_is_wrong_is_said_at_its_line(
     [("schemas/scenario.json", []), ("docs/reference/scenario.md", ["-o", "markdown"])],
 )
 def test_what_ships_is_fresh(file: str, options: list[str]) -> None:
-    """`fairlead schema scenario` makes it again."""
-    made = CliRunner().invoke(fairlead, ["schema", "scenario", *options])
+    """`fairlead generate schema scenario` makes it again."""
+    made = CliRunner().invoke(fairlead, ["generate", "schema", "scenario", *options])
     assert made.stdout == (ROOT / file).read_text()

@@ -42,7 +42,7 @@ def test_a_corpus_without_faults_is_counted(
     corpus, policies = folders
     assert corpora.main([corpus, "--policies", policies]) == 0
     lines = {" ".join(line.split()) for line in capsys.readouterr().out.splitlines()}
-    assert {"2 files", "2 mutate: exit code 0", "1 mutated again", "0 faults"} <= lines
+    assert {"2 files", "2 preview: exit code 0", "1 mutated again", "0 faults"} <= lines
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_a_command_must_not_do_is_a_fault(
     monkeypatch.setattr(corpora, "call", lambda *_: ended)
     corpus, policies = folders
     assert corpora.main([corpus, "--policies", policies]) == 1
-    mentions(capsys.readouterr().out, "job.yaml: mutate: ", fault)
+    mentions(capsys.readouterr().out, "job.yaml: preview: ", fault)
 
 
 def test_second_thoughts_are_a_fault(
@@ -75,7 +75,7 @@ def test_second_thoughts_are_a_fault(
     monkeypatch.setattr(corpora, "call", lambda *_: corpora.Ended(0, next(texts), "", ""))
     corpus, policies = folders
     assert corpora.main([corpus, "--policies", policies]) == 1
-    mentions(capsys.readouterr().out, "job.yaml: mutate: ", "changed when it is mutated again")
+    mentions(capsys.readouterr().out, "job.yaml: preview: ", "changed when it is mutated again")
 
 
 @pytest.mark.parametrize("count", [0, 7])

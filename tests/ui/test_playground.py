@@ -61,7 +61,7 @@ def test_the_example_has_a_pod_on_spot_with_its_nodes() -> None:
 
 
 def test_it_is_the_answer_of_the_command(served: Page) -> None:
-    """The page shows verdict, warnings and reasons of `fairlead mutate`."""
+    """The page shows verdict, warnings and reasons of `fairlead preview`."""
     found = answered(Texts(POLICIES, PODS, NODES))
     reply = served.evaluate(POLICIES, PODS, NODES)
     assert reply.status == 200

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
+from webhook.cli.exit_codes import DONE, FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
-from webhook.errors import ClusterError
+from webhook.cli.short_help import Command
 from webhook.questions.where import Where, WhereType
 
 if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
 
 
-@click.command("check")
+@click.command("check", cls=Command)
 @click.argument(
     "paths",
     nargs=-1,
@@ -71,8 +71,7 @@ def command(
 
     from webhook.questions import policy_check as check_report
 
-    with errors_exit(UNKNOWN, ClusterError):
-        given = check_report.read_input(paths, nodes, kubeconfig)
+    given = check_report.read_input(paths, nodes, kubeconfig)
     checked = check_report.check(given, datetime.now(UTC))
     if checked is None:
         where = ", ".join(map(str, paths))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
+from webhook.cli.short_help import Command
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -15,7 +17,7 @@ _DIRECTIVES: Final = {"plain": 4, "file": 0, "dir": 16}
 _VARIABLE: Final = "_FAIRLEAD_COMPLETE"
 
 
-@click.command("completion")
+@click.command("completion", cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
@@ -25,10 +27,11 @@ def command(ctx: click.Context, shell: str) -> None:
     is installed beside this command.
 
     \b
-    bash:        echo 'eval "$(fairlead completion bash)"' >> ~/.bashrc
-    zsh:         echo 'eval "$(fairlead completion zsh)"' >> ~/.zshrc
-    fish:        fairlead completion fish > ~/.config/fish/completions/fairlead.fish
-    powershell:  fairlead completion powershell >> $PROFILE
+    Examples:
+      bash:        echo 'eval "$(fairlead completion bash)"' >> ~/.bashrc
+      zsh:         echo 'eval "$(fairlead completion zsh)"' >> ~/.zshrc
+      fish:        fairlead completion fish > ~/.config/fish/completions/fairlead.fish
+      powershell:  fairlead completion powershell >> $PROFILE
     """
     completer = get_completion_class(shell)
     if completer is None:

@@ -7,11 +7,12 @@ import sys
 import click
 
 from webhook.cli.exit_codes import FAILED
+from webhook.cli.short_help import Command
 from webhook.controller.settings import ControllerSettings
 from webhook.settings import settings_options
 
 
-@click.command("controller")
+@click.command("controller", cls=Command)
 @settings_options(ControllerSettings)
 def command(settings: ControllerSettings) -> None:
     """Run the controller, which creates and reconciles the replica pods of Runs.
@@ -23,13 +24,11 @@ def command(settings: ControllerSettings) -> None:
     --certificates it manages the webhook's certificates.
 
     \b
-    In a cluster:
+    Examples:
+      # In a cluster:
       fairlead controller --certificates --webhook-configuration fairlead
-
-    \b
-    On this machine, for a sandbox (`fairlead sandbox up` does all of this):
+      # On this machine, for a sandbox (`fairlead sandbox up` does all of this):
       fairlead controller --no-leader-election
-      curl http://localhost:8082/readyz
     """
     if not settings.retry_period < settings.renew_deadline < settings.lease_duration:
         raise click.UsageError(

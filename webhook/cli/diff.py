@@ -11,11 +11,12 @@ from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.questions.diff.settings import Question, SourceType
 from webhook.settings import settings_options
 
 
-@click.command("diff")
+@click.command("diff", cls=Command)
 @click.argument("old", metavar="OLD", type=SourceType())
 @click.argument("new", metavar="NEW", type=SourceType())
 @settings_options(Question)

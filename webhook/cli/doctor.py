@@ -10,6 +10,7 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import Scope, cluster_options, scope_options
 from webhook.cli.output import output_option, print_result
+from webhook.cli.short_help import Command
 from webhook.questions.completion import members_of
 from webhook.shortening import count_text
 from webhook.text.layout import hanging
@@ -32,7 +33,7 @@ _COLOURS: Final = {
 _INDENT: Final = 9
 
 
-@click.command("doctor")
+@click.command("doctor", cls=Command)
 @scope_options("Pods without a stamp, and where a pod is tried,", cluster_wide=True)
 @click.option(
     "--check",

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook import names
-from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
+from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN
 from webhook.cli.options import cluster_options
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
+from webhook.cli.short_help import Command
 from webhook.questions.completion import complete_references, members_of, names_of
 from webhook.questions.selection import Selection
 from webhook.settings import ObjectName, settings_options
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.questions.live.focus import Focus
 
 
-@click.command("explain")
+@click.command("explain", cls=Command)
 @click.argument(
     "words",
     nargs=-1,
@@ -128,12 +129,11 @@ def _live(selection: Selection, focus: Focus, output: str) -> int:
 
 def _files(selection: Selection, focus: Focus, output: str) -> int:
     from webhook.questions.decisions import asked_alone, unasked, unknown_facts
-    from webhook.questions.live.focus import NoSuchPolicy, check_policy
+    from webhook.questions.live.focus import check_policy
     from webhook.questions.live.report import focused_lines
 
     offline = read_files(selection)
-    with errors_exit(UNKNOWN, NoSuchPolicy):
-        check_policy(focus, offline.policies, ())
+    check_policy(focus, offline.policies, ())
     decided, problems = decide_readable(offline)
     unknown = [*offline.describe_unknown(), *unknown_facts(decided)]
     print_notes([*unknown, *asked_alone(decided), *unasked(decided)])

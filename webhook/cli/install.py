@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli.exit_codes import FAILED
+from webhook.cli.exit_codes import TIME_OVER
 from webhook.cli.install_options import (
     Image,
     WebhookUrl,
@@ -30,6 +30,7 @@ from webhook.cli.output import (
     print_result,
     print_yaml,
 )
+from webhook.cli.short_help import Command
 from webhook.errors import ClusterError, InstallationError
 from webhook.questions.completion import complete_namespaces, members_of
 from webhook.settings import NamespaceName
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 _OFFLINE: Final = "With --reset no cluster is asked, and the options of last time do not count"
 
 
-@click.command("install")
+@click.command("install", cls=Command)
 @click.option(
     "--overlay",
     "overlay_names",
@@ -67,9 +68,9 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
     multiple=True,
     metavar="NAME|FILE",
     shell_complete=members_of("webhook.sources", "SOURCES"),
-    help="Also intercept the pods of this system; `fairlead sources` lists the names, and "
-    "`fairlead sources --policies cluster` those of the cluster. A FILE has documents RunSource, "
-    "which describe systems of your own and become policies, too. Repeatable.",
+    help="Also intercept the pods of this system; `fairlead policy sources` lists the names, and "
+    "`fairlead policy sources --policies cluster` those of the cluster. A FILE has documents "
+    "RunSource, which describe systems of your own and become policies, too. Repeatable.",
 )
 @click.option(
     "--image",
@@ -218,7 +219,8 @@ def command(
     Exit codes:
       0  installed, and the webhook answers
       1  not installed, or not confirmed: stderr shows the problem and the fix
-      2  wrong usage
+      2  wrong usage, or the cluster did not answer or refused
+      3  the time is over, and it does not answer yet
       130  ended by Ctrl-C: stderr lists what was changed before
     """
     if bool(webhook_url) != bool(webhook_ca):
@@ -304,7 +306,7 @@ def command(
         )
     )
     if made is None:
-        sys.exit(FAILED)
+        sys.exit(TIME_OVER)
     done, untried = made
     document = [{"object": str(key), "result": result} for key, result in done.items()]
     print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done, untried))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
+from webhook.cli.output import print_aside
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.questions.completion import NAMESPACE, complete_contexts
 from webhook.questions.where import WhereType
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _CONTEXT: Final = "kubeconfig.context"
+_TIMEOUT: Final = "kubeconfig.request-timeout"
+_VERBOSE: Final = "kubeconfig.verbose"
 
 
 class Duration(click.ParamType[timedelta]):
@@ -61,12 +64,18 @@ def text(span: timedelta) -> str:
 
 
 def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
-    """--kubeconfig and --context, as kubectl calls them: one parameter, a Kubeconfig."""
+    """--kubeconfig, --context, --request-timeout and -v, as kubectl calls them: one parameter, a
+    Kubeconfig."""
     kubeconfig = click.option(
         "--kubeconfig",
         cls=TargetOption,
         type=click.Path(dir_okay=False, path_type=Path),
-        callback=lambda ctx, _, value: Kubeconfig(value, ctx.meta[_CONTEXT]),
+        callback=lambda ctx, _, value: Kubeconfig(
+            value,
+            ctx.meta[_CONTEXT],
+            ctx.meta[_TIMEOUT].total_seconds(),
+            print_aside if ctx.meta[_VERBOSE] else None,
+        ),
         metavar="FILE",
         help="The cluster. Default: $KUBECONFIG, else ~/.kube/config, else the cluster that this "
         "pod runs in.",
@@ -77,12 +86,37 @@ def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
         default="",
         is_eager=True,  # read before --kubeconfig, which takes it
         expose_value=False,
-        callback=lambda ctx, _, value: ctx.meta.update({_CONTEXT: value}),
+        callback=_keep(_CONTEXT),
         shell_complete=complete_contexts,
         metavar="NAME",
         help="A context of the kubeconfig.",
     )
-    return kubeconfig(context(function))
+    timeout = click.option(
+        "--request-timeout",
+        type=Duration(timedelta(seconds=1), timedelta(hours=1)),
+        default="30s",
+        is_eager=True,
+        expose_value=False,
+        callback=_keep(_TIMEOUT),
+        metavar="TIME",
+        help="How long one request to the cluster may take.",
+        show_default=True,
+    )
+    verbose = click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_keep(_VERBOSE),
+        help="Print each request to the cluster on stderr, with its status and time.",
+    )
+    return kubeconfig(context(timeout(verbose(function))))
+
+
+def _keep(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return what keeps the value of an option for the one that takes them all."""
+    return lambda ctx, _, value: ctx.meta.update({key: value})
 
 
 def namespace_option(meaning: str, default: str = "") -> Callable[[Any], Any]:

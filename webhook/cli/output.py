@@ -130,7 +130,6 @@ def print_result(
     names: Callable[[], Iterable[str]] = tuple,
     markdown: Callable[[], str] = str,
     html: Callable[[], str] = str,
-    kind: str = "",
 ) -> None:
     """Print the result in the form that --output names. Only that form is made.
 
@@ -140,13 +139,12 @@ def print_result(
     names:    objects as kubectl names them, once each
     markdown: the whole text, with its line ends
     html:     a page
-    kind:     of a report that is not the command's usual one
     """
     match output:
         case "json" | "patch":
-            print_json(_document(json(), kind))
+            print_json(_document(json()))
         case "yaml":
-            print_yaml(yaml() if yaml else [_plain(_document(json(), kind))])
+            print_yaml(yaml() if yaml else [_plain(_document(json()))])
         case "name":
             print_text(output, dict.fromkeys(names()))
         case "markdown":
@@ -157,13 +155,13 @@ def print_result(
             print_text(output, text())
 
 
-def _document(result: Any, kind: str) -> Any:
+def _document(result: Any) -> Any:
     """Return the report of this result, if the command prints reports."""
     report = click.get_current_context().meta.get(_REPORT)
     if not (report and report.kind):
         return result
     report.is_printed = True
-    return as_report(kind or report.kind, result)
+    return as_report(report.kind, result)
 
 
 def print_text(output: str, lines: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from webhook.cli.options import (
     selector_option,
 )
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result, say
+from webhook.cli.short_help import Command
 from webhook.questions.where import Where, paths_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.questions.live.pod_search import Kind
 
 
-@click.command("pods")
+@click.command("pods", cls=Command)
 @click.option(
     "--otherwise",
     is_flag=True,

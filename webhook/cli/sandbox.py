@@ -13,6 +13,7 @@ import click
 
 from webhook.cli.exit_codes import DONE, FAILED
 from webhook.cli.output import headers_option, output_option, print_result
+from webhook.cli.short_help import Command
 from webhook.dns_names import is_label
 from webhook.errors import SandboxError
 from webhook.questions.completion import members_of
@@ -76,7 +77,7 @@ def command() -> None:
     """
 
 
-@command.command(short_help="Start the sandbox.")
+@command.command(cls=Command, short_help="Start the sandbox.")
 @_shared
 @click.option(
     "--policies",
@@ -178,7 +179,7 @@ def _objects(policies: Path | None) -> list[tuple[str, dict[str, Any]]]:
     return [(key.collection, each) for key, each in ordered(documents).items()]
 
 
-@command.command(short_help="Stop the sandbox and remove its files.")
+@command.command(cls=Command, short_help="Stop the sandbox and remove its files.")
 @_shared
 def down(name: str, output: str) -> None:
     """Stop the sandbox, and remove its processes and files.
@@ -205,7 +206,7 @@ def down(name: str, output: str) -> None:
         click.echo(f"sandbox {name} {text}", err=True)
 
 
-@command.command(short_help="Show components and nodes.")
+@command.command(cls=Command, short_help="Show components and nodes.")
 @_shared
 @headers_option
 def status(name: str, output: str) -> None:
@@ -229,7 +230,7 @@ def status(name: str, output: str) -> None:
     sys.exit(DONE if status.state == "running" else FAILED)
 
 
-@command.command(short_help="Print the path of its kubeconfig.")
+@command.command(cls=Command, short_help="Print the path of its kubeconfig.")
 @partial(_shared, report="")
 def kubeconfig(name: str, output: str) -> None:
     """Print the path of the sandbox's kubeconfig, or with -o json its content.

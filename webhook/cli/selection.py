@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
 from webhook.cli.output import print_error, print_notes, say
-from webhook.errors import ClusterError, UnreadableInput
+from webhook.errors import UnreadableInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from webhook.evaluation.dry_run import Server
     from webhook.evaluation.replicas import Replicas
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from webhook.questions.live.live_pods import Answers
     from webhook.questions.offline import Offline
     from webhook.questions.selection import FailOn, Selection
+    from webhook.sources.table import SourceTable
+    from webhook.workloads.template import PodTemplate
 
 
 def asked_server(selection: Selection) -> Server | None:
@@ -25,16 +27,16 @@ def asked_server(selection: Selection) -> Server | None:
     return server_of(selection.kubeconfig) if selection.dry_run else None
 
 
-def read_files(selection: Selection) -> Offline:
+def read_files(
+    selection: Selection, templates: Callable[[SourceTable], list[PodTemplate]] | None = None
+) -> Offline:
     """Read the files, and the cluster where the word `cluster` is given.
 
-    If the cluster does not answer, the command exits with UNKNOWN. Raises FairleadError and
-    WrongUsage.
+    `templates` are those of files that are read already. Raises FairleadError.
     """
     from webhook.questions.selection import read_selected_files
 
-    with errors_exit(UNKNOWN, ClusterError):
-        return read_selected_files(selection, asked_server(selection))
+    return read_selected_files(selection, asked_server(selection), templates)
 
 
 def decide_readable(offline: Offline) -> tuple[list[Replicas], list[str]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook.cli.exit_codes import FAILED
+from webhook.cli.short_help import Command
 from webhook.server.settings import ServeSettings
 from webhook.settings import settings_options
 
@@ -25,7 +26,7 @@ _WATCHED: Final = {
 }
 
 
-@click.command("serve")
+@click.command("serve", cls=Command)
 @settings_options(ServeSettings)
 def command(settings: ServeSettings) -> None:
     """Serve the mutating admission webhook for pods.
@@ -37,29 +38,14 @@ def command(settings: ServeSettings) -> None:
     stops it immediately, with exit code 1.
 
     \b
-    In a cluster, with the certificate that `fairlead controller --certificates` manages:
-      fairlead serve --policies /etc/fairlead/policies --tls-secret fairlead-webhook-tls
-
-    \b
-    With the policies in the cluster (kubectl get pp,cc,pe):
+    Examples:
+      # In a cluster, with the certificate that `fairlead controller --certificates` manages:
       fairlead serve --policies-from-cluster --tls-secret fairlead-webhook-tls
-
-    \b
-    With a certificate from a mounted Secret, and client certificates:
+      # With a certificate from a mounted Secret, and client certificates:
       fairlead serve --policies /etc/fairlead/policies --cert /tls/tls.crt --key /tls/tls.key \\
         --client-ca /callers/ca.crt --client-name api-server
-
-    \b
-    On this machine, for a sandbox (`fairlead sandbox up` does all of this):
-      fairlead serve --policies policies/ --self-signed --ca-out ca.crt
-
-    \b
-    Without a cluster:
-      kubectl get namespaces,priorityclasses -o yaml > cluster.yaml
+      # On this machine, without a cluster; `fairlead sandbox up` has one:
       fairlead serve --policies policies/ --self-signed --ca-out ca.crt --namespaces cluster.yaml
-      curl --cacert ca.crt https://localhost:8443/mutate \\
-        -H 'Content-Type: application/json' -d @review.json
-      curl http://localhost:8081/readyz
     """
     _check(settings)
 

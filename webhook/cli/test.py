@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
+from webhook.cli.exit_codes import DONE, FAILED
 from webhook.cli.options import cluster_options, policies_option
 from webhook.cli.output import output_option, print_json, print_result
-from webhook.errors import ClusterError
+from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
@@ -25,7 +25,7 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
         context.exit()
 
 
-@click.command("test")
+@click.command("test", cls=Command)
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @policies_option(
     "Run the tests with these policies instead of those that they name: a folder, or a file "
@@ -33,7 +33,7 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     "instead",
 )
 @click.option("--all-reached", is_flag=True, help="Fail if no test reaches some policy.")
-@click.option("-v", "--verbose", is_flag=True, help="List the tests that passed, too.")
+@click.option("--passed", "verbose", is_flag=True, help="List the tests that passed, too.")
 @cluster_options
 @output_option(report="PolicyTestReport")
 @click.option(
@@ -89,8 +89,7 @@ def command(
     from webhook.questions.offline import policy_texts
     from webhook.questions.policy_test_report import document, lines, run
 
-    with errors_exit(UNKNOWN, ClusterError):
-        report = run(path, policy_texts(instead, kubeconfig) if instead else None)
+    report = run(path, policy_texts(instead, kubeconfig) if instead else None)
     if not report.files:
         raise click.UsageError(f"there is no *.test.yaml in {path}")
     print_result(

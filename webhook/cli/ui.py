@@ -11,6 +11,7 @@ import click
 
 from webhook.api_paths import NODES, VERSION
 from webhook.cli.options import Scope, cluster_options, scope_options
+from webhook.cli.short_help import Command
 from webhook.questions.where import WhereType
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _FALLBACK: Final = (
 )
 
 
-@click.command("ui")
+@click.command("ui", cls=Command)
 @click.argument("where", required=False, type=click.Choice(["cluster"]), metavar="[cluster]")
 @click.option(
     "--policies",
@@ -101,8 +102,8 @@ def command(
     \b
     Exit codes:
       0  ended by Ctrl-C
-      1  a file could not be read, the port is taken, or the cluster did not answer
-      2  wrong usage
+      1  a file could not be read, or the port is taken
+      2  wrong usage, or the cluster did not answer
     """
     from webhook.ui.app import Pages
     from webhook.ui.guard import PARAMETER, Guard

@@ -11,6 +11,7 @@ from webhook import names
 from webhook.api_paths import VERSION
 from webhook.cli.options import cluster_options, timeout_option
 from webhook.cli.output import confirm, output_option, print_result
+from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
 
 
-@click.command("uninstall")
+@click.command("uninstall", cls=Command)
 @click.option(
     "--delete-runs",
     is_flag=True,
@@ -65,7 +66,8 @@ def command(
     Exit codes:
       0  removed; the output names what is left
       1  not removed, or not confirmed
-      2  wrong usage
+      2  wrong usage, or the cluster did not answer or refused
+      3  the time is over
       130  ended by Ctrl-C
     """
     from webhook.installation.apply import Patience

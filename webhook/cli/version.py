@@ -8,9 +8,10 @@ import click
 
 import webhook
 from webhook.cli.output import output_option, print_result
+from webhook.cli.short_help import Command
 
 
-@click.command("version")
+@click.command("version", cls=Command)
 @output_option(report="Version")
 def command(output: str) -> None:
     """Print the version of this command, and of the Python that runs it.

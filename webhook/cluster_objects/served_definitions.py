@@ -27,7 +27,7 @@ _MOST_NAMED: Final = 3
 OLDER_CURE: Final = "use the command of the version that the cluster runs"
 DEFINITIONS: Final = CollectionPath("apiextensions.k8s.io/v1", "customresourcedefinitions")
 _IN_MEMORY: Final = {"resourceVersion": "0"}
-CURE: Final = "apply those of this version: fairlead schema crd | kubectl apply -f -"
+CURE: Final = "apply those of this version: fairlead generate schema crd | kubectl apply -f -"
 FORBIDDEN: Final = (
     "whether the cluster's definitions are as new as this version is not known: this account may "
     "not get them; apply the roles of this version"

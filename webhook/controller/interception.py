@@ -81,7 +81,7 @@ _GUARDS: Final = CollectionPath(_ADMISSION, "validatingadmissionpolicies")
 _RUNS: Final = CollectionPath("apiextensions.k8s.io/v1", "customresourcedefinitions").path_of(NAME)
 _SOURCES: Final = CollectionPath(names.API_VERSION, names.RUN_SOURCES)
 _BINDINGS: Final = CollectionPath(_ADMISSION, "validatingadmissionpolicybindings")
-# The label of all guards that ship, or that `fairlead guard` prints.
+# The label of all guards that ship, or that `fairlead generate guard` prints.
 _OURS: Final = {"labelSelector": f"app.kubernetes.io/name={names.MANAGER}"}
 # Seconds between two looks at the configurations: some small objects.
 PERIOD: Final = 5.0

@@ -1,4 +1,4 @@
-"""Restore the webhook's rules when the time of `fairlead disable` is over."""
+"""Restore the webhook's rules when the time of `fairlead webhook disable` is over."""
 
 from __future__ import annotations
 

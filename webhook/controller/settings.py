@@ -232,8 +232,9 @@ class ControllerSettings:
         default="",
         metavar="NAME",
         help="Restore the rules of this MutatingWebhookConfiguration when the time of "
-        "`fairlead disable` is over, and report whether it, the ValidatingWebhookConfiguration of "
-        "this name and the guards are in force. Default: neither.",
+        "`fairlead webhook disable` is over, and report whether it, the "
+        "ValidatingWebhookConfiguration of this name and the guards are in "
+        "force. Default: neither.",
     )
     host: str = setting(
         "--host", default="", help="Address to listen on. Default: all addresses, IPv4 and IPv6."

@@ -227,7 +227,9 @@ def definition(called: Called, columns: tuple[Column, ...], schema: Json) -> Jso
     schema: of the whole object, structural; its status is a subresource. Of its descriptions the
         first sentences are kept: kubectl carries a definition in an annotation of limited size.
     """
-    reference = f"`fairlead schema {called.kind.lower()} -o markdown` explains every field."
+    reference = (
+        f"`fairlead generate schema {called.kind.lower()} -o markdown` explains every field."
+    )
     described = {**schema, "description": f"{first_sentence(schema['description'])} {reference}"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -67,7 +67,7 @@ def unsent(
         if not sending:
             return Unsent(
                 "pods with its labels are not sent to the webhook",
-                f"{command(*_SOURCE)}; fairlead sources lists the names",
+                f"{command(*_SOURCE)}; fairlead policy sources lists the names",
             )
         if any(map(takes_new_pods, sending)):
             return None
@@ -88,7 +88,7 @@ def nothing_sent(configuration: Mapping[str, Any] | None) -> Unsent | None:
         return None
     until = (configuration["metadata"].get("annotations") or {}).get(names.DISABLED_UNTIL)
     if until:
-        return Unsent(f"the webhook is disabled until {until}", "fairlead enable")
+        return Unsent(f"the webhook is disabled until {until}", "fairlead webhook enable")
     again = applied_by([configuration]).command()
     return Unsent(f"no pod is sent to the webhook: {_NO_RULE}", again)
 

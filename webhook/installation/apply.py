@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook import names
-from webhook.errors import ClusterError, InstallationError
+from webhook.errors import ClusterError, InstallationError, TimeOver
 from webhook.installation.foreign_changes import content
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
 from webhook.installation.restoring import restore
@@ -27,7 +27,7 @@ PERIOD: Final = 0.25
 NOTE_PERIOD: Final = 2.0
 
 
-class NotInTime(InstallationError):
+class NotInTime(InstallationError, TimeOver):
     """The time is over; the message names what is still missing."""
 
 

@@ -257,7 +257,7 @@ def _option_losses(key: Key, live: Json, wanted: Json | None) -> dict[str, str]:
             found[path] = f"{fact} changes from {value} to {new[path]}"
     if key.kind.name == CONFIGURATION and (disabled := parse_suspension(live)):
         until = f" until {disabled.until.isoformat()}" if disabled.until else ""
-        found["disabled"] = f"it is disabled{until} (fairlead disable), and is enabled"
+        found["disabled"] = f"it is disabled{until} (fairlead webhook disable), and is enabled"
     return found
 
 

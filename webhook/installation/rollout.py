@@ -32,8 +32,8 @@ _READY: Final = {
     "policies": "mend the object that it names; if fairlead check cluster finds nothing wrong with "
     "it, the replica is of an older version: bring it to the version of the policies, or take the "
     "policy away until then",
-    "certificate": "fairlead certs status shows what is missing",
-    "handshake": "fairlead certs status shows what is missing",
+    "certificate": "fairlead webhook certs shows what is missing",
+    "handshake": "fairlead webhook certs shows what is missing",
     "namespaces": "fairlead doctor --check permissions shows whether it may list them",
     "priority-classes": "fairlead doctor --check permissions shows whether it may list them",
 }

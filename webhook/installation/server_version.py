@@ -18,7 +18,7 @@ NEEDED: Final = (1, 30)
 _LATER: Final = (
     (
         (1, 36),
-        "`fairlead export map` prints MutatingAdmissionPolicy v1, which the cluster does not serve",
+        "`generate map` prints MutatingAdmissionPolicy v1, which the cluster does not serve",
         "use the webhook there, which needs no such policy",
     ),
 )

@@ -108,11 +108,35 @@ class Enabled(NamedTuple):
     lost: tuple[str, ...]
 
 
+class Status(NamedTuple):
+    """The configuration now: until when it is disabled, its entries, and those without rules."""
+
+    until: datetime | None
+    entries: tuple[str, ...]
+    silent: tuple[str, ...]
+
+    @property
+    def sent(self) -> bool:
+        """Whether all pods that it selects are sent to the webhook."""
+        return bool(self.entries) and not self.until and not self.silent
+
+
 class Disabled(NamedTuple):
     """Until when it was disabled before, and the API server's time of this change."""
 
     before: datetime | None
     server_time: datetime | None
+
+
+async def read_status(client: Client) -> Status:
+    """Return what the configuration says; without one, a status without entries."""
+    live = await client.find(INTERCEPTION.path) or {}
+    known = suspension.parse_suspension(live) if live else None
+    return Status(
+        known.until if known else None,
+        tuple(each["name"] for each in _entries(live)),
+        _without_rules(live),
+    )
 
 
 async def disable(client: Client, until: datetime) -> Disabled:
@@ -139,13 +163,15 @@ async def enable(client: Client) -> Enabled:
     """Restore the rules now. Raises as `disable` does."""
     live, _ = await _change(client, lambda live: suspension.resume(live) if _is_off(live) else None)
     known = suspension.parse_suspension(live)
-    silent = tuple(each["name"] for each in _entries(live) if not each.get("rules"))
-    return Enabled(_is_off(live), known.lost if known else silent)
+    return Enabled(_is_off(live), known.lost if known else _without_rules(live))
+
+
+def _without_rules(live: Json) -> tuple[str, ...]:
+    return tuple(each["name"] for each in _entries(live) if not each.get("rules"))
 
 
 def _is_off(live: Json) -> bool:
-    silent = not all(each.get("rules") for each in _entries(live))
-    return silent or suspension.parse_suspension(live) is not None
+    return bool(_without_rules(live)) or suspension.parse_suspension(live) is not None
 
 
 async def leader(client: Client, now: datetime) -> str:

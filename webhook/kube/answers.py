@@ -6,7 +6,7 @@ import os
 import re
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import aiohttp
 import orjson
@@ -16,9 +16,11 @@ from webhook.errors import ClusterError
 from webhook.kube.failure_text import describe_refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from webhook.kube.failure_text import Call
+
+T = TypeVar("T")
 
 # The reason of an error without an answer; Kubernetes uses the same reason if a server timed out.
 TIMEOUT: Final = "Timeout"
@@ -30,6 +32,11 @@ _BUSY: Final = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
+
+# Attempts per call while the server answers 429, as in client-go.
+TRIES: Final = 10
+# Seconds. The maximum pause that a server can request.
+LONGEST_PAUSE: Final = 300.0
 
 # Maximum nesting of objects and lists, including the page's own. The API server stores ten times as
 # many levels, also in managedFields, and orjson parses 1,024. One object with deeper nesting must
@@ -127,6 +134,22 @@ def from_status(
         warnings=warnings,
         position=str(position or ""),
     )
+
+
+async def retry_throttled(
+    call: Callable[[], Awaitable[T]], pause: Callable[[float], Awaitable[object]]
+) -> T:
+    """Return the result of a call, which is made again while the server answers 429 with
+    Retry-After, as client-go does: such a call had no effect. `pause` gets the seconds.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return await call()
+        except ClusterError as error:
+            if error.status != HTTPStatus.TOO_MANY_REQUESTS or error.retry_after is None:
+                raise
+            await pause(min(error.retry_after, LONGEST_PAUSE))
+    return await call()
 
 
 def is_busy(error: ClusterError) -> bool:

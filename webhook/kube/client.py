@@ -14,7 +14,7 @@ import aiohttp
 
 from webhook.api_paths import ApiPath, ObjectPath
 from webhook.errors import ClusterError
-from webhook.kube.answers import decode, refusal, transport_errors
+from webhook.kube.answers import decode, refusal, retry_throttled, transport_errors
 from webhook.kube.config import load
 from webhook.kube.failing_writes import FailingWrites
 from webhook.kube.failure_text import Call
@@ -40,6 +40,7 @@ _PATCH_TYPES: Final[dict[PatchType, str]] = {
     "apply": "application/apply-patch+yaml",
 }
 _CONNECT: Final = 5.0  # seconds
+USUAL_TIMEOUT: Final = 30.0  # seconds
 # Objects of one page of a list, which is decoded in one turn of the event loop: 100 objects of
 # 10 KB take 5 ms, and 500 take 100 ms, because Python then looks for garbage several times.
 A_PAGE: Final = 100
@@ -59,6 +60,9 @@ def connect(
     context: str = "",
     environ: Mapping[str, str] = os.environ,
     on_answer: Callable[[str, int | None], None] | None = None,
+    timeout: float = USUAL_TIMEOUT,
+    waits: bool = False,
+    trace: Callable[[str], None] | None = None,
 ) -> Client:
     """Return a client for `kubeconfig`, else $KUBECONFIG, else the cluster of this pod.
 
@@ -66,7 +70,7 @@ def connect(
     client`: nothing is read or opened before that.
     """
     credentials = partial(load, kubeconfig, context=context, environ=environ)
-    return Client(credentials, on_answer=on_answer)
+    return Client(credentials, on_answer=on_answer, timeout=timeout, waits=waits, trace=trace)
 
 
 class Client:
@@ -74,20 +78,24 @@ class Client:
 
     `credentials` reads address and credentials, on entry and again whenever the server answers 401.
     `timeout` limits a call, in seconds; the server gets a slightly shorter limit. Every call raises
-    ClusterError, with the status if there was an answer. Only the 401 is retried here: callers know
-    what may be repeated, and respect `retry_after`. `on_answer` is called after each call except a
-    stream: with its HTTP verb, and the status, or None without an answer. `failing_writes` knows
-    for how long writes have failed.
+    ClusterError, with the status if there was an answer. The 401 is retried here; with `waits` also
+    429, which is right where nothing else limits the calls: other callers know what may be
+    repeated, and respect `retry_after`. `trace` gets a line about each request. `on_answer` is
+    called after each call except a stream: with its HTTP verb, and the status, or None without an
+    answer. `failing_writes` knows for how long writes have failed.
     """
 
     def __init__(
         self,
         credentials: Callable[[], Awaitable[Configuration]],
         *,
-        timeout: float = 30.0,
+        timeout: float = USUAL_TIMEOUT,
         on_answer: Callable[[str, int | None], None] | None = None,
+        waits: bool = False,
+        trace: Callable[[str], None] | None = None,
     ) -> None:
-        self._transport = Transport(credentials)
+        self._transport = Transport(credentials, trace)
+        self._waits = waits
         self._timeout = timeout
         self._on_answer = on_answer
         self.failing_writes = FailingWrites()
@@ -261,17 +269,20 @@ class Client:
         """
         call = _checked("GET", path)
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=silence)
-        with transport_errors(call):
-            async with asyncio.timeout(self._timeout):
-                response = await self._transport.send(
-                    "GET", path, query, accept=accept, limits=limits
-                )
+
+        async def begin() -> aiohttp.ClientResponse:
+            with transport_errors(call):
+                async with asyncio.timeout(self._timeout):
+                    response = await self._transport.send(
+                        "GET", path, query, accept=accept, limits=limits
+                    )
+                    if response.status < 300:
+                        return response
+                    data = await response.read()
+            raise refusal(response.status, response.headers, data, call)
+
+        response = await self._patiently(begin)
         try:
-            if response.status >= 300:
-                with transport_errors(call):
-                    async with asyncio.timeout(self._timeout):
-                        data = await response.read()
-                raise refusal(response.status, response.headers, data, call)
 
             async def read() -> bytes:
                 with transport_errors(call):
@@ -316,6 +327,35 @@ class Client:
         longest: int | None = None,
     ) -> bytes:
         """Return the answer. Raises _TooLongError after `longest` bytes of it; None: no limit."""
+        return await self._patiently(
+            lambda: self._once(
+                method,
+                path,
+                query=query,
+                body=body,
+                content_type=content_type,
+                timeout=timeout,
+                accept=accept,
+                longest=longest,
+            )
+        )
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of a call; if this client waits, it is made again after 429."""
+        return await (retry_throttled(call, asyncio.sleep) if self._waits else call())
+
+    async def _once(
+        self,
+        method: str,
+        path: ApiPath,
+        *,
+        query: Mapping[str, str] | None,
+        body: object,
+        content_type: str,
+        timeout: float | None,  # noqa: ASYNC109 (see get)
+        accept: str,
+        longest: int | None,
+    ) -> bytes:
         call = _checked(method, path)
         seconds = self._timeout if timeout is None else timeout
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)

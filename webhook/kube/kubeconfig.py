@@ -15,10 +15,13 @@ T = TypeVar("T")
 
 
 class Kubeconfig(NamedTuple):
-    """The cluster that a command reads: --kubeconfig and --context; empty if not given."""
+    """The cluster that a command reads, and how: --kubeconfig and --context, empty if not given;
+    seconds until a request is given up; and what gets a line about each request."""
 
     given: Path | None = None
     context: str = ""
+    timeout: float = 30.0
+    trace: Callable[[str], None] | None = None
 
     @property
     def file(self) -> Path | None:
@@ -32,7 +35,9 @@ class Kubeconfig(NamedTuple):
         # The import of the Kubernetes client takes time; --help does not need it.
         from webhook.kube.client import connect
 
-        return connect(self.file, context=self.context)
+        return connect(
+            self.file, context=self.context, timeout=self.timeout, waits=True, trace=self.trace
+        )
 
     def namespace(self) -> str:
         """Return the namespace of the context. Raises ClusterError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
@@ -65,10 +66,18 @@ class _Connections(RESTClientObject):
 
 
 class Transport:
-    """Connections to one API server. `credentials` is called on opening, and after each 401."""
+    """Connections to one API server. `credentials` is called on opening, and after each 401.
 
-    def __init__(self, credentials: Callable[[], Awaitable[Configuration]]) -> None:
+    `trace` gets a line about each request: method, address, status and time.
+    """
+
+    def __init__(
+        self,
+        credentials: Callable[[], Awaitable[Configuration]],
+        trace: Callable[[str], None] | None = None,
+    ) -> None:
         self._credentials = credentials
+        self._trace = trace
         self._configuration: Configuration
         self._connections: _Connections
         self._renewal = asyncio.Lock()
@@ -107,9 +116,18 @@ class Transport:
 
         async def once(authorization: str) -> aiohttp.ClientResponse:
             own = {"Authorization": authorization} if authorization else {}
-            return await session.request(
-                method, url, headers={**headers, **own}, data=data, timeout=limits, **options
-            )
+            begin, answered = time.monotonic(), "no answer"
+            try:
+                response = await session.request(
+                    method, url, headers={**headers, **own}, data=data, timeout=limits, **options
+                )
+                answered = f"{response.status} {response.reason or ''}".strip()
+            finally:
+                if self._trace:
+                    took = f"{1000 * (time.monotonic() - begin):.0f} ms"
+                    # No header and no body: these have tokens and Secrets.
+                    self._trace(f"{method} {url}: {answered} in {took}")
+            return response
 
         used = await self._authorization()
         response = await once(used)

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias
 
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.answers import TIMEOUT, is_busy
+from webhook.kube.answers import LONGEST_PAUSE, TIMEOUT, is_busy, retry_throttled
 from webhook.kube.client import Client
 
 if TYPE_CHECKING:
@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from webhook.kube.rate_limit import TokenBucket
 
 P = ParamSpec("P")
-
-# Attempts per call while the server answers 429, as in client-go.
-TRIES: Final = 10
-# Seconds. The maximum pause that a server can request.
-LONGEST_PAUSE: Final = 300.0
 
 # The server is healthy, although the object existed, was deleted or has changed.
 _FINE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
@@ -63,13 +58,7 @@ class Writer:
         """Return the result of a call about the object or collection at `path`."""
         _, _, below = path.partition("/namespaces/")
         namespace = below.partition("/")[0]
-        for _ in range(TRIES - 1):
-            try:
-                return await self._once(namespace, call)
-            except ClusterError as error:
-                if error.status != HTTPStatus.TOO_MANY_REQUESTS or error.retry_after is None:
-                    raise
-        return await self._once(namespace, call)
+        return await retry_throttled(lambda: self._once(namespace, call), _in_turn)
 
     async def _once(
         self, namespace: str, call: Callable[[], Awaitable[dict[str, Any]]]
@@ -97,6 +86,10 @@ class Writer:
             self.bucket.succeeded(passed)
         else:
             self.bucket.ended(passed)
+
+
+async def _in_turn(_seconds: float) -> None:
+    """Do not wait: the bucket lets nothing pass before."""
 
 
 # What writes objects: where one process alone writes, the client itself.

@@ -81,7 +81,7 @@ def page(kind: str) -> str:
 def page_of(kind: str, whole: dict[str, Any]) -> str:
     """Return the page of the kind that has this schema."""
     definitions: dict[str, Any] = whole["$defs"]
-    command = f"fairlead schema {kind.lower()} -o markdown"
+    command = f"fairlead generate schema {kind.lower()} -o markdown"
     lines = [
         f"# {kind}",
         "",

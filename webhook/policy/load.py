@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Marks that earlier versions did not read, so policies that write one may be stored. Such a set
 # still serves: an error would stop it at the upgrade.
 LATER_MARKS: Final = frozenset({"ray.io/serve"})
-_MARKS: Final = "the table of marks (see `fairlead sources`)"
+_MARKS: Final = "the table of marks (see `fairlead policy sources`)"
 
 UNKNOWN_CLASS: Final = "there is no capacity class"
 

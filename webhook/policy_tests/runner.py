@@ -260,7 +260,7 @@ def _why_not(
     identity = identify(own.labels, own.annotations, arrival.namespace_labels, policies.sources)
     if identity is None:
         return [
-            "the pod is not part of a run: it has none of the labels that `fairlead sources` lists"
+            "the pod is not part of a run: it has no label that `fairlead policy sources` lists"
         ]
     if decision.result in ("left-alone", "not-sent"):
         return [decision.reason]

@@ -17,7 +17,6 @@ from webhook.policy import policy_documents
 from webhook.policy.findings import condensed
 from webhook.policy.refused_pods import named_classes
 from webhook.questions.objects import read_files
-from webhook.questions.offline import read_nodes
 from webhook.questions.where import CLUSTER, Where
 from webhook.shortening import count_text, first_few
 from webhook.text.documents import as_finding
@@ -71,6 +70,9 @@ def read_input(paths: Sequence[Where], nodes: Where | None, kubeconfig: Kubeconf
         files = read_files(path for path in paths if path is not CLUSTER)
         documents = policy_documents.parse(files)
     if nodes is not None and nodes is not CLUSTER:
+        # What reads objects knows Runs and all engines, which a check of policies does not need.
+        from webhook.questions.offline import read_nodes
+
         known = read_nodes(nodes)
     return CheckInput(sorted(files), documents, known, there)
 

@@ -17,7 +17,7 @@ from webhook.questions.where import CLUSTER, Where, WhereType, paths_of
 from webhook.settings import setting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import timedelta
 
     from webhook.evaluation.dry_run import Server
@@ -27,13 +27,15 @@ if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
     from webhook.placement.nodes import Node
     from webhook.questions.offline import Offline
+    from webhook.sources.table import SourceTable
+    from webhook.workloads.template import PodTemplate
 
 FailOn: TypeAlias = Literal["rejected", "no-node", "warning", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which pods, under which policies: the options of `explain` and `mutate`."""
+    """Which pods, under which policies: the options of `explain` and `preview`."""
 
     words: tuple[str, ...]
     kubeconfig: Kubeconfig
@@ -104,8 +106,6 @@ class Selection:
                 "which pods? Name an object of the cluster, as in `pod train-0` or `job/train`, or "
                 "give files with -f"
             )
-        if self.filenames and not self.policies:
-            raise WrongUsage("-f requires --policies PATH, or --policies cluster")
         if self.words and self.namespaces_file:
             raise WrongUsage("--namespaces is for -f: the cluster knows its namespaces")
         if self.words and self.history:
@@ -113,16 +113,33 @@ class Selection:
         return bool(self.words)
 
 
-def read_selected_files(selection: Selection, server: Server | None) -> Offline:
+def read_selected_files(
+    selection: Selection,
+    server: Server | None,
+    templates: Callable[[SourceTable], list[PodTemplate]] | None = None,
+) -> Offline:
     """Read the files, and the cluster where the word `cluster` is given.
 
     With the cluster's policies, everything else that evaluations depend on is read too. `server` is
-    asked about pods as decided. Raises ClusterError, other FairleadErrors and WrongUsage.
+    asked about pods as decided. `templates` makes those of files that are read already, from the
+    sources of the policies; without it policies are required. Raises
+    FairleadError.
     """
     from webhook.evaluation.plugins import UNREAD, merge_inputs
+    from webhook.policy.load import load
     from webhook.questions.cluster_surroundings import with_selecting
-    from webhook.questions.offline import read_nodes, read_offline, with_nodes
+    from webhook.questions.offline import (
+        Offline,
+        read_nodes,
+        read_offline,
+        read_policies,
+        unread_world,
+        with_given,
+        with_nodes,
+    )
 
+    if templates is None and not selection.policies:
+        raise WrongUsage("-f requires --policies PATH, or --policies cluster")
     known: World | None = None
     nodes: Sequence[Node] | None = None
     inputs = UNREAD
@@ -131,12 +148,18 @@ def read_selected_files(selection: Selection, server: Server | None) -> Offline:
         known, nodes, inputs = selection.kubeconfig.ask(
             lambda client: _read(client, selection, notes)
         )
-    offline = read_offline(
-        selection.filenames,
-        known or paths_of(selection.policies),
-        selection.namespace or "default",
-        selection.namespaces_file,
-    )
+    paths = paths_of(selection.policies)
+    if templates is None:
+        offline = read_offline(
+            selection.filenames,
+            known or paths,
+            selection.namespace or "default",
+            selection.namespaces_file,
+        )
+    else:
+        read = known or unread_world(read_policies(paths) if paths else load({}).policies)
+        world = with_given(read, [], selection.namespaces_file)
+        offline = Offline(world, [], templates(read.policies.sources), [], [])
     if selection.nodes is not None and selection.nodes is not CLUSTER:
         nodes = read_nodes(selection.nodes)
     world = replace(

@@ -48,7 +48,7 @@ _HELD: Final = (
 )
 _DROP_FIELDS: Final = (
     ", the run is suspended, or the cluster has the definitions of this version, which drop "
-    "unknown fields (fairlead schema crd run | kubectl apply -f -)"
+    "unknown fields (fairlead generate schema crd run | kubectl apply -f -)"
 )
 _DELETE: Final = ", or the Run is deleted"
 _UNPLANNED: Final = (

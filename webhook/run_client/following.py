@@ -90,11 +90,3 @@ async def looks(client: Client, namespace: str, name: str) -> AsyncIterator[RunS
                 status = RunStatus() if resumed else status
         yield status
         await asyncio.sleep(PERIOD)
-
-
-def exit_code(status: RunStatus) -> int:
-    """Return that of the program which failed the Run; 1 if it is not known, 0 for success."""
-    if status.phase == "Succeeded":
-        return 0
-    code = status.last_failure.exit_code if status.last_failure else None
-    return code or 1

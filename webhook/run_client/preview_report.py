@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from webhook import names
 from webhook.evaluation.answer import answer_of_all, nodes_of
 from webhook.evaluation.replicas import Replicas, evaluate_template
-from webhook.evaluation.result import result_of
 from webhook.frameworks.framework import FILES, ReplicaEnv
 from webhook.run.backends.engine_pods import PodReader
 from webhook.run.backends.engines import find_engine
-from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
+from webhook.run.effective_settings import effective_settings, setting_rows
 from webhook.shortening import apart, count_text
 from webhook.sources.kind_model import UNKNOWN
 from webhook.text.explanation import field_rows, fields_title, first_line, warning_lines
@@ -267,46 +266,3 @@ def manifests(planned: Planned, groups: Sequence[Group]) -> Iterator[JsonObject]
     for group in groups:
         if not group.reasons:
             yield from map(group.pod_at, group.replicas.all_indexes)
-
-
-def explanation(planned: Planned, groups: Sequence[Group]) -> dict[str, Any]:
-    """Return one run: its objects, and for each group of replicas the first pod and its
-    decision."""
-    run, plan = planned.run, planned.plan
-    return {
-        "run": run.name,
-        "namespace": run.namespace,
-        "place": planned.place,
-        "answer": answer_of_run(groups),
-        "kind": run.spec.kind,
-        "framework": run.spec.framework,
-        "settings": settings_document(effective_settings(run)),
-        "object": planned.made.value if planned.made else None,
-        "service": plan.service() if plan else None,
-        "configMap": plan.config_map() if plan else None,
-        "secret": plan.keys_secret if plan else None,
-        "deployment": plan.deployment() if plan and run.spec.serving else None,
-        "address": plan.needs.address if plan else None,
-        "replicas": [_group_document(group) for group in groups],
-    }
-
-
-def _group_document(group: Group) -> dict[str, Any]:
-    found = result_of(group.replicas)
-    if group.decision is None:
-        found = found.model_copy(
-            update={
-                "answer": _as_requested(group),
-                "result": None,
-                "policies": [],
-                "warnings": [],
-                "refusals": [],
-            }
-        )
-    return {
-        "role": group.role,
-        **found.document(),
-        "indexes": list(group.indexes),
-        "variables": dict(group.replica_env(group.indexes[0]).env),
-        "pod": group.pod,
-    }

@@ -64,7 +64,7 @@ class SentPods:
 def reach(configuration: Mapping[str, Any], service: Service) -> SentPods | None:
     """Return the entries of a MutatingWebhookConfiguration; None without an entry for the Service.
 
-    An entry without rules matches nothing: `fairlead disable` removes the rules temporarily.
+    An entry without rules matches nothing: `fairlead webhook disable` removes the rules for a time.
     """
     ours = [
         entry

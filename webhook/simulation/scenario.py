@@ -139,7 +139,7 @@ class ScenarioSpec(Strict):
 
 
 class Scenario(Strict):
-    """The assumptions of `fairlead simulate`."""
+    """The assumptions of `fairlead run simulate`."""
 
     api_version: Literal["fairlead.dev/v1alpha1"] = Field(
         description="The API version of this document."

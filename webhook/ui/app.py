@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 # Seconds for one answer of the playground.
 SECONDS: Final = 30.0
 _TOO_LONG: Final = (
-    f"the texts have over {MOST_BYTES // 1024} KiB: fairlead mutate, explain and diff take more"
+    f"the texts have over {MOST_BYTES // 1024} KiB: fairlead preview, explain and diff take more"
 )
 # Seconds between two looks at a page that is open: at least, and at most.
 _PAUSE: Final = 1.0

@@ -48,7 +48,7 @@ def test_a_dry_run_prints_a_run_that_preview_takes(tmp_path: Path) -> None:
     mentions(made.stdout, "fairlead.dev/capacity: spot=Constrain", "claimName: claim")
     file = tmp_path / "run.yaml"
     file.write_text(made.stdout)
-    shown = CliRunner().invoke(fairlead, ["run", "preview", "-f", str(file)])
+    shown = CliRunner().invoke(fairlead, ["preview", "-o", "pods", "-f", str(file)])
     assert shown.exit_code == 0, shown.output
     mentions(shown.output, "3 pods", "nvidia.com/gpu")
 
@@ -127,7 +127,9 @@ def test_what_is_hardly_meant_is_a_note(
     assert done.stderr.startswith("note: ")
     mentions(done.stderr, *facts)
     (tmp_path / "run.yaml").write_text(done.stdout)
-    shown = CliRunner().invoke(fairlead, ["run", "preview", "-f", str(tmp_path / "run.yaml")])
+    shown = CliRunner().invoke(
+        fairlead, ["preview", "-o", "pods", "-f", str(tmp_path / "run.yaml")]
+    )
     mentions(shown.stderr, "run.yaml:", *facts)
 
 

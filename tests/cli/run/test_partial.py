@@ -63,7 +63,7 @@ def test_of_several_names_those_that_exist_are_changed(tmp_path: Path, verb: str
     there = restricted()
     with served(there, tmp_path) as call:
         done = call(verb, "b", "a", "nope", "c", "a")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     changed = [each for each in there.requests if each.method in ("DELETE", "PATCH")]
     assert [each.path for each in changed] == [f"{RUNS}/a", f"{RUNS}/c"]
     mentions(done.stderr, "run b: not found", "run nope: not found")
@@ -77,7 +77,7 @@ def test_of_several_names_those_that_exist_are_shown(
     there = restricted()
     with served(there, tmp_path) as call:
         done = call(*words, "a", "b", "c")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     mentions(done.stderr, "run b: not found")
     mentions(done.output, "a", "c", "Pending")
 

@@ -58,7 +58,7 @@ def configuration(
         ),
         (
             configuration(entry={**ENTRY, "rules": []}, **{names.DISABLED_UNTIL: "soon"}),
-            "fairlead enable; ",
+            "fairlead webhook enable; ",
         ),
         (configuration(), ""),
     ],

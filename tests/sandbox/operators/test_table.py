@@ -92,7 +92,7 @@ def test_unknown_operators_are_usage_errors_with_a_guess() -> None:
 
 def test_help_lists_every_operator_with_the_time_of_its_first_use() -> None:
     """The times are those of the table, rounded up to minutes."""
-    text = CliRunner().invoke(fairlead, ["sandbox", "up", "--help"]).output
+    text = CliRunner().invoke(fairlead, ["help", "sandbox", "up"]).output
     listed = dict(re.findall(r"^\s+(\S+)\s+(\d+) min  \S", text, re.MULTILINE))
     table = {each.name: str(-(-each.seconds // 60)) for each in operators().values()}
     assert listed == table

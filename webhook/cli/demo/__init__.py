@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from webhook.cli.output import output_option
+from webhook.cli.short_help import Command
 
 
-@click.command("demo")
+@click.command("demo", cls=Command)
 @click.option(
     "--save",
     type=click.Path(path_type=Path),

@@ -1,4 +1,4 @@
-"""The demo: objects and a Run, what `fairlead mutate` says of their pods, and the webhook's answer.
+"""The demo: objects and a Run, what `fairlead preview` says of their pods, and the webhook.
 
 The webhook is `fairlead serve` on loopback. It gets AdmissionReviews over TLS.
 """
@@ -131,7 +131,7 @@ def _end(compared: Sequence[Replicas]) -> Iterator[str]:
     count = sum(each.count for each in compared)
     yield ""
     yield from wrapped(
-        f"The webhook gave all {count} answers as shown: `fairlead mutate` and `fairlead explain` "
+        f"The webhook gave all {count} answers as shown: `fairlead preview` and `fairlead explain` "
         "predict what it does.",
         0,
     )
@@ -144,7 +144,7 @@ def _commands(name: str) -> list[tuple[str, str]]:
     options = f"--policies {name}/policies"
     return [
         (f"fairlead explain -f {name}/pods.yaml {options}", "show each result with its reasons"),
-        (f"fairlead run preview -f {name}/run.yaml {options}", "show the pods of the Run"),
+        (f"fairlead preview -o pods -f {name}/run.yaml {options}", "show the pods of the Run"),
         (f'eval "$(fairlead sandbox up {options})"', "start a cluster for your kubectl"),
     ]
 

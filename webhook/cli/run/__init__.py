@@ -16,10 +16,10 @@ COMMANDS: Final[dict[str, str]] = {
     "delete": "Delete Runs, with their pods.",
     "list": "Show Runs, each in a line.",
     "logs": "Print the logs of all replicas of a Run.",
-    "preview": "Preview a Run's objects and placement, without a cluster.",
     "resume": "Resume suspended Runs.",
     "retry": "Try a Run again that is over; its checkpoints are found.",
     "render": "Render a Run as the object of another engine, without a cluster.",
+    "simulate": "Compare policies by what becomes of a Run on nodes that come and go.",
     "status": "Show a Run's phase and reason, its replicas and its last failure.",
     "suspend": "Suspend Runs: their pods are deleted, and their counts are kept.",
     "top": "Show what active Runs have and wait for, again and again.",
@@ -34,4 +34,4 @@ _CHANGES: Final = {
 
 @click.group("run", cls=LazyGroup, package=__name__, table=COMMANDS, elsewhere=_CHANGES)
 def command() -> None:
-    """Create, list, follow, change, preview and convert Runs."""
+    """Create, list, follow, suspend and delete Runs; convert and simulate them."""

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 from webhook import names
-from webhook.cli.exit_codes import FAILED
+from webhook.cli.exit_codes import DONE, code_of
 from webhook.cli.output import output_option, print_error, print_notes
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS, print_runs
+from webhook.cli.short_help import Command
 from webhook.errors import FairleadError, UnreadableInput
 from webhook.run_client.find_runs import find_runs, list_pods
 from webhook.run_client.rows import reference
@@ -46,8 +47,8 @@ Examples:
 \b
 Exit codes:
   0  {done}
-  1  no such Run, or the cluster refused or did not answer: the others are {done}
-  2  wrong usage
+  1  the Run is over
+  2  wrong usage, no such Run, or the cluster refused or did not answer: the others are {done}
   130  ended by Ctrl-C: some may be {done}
 """
 
@@ -73,7 +74,7 @@ def _command(
     more = f"  fairlead run {name} --queued -A\n" if in_queue else ""
     text = _HELP.format(name=name, verb=name.title(), done=done, about=about, more=more)
 
-    @click.command(name, help=text)
+    @click.command(name, help=text, cls=Command)
     @several_options
     @click.option("--all", "everything", is_flag=True, help="All Runs of the namespace.")
     @output_option(
@@ -101,14 +102,13 @@ def _command(
         if queued and in_queue:
             chosen, wanted, _ = in_queue
 
-        async def change_all(client: Client) -> bool:
-            changed, fine = await _change_each(client, targets, told, chosen, wanted)
+        async def change_all(client: Client) -> int:
+            changed, code = await _change_each(client, targets, told, chosen, wanted)
             if output:
                 print_runs(changed, output, everywhere=not targets.namespace)
-            return fine
+            return code
 
-        if not kubeconfig.ask(change_all):
-            sys.exit(FAILED)
+        sys.exit(kubeconfig.ask(change_all))
 
     if in_queue:
         return click.option("--queued", is_flag=True, help=in_queue[2])(command)
@@ -124,15 +124,15 @@ async def _change_each(
     told: str,
     change: Change,
     wanted: Callable[[Mapping[str, Any]], bool],
-) -> tuple[list[dict[str, Any]], bool]:
+) -> tuple[list[dict[str, Any]], int]:
     """Change each Run that is wanted, and print its name as kubectl does, unless `told` is empty.
 
-    Return those that were changed, and whether all could be.
+    Return those that were changed, and the exit code: the greatest of all errors.
     """
     absent: list[NoSuchObject] = []
     runs = [run for run in await find_runs(client, targets, absent) if wanted(run)]
-    changed, fine = [], not absent
-    if not runs and fine:
+    changed, code = [], max(map(code_of, absent), default=DONE)
+    if not runs and not absent:
         print_notes(["there are no such Runs"])
     for each in runs:
         metadata = each["metadata"]
@@ -140,7 +140,7 @@ async def _change_each(
             answer = await change(client, run_path(metadata["namespace"], metadata["name"]), each)
         except FairleadError as error:
             print_error(error)
-            fine = False
+            code = max(code, code_of(error))
         else:
             is_run = isinstance(answer, dict) and answer.get("kind") == names.RUN_KIND
             changed.append(answer if is_run else each)
@@ -149,7 +149,7 @@ async def _change_each(
                 click.echo(f"{reference(each)}{' unchanged' if same else told}")
     for missing in absent:
         print_error(missing)
-    return changed, fine
+    return changed, code
 
 
 def _every(_run: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ import click
 
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.text.layout import finding_text
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _FILES = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
 
 
-@click.command("convert")
+@click.command("convert", cls=Command)
 @click.option(
     "-f",
     "--filename",
@@ -79,7 +80,7 @@ def command(
       fairlead run convert -f pytorchjob.yaml > run.yaml
       fairlead run convert -f polyaxonfile.yml --image registry/mnist:1 -P lr=0.01
       fairlead run convert -f operation.yaml --component component.yaml
-      fairlead run convert -f polyaxonfile.yml | fairlead run preview -f -
+      fairlead run convert -f polyaxonfile.yml | fairlead preview -o pods -f -
 
     \b
     Exit codes:

@@ -9,6 +9,7 @@ import click
 from webhook.cli.options import Scope, cluster_options, scope_options
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.cli.run.cluster import RunName
+from webhook.cli.short_help import Command
 from webhook.run_client.cost import estimate_of, fetch_costs
 from webhook.run_client.rows import run_reference
 from webhook.shortening import harmless
@@ -25,7 +26,7 @@ _HEAD: Final = ("namespace", "run", "class", "resource", "on nodes", "waiting", 
 _NO_CLASS: Final = "-"
 
 
-@click.command("cost")
+@click.command("cost", cls=Command)
 @click.argument("name", required=False, default="", type=RunName())
 @scope_options("Runs")
 @cluster_options
@@ -54,8 +55,7 @@ def command(
     \b
     Exit codes:
       0  shown
-      1  no such Run, or the cluster did not answer
-      2  wrong usage
+      2  wrong usage, no such Run, or the cluster did not answer
     """
     if scope.everywhere and name:
         raise click.UsageError("give a name, or -A for the Runs of all namespaces; not both")

@@ -17,6 +17,7 @@ from webhook.cli.exit_codes import FAILED
 from webhook.cli.output import output_option, print_notes
 from webhook.cli.run.cluster import target_options
 from webhook.cli.run.creating import follow_to_end, print_created, submit_run
+from webhook.cli.short_help import Command
 from webhook.errors import UnreadableInput
 from webhook.questions.completion import members_of
 from webhook.settings import ObjectName
@@ -51,7 +52,7 @@ class Pair(click.ParamType[tuple[str, str]]):
         return first, second
 
 
-class WithProgram(click.Command):
+class WithProgram(Command):
     """A command with `-- PROGRAM...` at the end, which is in the context's `meta`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -200,9 +201,8 @@ def command(
     \b
     Exit codes:
       0  created; with --wait or --logs: it succeeded
-      1  not created; with --wait or --logs: it failed, and its program's exit code is not known
-      2  wrong usage
-      N  with --wait or --logs: the exit code of the program that failed the Run
+      1  not created; with --wait or --logs: it failed, or it was deleted
+      2  wrong usage, or the cluster did not answer or refused
       130  ended by Ctrl-C; with --wait or --logs the Run goes on
     """
     from webhook.run.new_run import checked

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook import names
-from webhook.cli.exit_codes import FAILED
+from webhook.cli.exit_codes import DONE, FAILED
 from webhook.cli.output import (
     print_aside,
     print_error,
@@ -59,7 +59,7 @@ async def read_surroundings(client: Client, run: Run) -> tuple[World, list[str]]
     policies = (await read_policies(client)).policies
     own = policies.hash[:HASH_LENGTH]
     if another := await another_set(client, own, await ask_replicas(client)):
-        cure = "fairlead run preview -f FILE --policies DIR; then leave out --preview"
+        cure = "fairlead preview -o pods -f FILE --policies DIR; then leave out --preview"
         raise UnreadableInput([f"{another}, which --preview cannot read: {cure}"])
     notes += await not_served(client, policies, ())
     nodes = await node_list(client, CLUSTER)
@@ -93,7 +93,7 @@ async def follow_to_end(client: Client, namespace: str, name: str, *, logs: bool
     import asyncio
 
     from webhook.cli.run.logs import print_logs
-    from webhook.run_client.following import exit_code, follow
+    from webhook.run_client.following import follow
     from webhook.run_client.log_sources import LogSelection
 
     async def show() -> None:
@@ -117,7 +117,7 @@ async def follow_to_end(client: Client, namespace: str, name: str, *, logs: bool
     if ending.how == "gone":
         say("error", f"run {name} was deleted")
         return FAILED
-    return exit_code(ending.status)
+    return DONE if ending.status.phase == "Succeeded" else FAILED
 
 
 def print_created(

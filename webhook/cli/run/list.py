@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.cli.exit_codes import FAILED
+from webhook.cli.exit_codes import UNKNOWN
 from webhook.cli.output import output_option, print_error, print_json, print_notes, print_yaml
 from webhook.cli.run.cluster import several_options
+from webhook.cli.short_help import Command
 from webhook.cluster_objects.heartbeat import silence
 from webhook.run_client.find_runs import find_runs
 from webhook.run_client.rows import NOT_COUNTED, Row, reference, row_of
@@ -39,7 +40,7 @@ _AS_WISHED: Final = ("Running", "Succeeded")
 FORMS: Final = ("text", "wide", "json", "yaml", "name")
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @several_options
 @click.option("-w", "--watch", is_flag=True, help="Print each Run again when it changes.")
 @output_option(
@@ -59,8 +60,8 @@ def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) 
     \b
     Exit codes:
       0  shown, also if there are none
-      1  no such Run, or the cluster did not answer; the others are shown
-      2  wrong usage
+      2  wrong usage, no such Run, or the cluster did not answer
+         (the others are shown)
       130  --watch was ended by Ctrl-C
     """
     if watch and output not in ("text", "wide"):
@@ -86,7 +87,7 @@ def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) 
     for error in absent:
         print_error(error)
     if absent:
-        sys.exit(FAILED)
+        sys.exit(UNKNOWN)
 
 
 def print_runs(runs: Sequence[Mapping[str, Any]], output: str, *, everywhere: bool) -> None:

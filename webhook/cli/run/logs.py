@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.color import color_option, has_color
-from webhook.cli.exit_codes import FAILED
+from webhook.cli.exit_codes import DONE, FAILED, code_of
 from webhook.cli.output import print_error
 from webhook.cli.run.cluster import several_options
+from webhook.cli.short_help import Command
 from webhook.errors import FairleadError
 from webhook.questions.completion import members_of
 from webhook.run_client.find_runs import fetch_run, find_runs
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _COLOURS: Final = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green")
 
 
-@click.command("logs")
+@click.command("logs", cls=Command)
 @several_options
 @color_option(hidden=True)
 @click.option(
@@ -86,8 +87,8 @@ def command(
     \b
     Exit codes:
       0  every log that is there was printed
-      1  no such Run or replica, no log at all, or one that could not be read to its end
-      2  wrong usage
+      1  no such replica, no log at all, or one that could not be read to its end
+      2  wrong usage, no such Run, or the cluster did not answer
       130  ended by Ctrl-C
     """
     from webhook.run_client.log_sources import LogSelection
@@ -95,16 +96,17 @@ def command(
     if not targets.are_chosen:
         raise click.UsageError("give names or --selector")
     wanted = LogSelection(role, index, container)
-    if not kubeconfig.ask(
-        lambda client: _print_each(client, targets, wanted, follow=follow, tail=tail)
-    ):
-        sys.exit(FAILED)
+    sys.exit(
+        kubeconfig.ask(
+            lambda client: _print_each(client, targets, wanted, follow=follow, tail=tail)
+        )
+    )
 
 
 async def _print_each(
     client: Client, targets: Targets, wanted: LogSelection, *, follow: bool, tail: int | None
-) -> bool:
-    """Print the logs of each Run; whether every one could be read, and each had one."""
+) -> int:
+    """Print the logs of each Run; return the exit code, the greatest of all errors."""
     from webhook.questions.live.live_objects import NoSuchObject
     from webhook.run_client.log_reading import FOLLOWED
 
@@ -116,12 +118,12 @@ async def _print_each(
         raise NoSuchObject("there are no such Runs")
     turns = asyncio.Semaphore(max(1, len(runs)) if follow else 1)
 
-    async def print_one(run: Mapping[str, Any]) -> bool:
+    async def print_one(run: Mapping[str, Any]) -> int:
         namespace, name = run["metadata"]["namespace"], run["metadata"]["name"]
         label = "" if len(runs) == 1 else f"{name}/"
         async with turns:
             try:
-                return await print_logs(
+                whole = await print_logs(
                     client,
                     namespace,
                     name,
@@ -135,9 +137,10 @@ async def _print_each(
                 if len(runs) == 1:
                     raise
                 print_error(error)
-                return False
+                return code_of(error)
+            return DONE if whole else FAILED
 
-    return all(await asyncio.gather(*map(print_one, runs))) and not absent
+    return max([*map(code_of, absent), *await asyncio.gather(*map(print_one, runs))], default=DONE)
 
 
 async def print_logs(

@@ -8,6 +8,7 @@ import click
 
 from webhook.cli.options import filenames_option, namespace_option
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.questions.completion import members_of
 from webhook.text.documents import as_one
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@click.command("render")
+@click.command("render", cls=Command)
 @filenames_option
 @click.option(
     "--backend",
@@ -65,7 +66,7 @@ def command(
     if backend_name == NATIVE:
         raise click.UsageError(
             "--backend native: Fairlead's controller creates pods and needs no other object; "
-            "fairlead run preview shows them"
+            "fairlead preview -o pods shows them"
         )
     if backend_name not in BACKENDS:
         hint = guess(backend_name, tuple(BACKENDS))

@@ -10,13 +10,14 @@ import click
 from webhook.cli.output import output_option
 from webhook.cli.run.cluster import RunName, target_options
 from webhook.cli.run.creating import follow_to_end, print_created
+from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
 
 
-@click.command("retry")
+@click.command("retry", cls=Command)
 @click.argument("name", type=RunName())
 @click.option("--wait", is_flag=True, help="Wait until it ends; exit as its program did.")
 @click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
@@ -46,10 +47,8 @@ def command(
     \b
     Exit codes:
       0  created; with --wait or --logs: it succeeded
-      1  not created, such as for a Run that is not over; with --wait or --logs: it failed, and its
-         program's exit code is not known
-      2  wrong usage
-      N  with --wait or --logs: the exit code of the program that failed the Run
+      1  not created, such as for a Run that is not over; with --wait or --logs: it failed
+      2  wrong usage, no such Run, or the cluster did not answer or refused
       130  ended by Ctrl-C; with --wait or --logs the Run goes on
     """
     within = namespace or kubeconfig.namespace()

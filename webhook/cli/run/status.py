@@ -9,6 +9,7 @@ import click
 
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.cli.run.cluster import RunName, target_options
+from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 PERIOD: Final = 2.0
 
 
-@click.command("status")
+@click.command("status", cls=Command)
 @click.argument("name", type=RunName())
 @target_options
 @click.option(
@@ -61,8 +62,7 @@ def command(
     \b
     Exit codes:
       0  shown, whatever the Run's phase
-      1  no such Run, or the cluster did not answer
-      2  wrong usage
+      2  wrong usage, no such Run, or the cluster did not answer
       130  --watch was ended by Ctrl-C
     """
     if watch and output != "text":

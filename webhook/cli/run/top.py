@@ -11,6 +11,7 @@ import click
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS
+from webhook.cli.short_help import Command
 from webhook.run_client.find_runs import find_runs
 from webhook.run_client.rows import on_classes, reference, row_of
 from webhook.shortening import harmless
@@ -29,7 +30,7 @@ _REPLICAS: Final = ("replica", "state", "node", "class", "waits for")
 _OVER: Final = ("Succeeded", "Failed")
 
 
-@click.command("top")
+@click.command("top", cls=Command)
 @several_options
 @click.option("--once", is_flag=True, help="Print it once. Default, if the output is no terminal.")
 @output_option(
@@ -52,8 +53,7 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool, output: str) -
     \b
     Exit codes:
       0    shown
-      1    no such Run, or the cluster did not answer
-      2    wrong usage
+      2    wrong usage, no such Run, or the cluster did not answer
       130  ended by Ctrl-C
     """
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final, get_args
 
 import click
 
-from webhook.cli.exit_codes import DONE, FAILED
+from webhook.cli.exit_codes import DONE, FAILED, TIME_OVER
 from webhook.cli.options import timeout_option
 from webhook.cli.output import output_option, print_aside, say
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS, print_runs
+from webhook.cli.short_help import Command
 from webhook.questions.completion import words_of
 from webhook.run.model.status import Phase
 from webhook.run_client.find_runs import find_runs
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from webhook.run_client.find_runs import Targets
     from webhook.run_client.following import Ending
 
-LATE: Final = 3
-GONE: Final = 4
 _ENDED: Final = "ended"
 
 
@@ -58,7 +57,7 @@ class Goal(click.ParamType[tuple[str, str]]):
         return found, ""
 
 
-@click.command("wait")
+@click.command("wait", cls=Command)
 @click.option(
     "--for",
     "goal",
@@ -90,10 +89,9 @@ def command(
     \b
     Exit codes, of several Runs the greatest:
       0  it is as wanted; with `ended`: it succeeded
-      1  it failed, it ended otherwise, or the cluster did not answer
-      2  wrong usage
-      3  the time was over
-      4  the Run is deleted, or was never there
+      1  it failed, it ended otherwise, or it was deleted
+      2  wrong usage, no such Run, or the cluster did not answer
+      3  the time is over
       130  ended by Ctrl-C
     """
     from webhook.questions.live.live_objects import NoSuchObject
@@ -110,11 +108,11 @@ def command(
     def code_of(name: str, ending: Ending) -> int:
         if ending.how == "gone":
             say("error", f"run {name} was deleted")
-            return GONE
+            return FAILED
         if ending.how == "late":
             what = f"{wanted}={condition}" if condition else wanted
             say("error", f"run {name}: {ending.status.phase}, not {what}; the time is over")
-            return LATE
+            return TIME_OVER
         failed = wanted == _ENDED and ending.status.phase == "Failed"
         return FAILED if ending.how == "ended" or failed else DONE
 
@@ -136,9 +134,4 @@ def command(
             print_runs(there, output, everywhere=not targets.namespace)
         return max(code_of(name, each) for (_, name), each in zip(places, endings, strict=True))
 
-    try:
-        code = kubeconfig.ask(ask)
-    except NoSuchObject as error:
-        say("error", str(error))
-        sys.exit(GONE)
-    sys.exit(code)
+    sys.exit(kubeconfig.ask(ask))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Json = Mapping[str, Any]
 
-_ENABLE: Final = "`fairlead enable`"
+_ENABLE: Final = "`fairlead webhook enable`"
 
 
 @check("interception", ReadKind.POD_RULES, ReadKind.GUARDS)
@@ -97,8 +97,8 @@ def tolerations(state: ClusterState) -> Iterator[Finding]:
         yield warning(
             f"allowedTolerations of policy {first_few(limiting, 3)} is checked when a pod is "
             f"created; others can be added later to pods of {', '.join(uncovered)}: {what}",
-            "`fairlead guard tolerations | kubectl apply -f -`; add --source for each of your "
-            "systems, and --exempt for a queue"
+            "`fairlead generate guard tolerations | kubectl apply -f -`; add --source for each of "
+            "your systems, and --exempt for a queue"
             if state.applied_by.tool == INSTALL
             else state.reinstall(
                 values="--set guards.tolerations=true", component="guard-tolerations"

@@ -58,7 +58,7 @@ def end_to_end(state: ClusterState) -> Iterator[Finding]:
         yield error(
             f"the API server refuses a plain pod of a run in {probe.namespace}, as policies and "
             f"other webhooks change it: {probe.words}",
-            "fairlead mutate -f POD --policies cluster --dry-run=server names the policy",
+            "fairlead preview -f POD --policies cluster --dry-run=server names the policy",
         )
     elif all(each.get("rules") for each in state.entries):
         yield error(

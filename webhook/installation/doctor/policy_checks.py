@@ -305,7 +305,7 @@ def guards(state: ClusterState) -> Iterator[Finding]:
     own = {key: each["spec"] for key, each in state.guard_objects.items() if key not in shipped}
     policies = {key.name for key in state.guard_objects if key.kind.name == GUARD}
     bound = {each["spec"].get("policyName") for each in state.guard_objects.values()}
-    cure = "apply it again: fairlead guard --help"
+    cure = "apply it again: fairlead generate guard --help"
     for key, spec in sorted(own.items()):
         policy = spec.get("policyName")
         if key.kind.name == GUARD:

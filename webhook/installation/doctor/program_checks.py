@@ -180,7 +180,9 @@ def endpoints(state: ClusterState) -> Iterator[Finding]:
             f"Service {names.NAMESPACE}/{names.WEBHOOK} has no ready endpoint: the API server has "
             "no webhook to call"
         )
-        meanwhile = "`fairlead disable --for 15m` lets pods of runs be created unplaced meanwhile"
+        meanwhile = (
+            "`fairlead webhook disable --for 15m` lets pods of runs be created unplaced meanwhile"
+        )
         status = (state.deployments.get(names.WEBHOOK) or {}).get("status") or {}
         if status.get("availableReplicas"):
             what += (
@@ -220,7 +222,7 @@ def leader(state: ClusterState) -> Iterator[Finding]:
     if not state.leader and ReadKind.LEASE not in state.absent:
         yield error(
             "no controller leads: Runs are not reconciled, certificates are not renewed, "
-            "and the rules are not restored after fairlead disable",
+            "and the rules are not restored after fairlead webhook disable",
             f"kubectl -n {names.NAMESPACE} logs deployment/{names.CONTROLLER}",
         )
     elif state.leader and state.leads is False:

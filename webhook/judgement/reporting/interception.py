@@ -74,7 +74,7 @@ def _by_marks(marks: Sequence[Mark], configuration: Json, source: str) -> Condit
     if not unsent:
         return ConditionUpdate(INTERCEPTED, "True", "Selected", f"{where} selects its pods")
     if configuration and suspension.parse_suspension(configuration):
-        what = "the webhook is disabled: fairlead enable"
+        what = "the webhook is disabled: fairlead webhook enable"
         return ConditionUpdate(INTERCEPTED, "False", "Disabled", what)
     named = ", ".join(map(str, unsent))
     what = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from certs.bundle import same
 from certs.rotation import phase
 from webhook import names
-from webhook.errors import ClusterError, FairleadError
+from webhook.errors import ClusterError, FairleadError, TimeOver
 from webhook.questions.certificates.report import CertificateState, read_state
 from webhook.times import to_second
 
@@ -74,7 +74,7 @@ async def progress(
     *,
     authority: bool,
 ) -> AsyncIterator[str]:
-    """Yield a line for each step, until the rotation is done. Raises NotRotated, ClusterError."""
+    """Yield a line for each step, until the rotation is done. Raises TimeOver, ClusterError."""
     last = ""
     try:
         async with asyncio.timeout(limit.total_seconds()):
@@ -88,9 +88,9 @@ async def progress(
                     yield last
                 await asyncio.sleep(PERIOD)
     except TimeoutError:
-        raise NotRotated(
+        raise TimeOver(
             f"not done yet ({last}). Does a controller run with --certificates? Its log, and "
-            "`fairlead certs status`, show what it waits for; the rotation continues"
+            "`fairlead webhook certs`, show what it waits for; the rotation continues"
         ) from None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.comparison.difference import fields
 from webhook.decision.arrival import DEFAULT_TOLERATION_SECONDS
-from webhook.errors import FairleadError
+from webhook.errors import NoSuch
 from webhook.evaluation.result import answers, result_of
 from webhook.placement import pod as pods
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
@@ -121,7 +121,7 @@ def _of_class(capacity: CapacityClass) -> Iterator[str]:
     yield PREFERRED_NODES
 
 
-class NoSuchPolicy(FairleadError):
+class NoSuchPolicy(NoSuch):
     """No such policy: `problem`, and the `known` names that are similar."""
 
     def __init__(self, problem: str, name: str, known: Iterable[str]) -> None:

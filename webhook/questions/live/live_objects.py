@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.api_paths import ApiPath
 from webhook.dns_names import is_subdomain
-from webhook.errors import ClusterError, FairleadError, PassOver, WrongUsage
+from webhook.errors import ClusterError, FairleadError, NoSuch, PassOver, WrongUsage
 from webhook.installation.object_kinds import Kind
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.object import Object, from_answer
@@ -136,7 +136,7 @@ def _served(version: str, resource: dict[str, Any]) -> Kind:
     return Kind(version, resource["kind"], resource["name"], resource.get("namespaced", True))
 
 
-class NoSuchObject(FairleadError):
+class NoSuchObject(NoSuch):
     """There is no such object; the text has the cure."""
 
 

@@ -385,7 +385,7 @@ def recreated(answers: Answers, *, whole: bool) -> Offline:
             name, namespace = each.source.name, each.source.namespace
             raise WrongUsage(
                 f"a Run has no pod in its text: kubectl get run {name} -n {namespace} -o yaml | "
-                "fairlead run preview -f - -o yaml prints its pods"
+                "fairlead preview -f - -o objects prints its pods"
             )
         objects.append(each.source)
         templates += each.templates

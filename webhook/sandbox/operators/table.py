@@ -99,7 +99,7 @@ class Operator(Strict):
         description="Objects that the API server accepts once its webhooks answer. None is stored.",
     )
     sources: list[str] = Field(
-        default_factory=list, description="Rows of `fairlead sources` that mark its pods."
+        default_factory=list, description="Rows of `fairlead policy sources` that mark its pods."
     )
     backend: str = Field(
         default="", description="Backend of Runs whose rights the controller gets beside it."
@@ -149,5 +149,5 @@ def select_operators(names: Iterable[str]) -> list[Operator]:
 
 
 def interception_sources(wanted: Iterable[Operator]) -> list[str]:
-    """Return the rows of `fairlead sources` that mark the pods of these operators, each once."""
+    """Return the rows of `fairlead policy sources` that mark these operators' pods, each once."""
     return list(dict.fromkeys(source for each in wanted for source in each.sources))

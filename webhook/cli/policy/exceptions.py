@@ -1,4 +1,4 @@
-"""`fairlead exceptions`: list exceptions, their ends, and the pods that used them."""
+"""`fairlead policy exceptions`: list exceptions, their ends, and the pods that used them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from webhook.api_paths import kubectl_name
 from webhook.cli.exit_codes import UNKNOWN, errors_exit, fail
 from webhook.cli.options import cluster_options, policies_option
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.errors import InvalidDocuments
 from webhook.names import EXCEPTION_KIND, GROUP
 from webhook.questions.where import Where, paths_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
 
 
-@click.command("exceptions")
+@click.command("exceptions", cls=Command)
 @policies_option(
     "Files or folders with exceptions, or the word cluster. Repeatable.  [default: cluster]"
 )
@@ -39,10 +40,10 @@ def command(
 
     \b
     Examples:
-      fairlead exceptions
-      fairlead exceptions --in-force
-      fairlead exceptions --policies policies/
-      fairlead exceptions -o json | jq '.exceptions[] | select(.inForce | not) | .name'
+      fairlead policy exceptions
+      fairlead policy exceptions --in-force
+      fairlead policy exceptions --policies policies/
+      fairlead policy exceptions -o json | jq '.exceptions[] | select(.inForce | not) | .name'
 
     \b
     Exit codes:

@@ -1,18 +1,18 @@
-"""`fairlead certs`: show and renew the webhook's certificates."""
+"""`fairlead webhook certs` and `rotate`: show and renew the webhook's certificates."""
 
 from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from webhook import names
 from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
-from webhook.cli.lazy import LazyGroup
 from webhook.cli.options import cluster_options, namespace_option, timeout_option
 from webhook.cli.output import output_option, print_result
+from webhook.cli.short_help import Command
 from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from webhook.controller.certificates.certificate_objects import Installation
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
-
-# The group's help lists these.
-COMMANDS: Final[dict[str, str]] = {
-    "rotate": "Request a new leaf or a new authority.",
-    "status": "Show certificates, which clients trust them, and what is due.",
-}
-
-
-@click.group("certs", cls=LazyGroup, package=__name__, table=COMMANDS)
-def command() -> None:
-    """Show or rotate the webhook's certificates, which the controller manages."""
 
 
 def installation_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -56,7 +45,7 @@ def installation_of(namespace: str, configuration: str) -> Installation:
     return Installation(namespace, places=both(configuration))
 
 
-@command.command("rotate")
+@click.command("rotate", cls=Command)
 @click.option(
     "--authority",
     is_flag=True,
@@ -82,14 +71,15 @@ def rotate(
 
     \b
     Examples:
-      fairlead certs rotate
-      fairlead certs rotate --authority --wait
+      fairlead webhook rotate
+      fairlead webhook rotate --authority --wait
 
     \b
     Exit codes:
       0  requested; with --wait: done
-      1  no such Secret, no right to change it, not done in time, or the cluster did not answer
-      2  wrong usage
+      1  no such Secret, or others manage it
+      2  wrong usage, or the cluster did not answer or refused
+      3  the time is over; the rotation goes on
     """
     from webhook.questions.certificates.request import ask, progress
 
@@ -100,7 +90,7 @@ def rotate(
         before = await ask(client, installation, datetime.now(UTC), authority=authority)
         click.echo(f"requested a new {what}")
         if not wait:
-            click.echo("`fairlead certs status` shows the progress.")
+            click.echo("`fairlead webhook certs` shows the progress.")
             return
         async for line in progress(client, installation, before, timeout, authority=authority):
             click.echo(line)
@@ -109,13 +99,13 @@ def rotate(
     kubeconfig.ask(request)
 
 
-@command.command("status")
+@click.command("certs", cls=Command)
 @installation_options
 @cluster_options
 @output_option(
     "json and yaml: whole serial numbers, and times as they are.", report="CertificateStatus"
 )
-def status(
+def command(
     namespace: str,
     webhook_configuration: str,
     kubeconfig: Kubeconfig,
@@ -136,8 +126,8 @@ def status(
 
     \b
     Examples:
-      fairlead certs status
-      fairlead certs status -o json | jq -r .leaf.expires
+      fairlead webhook certs
+      fairlead webhook certs -o json | jq -r .leaf.expires
 
     \b
     Exit codes:

@@ -1,4 +1,4 @@
-"""`fairlead guard`: print ValidatingAdmissionPolicies that complement the webhook."""
+"""`fairlead generate guard`: print ValidatingAdmissionPolicies that complement the webhook."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from webhook.cli.lazy import LazyGroup
 from webhook.cli.output import print_yaml
+from webhook.cli.short_help import Command
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.questions.completion import complete_namespaces
 from webhook.settings import NamespaceName
@@ -58,7 +59,7 @@ def command() -> None:
     """
 
 
-@command.command("authors")
+@command.command("authors", cls=Command)
 def authors() -> None:
     """Print the guard of Runs: a user who writes a Run's spec must have the right to create what
     the Run becomes.
@@ -71,7 +72,7 @@ def authors() -> None:
 
     \b
     Examples:
-      fairlead guard authors | kubectl apply -f -
+      fairlead generate guard authors | kubectl apply -f -
 
     \b
     Exit codes:
@@ -84,7 +85,7 @@ def authors() -> None:
     print_yaml(run_author_guard(created_for_runs()))
 
 
-@command.command("node-names")
+@command.command("node-names", cls=Command)
 @sources_option
 @namespaces_option
 @exempt_option
@@ -99,8 +100,8 @@ def node_names(
 
     \b
     Examples:
-      fairlead guard node-names | kubectl apply -f -
-      fairlead guard node-names --source fairlead --source mlrun --source namespace
+      fairlead generate guard node-names | kubectl apply -f -
+      fairlead generate guard node-names --source fairlead --source mlrun --source namespace
 
     \b
     Exit codes:
@@ -112,7 +113,7 @@ def node_names(
     print_yaml(node_name_guard(entries(sources, only_namespaces), exempt))
 
 
-@command.command("stamp")
+@command.command("stamp", cls=Command)
 @click.option(
     "--action",
     type=click.Choice(["warn", "deny"]),
@@ -130,8 +131,8 @@ def stamp(action: str, sources: tuple[str, ...], only_namespaces: tuple[str, ...
 
     \b
     Examples:
-      fairlead guard stamp --action deny | kubectl apply -f -
-      fairlead guard stamp --source fairlead --source mlrun --source namespace
+      fairlead generate guard stamp --action deny | kubectl apply -f -
+      fairlead generate guard stamp --source fairlead --source mlrun --source namespace
 
     \b
     Exit codes:
@@ -143,7 +144,7 @@ def stamp(action: str, sources: tuple[str, ...], only_namespaces: tuple[str, ...
     print_yaml(stamp_guard(entries(sources, only_namespaces), deny=action == "deny"))
 
 
-@command.command("tolerations")
+@command.command("tolerations", cls=Command)
 @sources_option
 @namespaces_option
 @exempt_option
@@ -158,8 +159,8 @@ def tolerations(
 
     \b
     Examples:
-      fairlead guard tolerations | kubectl apply -f -
-      fairlead guard tolerations --source fairlead --source mlrun --source namespace \\
+      fairlead generate guard tolerations | kubectl apply -f -
+      fairlead generate guard tolerations --source fairlead --source mlrun --source namespace \\
         --exempt system:serviceaccount:kueue-system:kueue-controller-manager
 
     \b

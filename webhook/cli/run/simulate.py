@@ -1,4 +1,4 @@
-"""`fairlead simulate`: compare policies by what becomes of a Run on nodes that come and go."""
+"""`fairlead run simulate`: compare policies by what becomes of a Run on nodes that come and go."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import click
 
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import namespace_option, policies_option
-from webhook.cli.output import output_option, print_result, say
+from webhook.cli.output import output_option, print_notes, print_result, say
+from webhook.cli.short_help import Command
 from webhook.questions.where import WhereType
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _FILE: Final = click.Path(exists=True, path_type=Path, dir_okay=False, allow_dash=True)
 
 
-@click.command("simulate")
+@click.command("simulate", cls=Command)
 @click.option("-f", "--filename", required=True, type=_FILE, metavar="FILE", help="The Run.")
 @policies_option(
     "A folder of policies, or a file. Repeatable: each is a set of its own.",
@@ -87,8 +88,8 @@ def command(
 
     \b
     Examples:
-      fairlead simulate -f run.yaml --policies spot/ --scenario week.yaml
-      fairlead simulate -f run.yaml --policies a/ --policies b/ --scenario week.yaml --plot ab.svg
+      fairlead run simulate -f run.yaml --policies spot/ --scenario week.yaml
+      fairlead run simulate -f run.yaml --policies a/ --policies b/ --scenario week.yaml
 
     \b
     Exit codes:
@@ -146,12 +147,20 @@ def command(
 def _simulated(
     path: Path, planned: Planned, scenario: Scenario, *, repeat: int, seed: int
 ) -> Simulated:
-    from webhook.cli.run.preview import world_of
+    from webhook.questions.offline import (
+        read_policies,
+        unknown_labels,
+        unknown_values,
+        unread_world,
+    )
     from webhook.simulation.placer import Placer
     from webhook.simulation.play import Play
     from webhook.simulation.summary import Simulated
 
-    world = world_of([path], None, [planned], None)
+    world = unread_world(read_policies([path]))
+    templates = planned.templates(world.policies.sources)
+    print_notes(unknown_labels(world.policies, templates, world.namespaces, "--namespaces"))
+    print_notes(unknown_values(world.policies, templates))
     placer = Placer(world, planned.run, scenario.spec.pools)
     endings = []
     with click.progressbar(

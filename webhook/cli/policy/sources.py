@@ -1,4 +1,4 @@
-"""`fairlead sources`: print the labels by which Fairlead recognizes each system's pods."""
+"""`fairlead policy sources`: print the labels by which Fairlead recognizes each system's pods."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.cli.exit_codes import UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options, policies_option
 from webhook.cli.output import output_option, print_result
-from webhook.errors import ClusterError
+from webhook.cli.short_help import Command
 from webhook.questions.where import Where, paths_of
 from webhook.sources import SOURCES
 from webhook.text.layout import hanging
@@ -24,7 +23,7 @@ _WIDTH = 100
 _FIELD = 13
 
 
-@click.command("sources")
+@click.command("sources", cls=Command)
 @policies_option(
     "Also the systems of the documents RunSource in this file or folder, or `cluster` for the "
     "objects of the cluster. May be repeated.",
@@ -41,10 +40,10 @@ def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> No
 
     \b
     Examples:
-      fairlead sources                       the table
-      fairlead sources -o json | jq -r '.sources[].name'
-      fairlead sources --policies mine/      with the systems of your own
-      fairlead sources --policies cluster    with those of the cluster
+      fairlead policy sources                       the table
+      fairlead policy sources -o json | jq -r '.sources[].name'
+      fairlead policy sources --policies mine/      with the systems of your own
+      fairlead policy sources --policies cluster    with those of the cluster
 
     \b
     Exit codes:
@@ -54,8 +53,7 @@ def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> No
     """
     rows = SOURCES
     if paths:
-        with errors_exit(UNKNOWN, ClusterError):
-            rows = _rows(paths, kubeconfig)
+        rows = _rows(paths, kubeconfig)
     print_result(
         output,
         json=lambda: {"sources": [_row(source) for source in rows]},

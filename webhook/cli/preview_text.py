@@ -1,4 +1,4 @@
-"""Output of `fairlead mutate`."""
+"""Output of `fairlead preview`."""
 
 from __future__ import annotations
 

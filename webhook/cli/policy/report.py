@@ -1,4 +1,4 @@
-"""Text and JSON output of `fairlead policies`."""
+"""Text and JSON output of `fairlead policy list`."""
 
 from __future__ import annotations
 
@@ -101,7 +101,10 @@ def pods(gathered: PoliciesInForce, found: PodsOf) -> Iterator[str]:
         yield "would: it was not applied when they were created; fairlead explain pod NAME says why"
     if is_audited(gathered, found.policy):
         yield ""
-        yield "under Audit, all or part of it: there it changes nothing, and fairlead audit sums up"
+        yield (
+            "under Audit, all or part of it: there it changes nothing, and fairlead policy audit "
+            "sums up"
+        )
 
 
 def replicas(gathered: PoliciesInForce) -> Iterator[str]:
@@ -150,7 +153,7 @@ def _served(gathered: PoliciesInForce) -> str:
     if gathered.same_set:
         return f"{replicas_} of the webhook serve{'s' if count == 1 else ''} it"
     another = "which serves another set" if count == 1 else "some of which serve another set"
-    text = f"{replicas_} of the webhook, {another}: fairlead policies --replicas"
+    text = f"{replicas_} of the webhook, {another}: fairlead policy replicas"
     return click.style(text, fg="red")
 
 

@@ -1,4 +1,4 @@
-"""`fairlead disable`: stop sending pods to the webhook for a time."""
+"""`fairlead webhook disable`: stop sending pods to the webhook for a time."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from webhook.cli.options import Duration, cluster_options, text
 from webhook.cli.output import output_option, print_result, say
+from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _CLOCKS_DIFFER: Final = timedelta(seconds=30)
 
 
-@click.command("disable")
+@click.command("disable", cls=Command)
 @click.option(
     "--for",
     "span",
@@ -34,20 +35,20 @@ def command(span: timedelta, kubeconfig: Kubeconfig, output: str) -> None:
 
     The command moves the rules of the MutatingWebhookConfiguration into an annotation, in one
     write. Pods of runs are then created without placement; nothing else changes. When the time is
-    over, the controller restores the rules; `fairlead enable` restores them earlier. A second call
-    changes the end. Applying the manifests also enables the webhook.
+    over, the controller restores the rules; `fairlead webhook enable` restores them earlier. A
+    second call changes the end. Applying the manifests also enables the webhook.
 
     \b
     Examples:
-      fairlead disable --for 15m
-      fairlead disable --for 2h
-      fairlead enable
+      fairlead webhook disable --for 15m
+      fairlead webhook disable --for 2h
+      fairlead webhook enable
 
     \b
     Exit codes:
       0  disabled
-      1  failed: no such configuration, no right to change it, or the cluster did not answer
-      2  wrong usage
+      1  there is no such configuration
+      2  wrong usage, or the cluster did not answer or refused
     """
     from webhook.installation.webhook_configuration import disable, leader
 
@@ -70,7 +71,10 @@ def command(span: timedelta, kubeconfig: Kubeconfig, output: str) -> None:
         },
         text=lambda: (
             f"disabled for {text(span)}, until {local(until)}{moved}",
-            "Pods of runs are created without placement until then. `fairlead enable` ends it.",
+            (
+                "Pods of runs are created without placement until then. `fairlead webhook enable` "
+                "ends it."
+            ),
         ),
     )
     if output == "text":
@@ -83,7 +87,8 @@ def _print_warnings(
     if not leads:
         say(
             "warning",
-            "no controller leads now: until one does, only `fairlead enable` restores the rules",
+            "no controller leads now: until one does, only `fairlead webhook enable` restores the "
+            "rules",
             "yellow",
         )
     if server_time and abs(server_time - now) > _CLOCKS_DIFFER:

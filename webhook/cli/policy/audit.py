@@ -1,4 +1,4 @@
-"""`fairlead audit`: report what policies under Audit would have done."""
+"""`fairlead policy audit`: report what policies under Audit would have done."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import Scope, cluster_options, scope_options
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.short_help import Command
 from webhook.decision.decision import TOGETHER
 from webhook.shortening import count_text, harmless, one_line
 from webhook.text.layout import hanging, sentence, table
@@ -29,7 +30,7 @@ _COUNTED_UNKNOWN = (
 _HEAD = ("namespace", "policy", "would reject", "would change", "the same", "now")
 
 
-@click.command("audit")
+@click.command("audit", cls=Command)
 @click.option(
     "--metrics",
     multiple=True,
@@ -64,8 +65,8 @@ def command(
 
     \b
     Examples:
-      fairlead audit                              since the replicas began, and now
-      fairlead audit --metrics replica-1.txt --metrics replica-2.txt -o json
+      fairlead policy audit                              since the replicas began, and now
+      fairlead policy audit --metrics replica-1.txt --metrics replica-2.txt -o json
 
     \b
     Exit codes:

@@ -1,4 +1,4 @@
-"""What `fairlead mutate` prints can be applied: the webhook would change nothing in it.
+"""What `fairlead preview` prints can be applied: the webhook would change nothing in it.
 
 What else it prints is in golden/sessions/mutate.yaml.
 """
@@ -13,8 +13,8 @@ import pytest
 from tests.cli.files import POD, REJECTED, TF_JOB, Files
 from tests.fast_yaml import load_yaml
 from tests.wording import line_with
-from webhook.cli.mutate import command
-from webhook.cli.mutate_text import show
+from webhook.cli.preview import command
+from webhook.cli.preview_text import show
 from webhook.questions.decisions import decisions
 from webhook.questions.offline import read_offline, read_policies
 

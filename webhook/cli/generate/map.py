@@ -1,40 +1,23 @@
-"""`fairlead export`: print policies in forms that need no webhook."""
+"""`fairlead generate map`: print policies in forms that need no webhook."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.exit_codes import UNKNOWN, errors_exit
-from webhook.cli.guard import entries, namespaces_option, sources_option
-from webhook.cli.lazy import LazyGroup
+from webhook.cli.generate.guard import entries, namespaces_option, sources_option
 from webhook.cli.options import cluster_options, policies_option
 from webhook.cli.output import print_yaml
-from webhook.errors import ClusterError
+from webhook.cli.short_help import Command
 from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
     from webhook.questions.where import Where
 
-# The group's help lists these.
-COMMANDS: Final[dict[str, str]] = {
-    "map": "MutatingAdmissionPolicies, which the API server runs itself.",
-}
 
-
-@click.group("export", cls=LazyGroup, package=__name__, table=COMMANDS)
-def command() -> None:
-    """Print policies in a form that works without the webhook.
-
-    \b
-    Examples:
-      fairlead export map --policies mine/ | kubectl apply -f -
-    """
-
-
-@command.command("map")
+@click.command("map", cls=Command)
 @policies_option(
     "A folder of policies, or a file (repeatable: all of them are one set), or `cluster`.",
     "where",
@@ -60,7 +43,7 @@ def command() -> None:
 @sources_option
 @namespaces_option
 @cluster_options
-def policies_as_map(
+def command(
     where: tuple[Where, ...],
     default_priority_class: str,
     default_toleration_seconds: int,
@@ -79,10 +62,10 @@ def policies_as_map(
 
     \b
     Examples:
-      fairlead export map --policies mine/ > exported.yaml
-      fairlead export map --policies cluster > exported.yaml
-      fairlead export map --policies mine/ --source fairlead --source mlrun | kubectl apply -f -
-      fairlead export map --policies mine/ --only-namespace trial | kubectl apply -f -
+      fairlead generate map --policies mine/ > exported.yaml
+      fairlead generate map --policies cluster > exported.yaml
+      fairlead generate map --policies mine/ --source fairlead --source mlrun | kubectl apply -f -
+      fairlead generate map --policies mine/ --only-namespace trial | kubectl apply -f -
 
     \b
     Exit codes:
@@ -95,8 +78,7 @@ def policies_as_map(
     from webhook.judgement.set_judgement import load_sound
     from webhook.questions.offline import policy_texts
 
-    with errors_exit(UNKNOWN, ClusterError):
-        files = policy_texts(where, kubeconfig)
+    files = policy_texts(where, kubeconfig)
     load_sound(files)
     placed, audited = placed_of(files, default_priority_class, default_toleration_seconds)
     found = documents(placed, entries(sources, only_namespaces))

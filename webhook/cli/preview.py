@@ -1,4 +1,4 @@
-"""`fairlead mutate`: print pods as the webhook would change them."""
+"""`fairlead preview`: print pods as the webhook would change them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import click
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes
+from webhook.cli.preview_runs import FORMS, show_runs
 from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
+from webhook.cli.short_help import Command
 from webhook.questions.completion import complete_references
 from webhook.questions.selection import Selection
-from webhook.settings import settings_options
+from webhook.settings import ObjectName, settings_options
 
 
-@click.command("mutate")
+@click.command("mutate", cls=Command)
 @click.argument(
     "words",
     nargs=-1,
@@ -24,16 +26,26 @@ from webhook.settings import settings_options
     shell_complete=complete_references,
 )
 @settings_options(Selection)
+@click.option(
+    "--cluster-domain",
+    type=ObjectName(),
+    default="",
+    metavar="DOMAIN",
+    help="With -o pods or objects, as the controller's: appended to the replicas' addresses, such "
+    "as cluster.local.",
+)
 @output_option(
     "diff: what changes; yaml, json: all objects, with the templates as their pods would be; "
-    "patch: the JSON Patch of each pod; text: a line for each kind of pods.",
-    ("diff", "text", "yaml", "json", "patch", "name"),
+    "patch: the JSON Patch of each pod; text: a line for each kind of pods. Of Runs in files, also "
+    "without --policies: pods: their resources, environment and placement; objects: every object "
+    "as it would be created.",
+    ("diff", "text", "yaml", "json", "patch", "name", *FORMS),
     report="PodPatches",
     reports=("patch",),
     tables=True,
 )
 @cluster_options
-def command(selection: Selection, output: str) -> None:
+def command(selection: Selection, cluster_domain: str, output: str) -> None:
     """Show what policies change in pods, from files or from a cluster.
 
     Accepts Pods and workloads: Jobs, CronJobs, Deployments, StatefulSets, Kubeflow's jobs,
@@ -46,14 +58,15 @@ def command(selection: Selection, output: str) -> None:
 
     \b
     Examples:
-      fairlead mutate -f job.yaml --policies policies/
-      kubectl get tfjobs -A -o yaml | fairlead mutate -f - --policies policies/ -o text
-      fairlead mutate -f pods/ --policies policies/ --nodes nodes.yaml
-      fairlead mutate -f job.yaml --policies policies/ -o yaml | kubectl diff -f -
-      fairlead mutate -f job.yaml --policies policies/ --nodes nodes.yaml --fail-on no-node
-      fairlead mutate job/train -n research
-      fairlead mutate pod train-0 --policies policies/ --nodes cluster
-      fairlead mutate -f job.yaml --policies policies/ --dry-run=server
+      fairlead preview -f job.yaml --policies policies/
+      kubectl get tfjobs -A -o yaml | fairlead preview -f - --policies policies/ -o text
+      fairlead preview -f pods/ --policies policies/ --nodes nodes.yaml
+      fairlead preview -f job.yaml --policies policies/ -o yaml | kubectl diff -f -
+      fairlead preview -f job.yaml --policies policies/ --nodes nodes.yaml --fail-on no-node
+      fairlead preview -f run.yaml -o pods
+      fairlead preview job/train -n research
+      fairlead preview pod train-0 --policies policies/ --nodes cluster
+      fairlead preview -f job.yaml --policies policies/ --dry-run=server
 
     \b
     Exit codes:
@@ -66,7 +79,11 @@ def command(selection: Selection, output: str) -> None:
 
     `fairlead explain` with the same options shows the reasons.
     """
-    from webhook.cli.mutate_text import show
+    if output in FORMS:
+        if not show_runs(selection, cluster_domain, output):
+            sys.exit(FAILED)
+        return
+    from webhook.cli.preview_text import show
     from webhook.questions.decisions import asked_alone, unasked, unknown_facts
 
     if selection.live:

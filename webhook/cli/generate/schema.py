@@ -1,4 +1,4 @@
-"""`fairlead schema`: print the schema of documents, their reference, or the cluster's CRDs."""
+"""`fairlead generate schema`: print the schema of documents, their reference, or CRDs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from webhook.cli.output import print_result
+from webhook.cli.short_help import Command
 from webhook.text.documents import as_one
 
 _KINDS: Final = ("placementpolicy", "capacityclass", "placementexception", "runsource")
@@ -24,7 +25,7 @@ _MODULES: Final = {
 }
 
 
-@click.command("schema")
+@click.command("schema", cls=Command)
 @click.argument(
     "kind",
     metavar="[KIND]",
@@ -51,18 +52,18 @@ def command(kind: str, of: str | None, output: str | None) -> None:
       all                 any policy document (the default)
       placementpolicy, capacityclass, placementexception, runsource, run, scenario
                           documents of this kind
-      pods                what explain, mutate -o patch and run preview print as JSON
+      pods                what explain and preview -o patch print as JSON
       crd                 all CustomResourceDefinitions
       crd OF              the CustomResourceDefinition of one kind, such as `crd run`
 
     \b
     Examples:
-      fairlead schema > fairlead.json
+      fairlead generate schema > fairlead.json
       # yaml-language-server: $schema=fairlead.json      (first line of a policy file)
-      fairlead schema placementpolicy -o markdown        reference of every field
-      fairlead schema run > run.json                     schema of Runs
-      fairlead schema crd | kubectl apply -f -           install all definitions
-      fairlead schema crd placementpolicy                one definition
+      fairlead generate schema placementpolicy -o markdown        reference of every field
+      fairlead generate schema run > run.json                     schema of Runs
+      fairlead generate schema crd | kubectl apply -f -           install all definitions
+      fairlead generate schema crd placementpolicy                one definition
 
     \b
     Exit codes:
@@ -70,11 +71,11 @@ def command(kind: str, of: str | None, output: str | None) -> None:
       2  wrong usage
     """
     if of and kind != _CRD:
-        raise click.UsageError(f"{of} goes with crd only: fairlead schema crd {of}")
+        raise click.UsageError(f"{of} goes with crd only: fairlead generate schema crd {of}")
     if kind == _CRD and output == "markdown":
         raise click.UsageError(
-            "a definition has no reference of its own: `fairlead schema run -o markdown`, or "
-            "another kind, explains every field"
+            "a definition has no reference of its own: `fairlead generate schema run -o markdown`, "
+            "or another kind, explains every field"
         )
 
     def printed() -> list[dict[str, Any]]:

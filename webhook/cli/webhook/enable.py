@@ -1,4 +1,4 @@
-"""`fairlead enable`: send pods to the webhook again."""
+"""`fairlead webhook enable`: send pods to the webhook again."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ import click
 
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_result
+from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
 
 
-@click.command("enable")
+@click.command("enable", cls=Command)
 @cluster_options
 @output_option(report="Enabled")
 def command(kubeconfig: Kubeconfig, output: str) -> None:
-    """Send pods to the webhook again, before the time of `fairlead disable` is over.
+    """Send pods to the webhook again, before the time of `fairlead webhook disable` is over.
 
     The rules are restored as they were; lost rules are replaced by the default rules. Pods that
     were created meanwhile stay as they are: `fairlead doctor` lists them.
 
     \b
     Examples:
-      fairlead enable
-      fairlead enable -o json | jq .wasDisabled
+      fairlead webhook enable
+      fairlead webhook enable -o json | jq .wasDisabled
 
     \b
     Exit codes:
       0  enabled, also if it already was
-      1  failed: no such configuration, no right to change it, or the cluster did not answer
-      2  wrong usage
+      1  there is no such configuration
+      2  wrong usage, or the cluster did not answer or refused
     """
     from webhook.installation.webhook_configuration import enable
 

@@ -1,0 +1,79 @@
+"""Help that fits a screen: examples first, and each option in a line."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The `obj` of a context whose help is printed whole.
+WHOLE: Final = "whole help"
+MOST_LINES: Final = 40
+# The usage line and the last one, with an empty line each.
+_AROUND: Final = 4
+# Characters of the column of options' names.
+_NAMES: Final = 30
+_BLOCK: Final = "\b\n"
+
+
+class Command(click.Command):
+    """A command whose --help has at most MOST_LINES lines, where its examples leave room.
+
+    These are: what it does, examples, exit codes if there is room, and a line for each option.
+    `fairlead help COMMAND` prints everything.
+    """
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the short help, unless the context asks for all of it."""
+        if ctx.obj == WHOLE:
+            super().format_help(ctx, formatter)
+            return
+        self.format_usage(ctx, formatter)
+        summary, *parts = inspect.cleandoc(self.help or "").split("\n\n")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(summary)
+        blocks = [each.removeprefix(_BLOCK) for each in parts if each.startswith(_BLOCK)]
+        codes = [each.splitlines() for each in blocks if each.startswith("Exit codes")]
+        for text in blocks:
+            if text.startswith("Examples"):
+                _write(formatter, text.splitlines())
+        left = MOST_LINES - len(formatter.getvalue().splitlines()) - _AROUND
+        rows = [*self._rows(ctx, formatter.width)]
+        for block in codes:
+            if len(block) + 1 + len(rows) <= left:
+                _write(formatter, block)
+                left -= len(block) + 1
+        shown = rows if len(rows) <= left else rows[: max(left - 1, 3)]
+        more = len(rows) - len(shown)
+        if rows:
+            _write(formatter, ["Options:", *shown, *([f"  ... and {more} more"] if more else [])])
+        program, _, words = ctx.command_path.partition("fairlead")
+        _write(formatter, [f"`{program}fairlead help{words}` has exit codes and all details."])
+
+    def _rows(self, ctx: click.Context, width: int) -> Iterator[str]:
+        """Yield a line for each option: its names, and the first sentence about it."""
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            if record is None or not isinstance(option, click.Option) or "--help" in option.opts:
+                continue
+            names, text = record
+            start = f"  {names:<{_NAMES}}  "
+            yield _cut(start + " ".join(text.split()).partition(". ")[0].rstrip("."), width)
+
+
+def _write(formatter: click.HelpFormatter, lines: list[str]) -> None:
+    formatter.write_paragraph()
+    formatter.write("".join(f"{' ' * _indent(lines)}{line}\n" for line in lines))
+
+
+def _indent(lines: list[str]) -> int:
+    return 0 if lines[0].startswith(("Options", "`")) else 2
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[: width - 1].rstrip()}…"
