@@ -24,6 +24,8 @@ from tests.scenarios import SCENARIOS
 from tests.test_metric_names import controllers, webhooks
 from webhook.cli import fairlead
 from webhook.cli.exit_codes import MEANINGS
+from webhook.cli.output import OutputOption
+from webhook.text.documents import REPORTS
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 FOLDER: Final = DOCS / "reference"
@@ -56,6 +58,26 @@ def commands() -> str:
         options = [each for each in command.params if isinstance(each, click.Option)]
         lines += ["| option | meaning |", "|---|---|"]
         lines += [_row(command, each) for each in options if not each.hidden]
+    lines += [
+        "",
+        "## Reports",
+        "",
+        (
+            f"What commands print for programs is one object, with `apiVersion: {REPORTS}` and a "
+            "`kind`, also if the command failed. Then it has only `findings`, with `severity`, "
+            "`message` and what is known of `file`, `line`, `column` and `path`. All other forms "
+            "for programs are objects as kubectl takes them. A `findings` of any report has "
+            "members of this shape."
+        ),
+        "",
+        "| command | `-o` | `kind` |",
+        "|---|---|---|",
+    ]
+    for path, command in _walk(fairlead, ("fairlead",)):
+        for each in command.params:
+            if isinstance(each, OutputOption) and isinstance(each.type, click.Choice):
+                forms = ", ".join(f"`{form}`" for form in each.reports if form in each.type.choices)
+                lines += [f"| `{' '.join(path)}` | {forms} | `{each.report}` |"] if forms else []
     return "\n".join(lines) + "\n"
 
 

@@ -99,6 +99,11 @@ def _is_part(text: str) -> bool:
     return len(text) <= _LONGEST_PART and _PART.fullmatch(text) is not None
 
 
+def kubectl_name(group: str, kind: str, name: str) -> str:
+    """Return an object as kubectl names it: pod/a, job.batch/train; the core group is empty."""
+    return f"{kind}.{group}/".lower() + name if group else f"{kind.lower()}/{name}"
+
+
 VERSION: Final = ApiPath("version")
 NAMESPACES: Final = CollectionPath("v1", "namespaces")
 NODES: Final = CollectionPath("v1", "nodes")

@@ -146,7 +146,7 @@ def _told_by_doctor(place: Arena) -> int:
     )
     if not done.stdout:
         raise SandboxError(f"fairlead doctor says nothing:\n{done.stderr}")
-    lines = [each["what"] for each in json.loads(done.stdout)["findings"]]
+    lines = [each["message"] for each in json.loads(done.stdout)["findings"]]
     found = (re.search(r"(\d+) pods? of .*no stamp", line) for line in lines)
     return sum(int(each[1]) for each in found if each)
 

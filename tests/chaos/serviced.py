@@ -161,7 +161,7 @@ def play(stage: Stage) -> Tally:
     tally = Tally()
     with _cluster(stage) as installed, Kubelet(installed) as kubelet:
         for options in ((), ("--nodes",)):
-            done = _fairlead(installed, "install", "--timeout", "100", *options)
+            done = _fairlead(installed, "install", "--timeout", "100s", *options)
             if done.returncode:
                 raise AssertionError(f"{done.stdout}{done.stderr}{kubelet.log()}")
             tally.count(INSTALLATIONS)
@@ -184,7 +184,7 @@ def _free_the_lease(installed: Installed) -> int:
     def cure() -> str:
         done = _fairlead(installed, "doctor", "--check", "leader", "-o", "json")
         found = json.loads(done.stdout)["findings"]
-        return next((each["cure"] for each in found if "stranger" in each["what"]), "")
+        return next((each["cure"] for each in found if "stranger" in each["message"]), "")
 
     eventually("the doctor to name the stranger", cure, period=2)
     (command,) = commands_of(cure())

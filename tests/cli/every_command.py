@@ -13,7 +13,6 @@ from tests.cli.run.scripted_cluster import run_object
 from tests.policy_tests.writing import policy
 from tests.simulation.test_scenario import GOOD as SCENARIO
 from webhook.cli import fairlead
-from webhook.cli.options import Duration
 from webhook.cli.run.cluster import RunName
 
 # What a command is called: run, create.
@@ -31,6 +30,13 @@ FILES: Final = {
     "policy.yaml": policy("pool", "defaults: {nodeSelector: {pool: a}}"),
     "scenario.yaml": SCENARIO,
     "code/train.py": "print()\n",
+    "policy.test.yaml": """
+apiVersion: fairlead.dev/v1alpha1
+kind: PolicyTest
+policies: [policy.yaml]
+tests:
+- {name: a, pod: {labels: {fairlead.dev/run: mnist}}, expect: {result: placed}}
+""",
 }
 # They serve until they are stopped, and try again: they have tests of their own.
 _SERVERS: Final = {("serve",), ("controller",), ("ui",)}
@@ -44,9 +50,12 @@ _MORE: Final[dict[Words, Words]] = {
     ("serve",): ("--policies", "policy.yaml", "--self-signed"),
     ("ui",): ("cluster", "--no-browser"),
     ("policy", "sources"): ("--policies", "cluster"),
+    ("test",): ("--policies", "cluster"),
     ("install",): ("--image", "example.invalid/fairlead:1"),
 }
 _VALUES: Final = {
+    "path": "policy.test.yaml",
+    "where": "cluster",
     "paths": "policy.yaml",
     "old": "policy.yaml",
     "new": "policy.yaml",
@@ -103,5 +112,5 @@ def arguments(words: Words) -> Words:
         elif "--yes" in each.opts:
             found.append("--yes")
         elif "--timeout" in each.opts:
-            found += ["--timeout", "1s" if isinstance(each.type, Duration) else "1"]
+            found += ["--timeout", "1s"]
     return (*found, *_MORE.get(words, ()))

@@ -91,7 +91,7 @@ def run(*arguments: object) -> Result:
 def test_sources_lists_it_in_its_place(folder: Path) -> None:
     """By precedence: below JobSet, above notebooks."""
     result = run("policy", "sources", "--policies", folder / "policies", "-o", "json")
-    names = [row["name"] for row in json.loads(result.stdout)]
+    names = [row["name"] for row in json.loads(result.stdout)["sources"]]
     at = names.index("acme")
     assert names[at + 1] == "kubeflow-notebooks"
     assert "acme" not in run("policy", "sources").stdout

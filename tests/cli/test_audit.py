@@ -29,6 +29,9 @@ def test_metrics_of_all_replicas_are_one_sum(tmp_path: Path) -> None:
     assert (row["namespace"], row["policy"]) == ("research", "strict")
     assert (row["rejects"], row["changes"], row["same"]) == (0, 2, 1)
     assert row["now"] is None
+    elsewhere = CliRunner().invoke(command, [*files, "-n", "vision", "-o", "json"])
+    assert json.loads(elsewhere.output)["rows"] == []
+    assert CliRunner().invoke(command, [*files, "-A", "-o", "json"]).output == result.output
 
 
 def test_what_was_not_judged_is_not_known_to_be_well(tmp_path: Path) -> None:

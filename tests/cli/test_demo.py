@@ -81,7 +81,7 @@ def test_the_first_page_shows_a_part_of_it(text: str) -> None:
 
 def test_each_result_is_shown_once(document: Json) -> None:
     """A pod that is sent to spot, one kept from it, and so on; and a Run's pods."""
-    assert document["kind"] == "loopback"
+    assert document["kind"] == "Demonstration"
     examples = {each["object"]: each["result"] for each in document["examples"]}
     assert examples == {
         "Pod/mnist-worker-0": "placed",

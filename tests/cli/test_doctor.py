@@ -85,7 +85,7 @@ def test_programs_get_the_same() -> None:
     assert made["findings"][1] == {
         "check": "versions",
         "severity": "warning",
-        "what": "one is older",
+        "message": "one is older",
         "cure": "make it new",
     }
 

@@ -8,20 +8,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from tests.cli.every_command import ASKING, RUN, Words, arguments, write_files
 from tests.cli.run.scripted_cluster import Cluster, run_object, served
+from tests.fast_yaml import load_yaml
 from tests.kube.fake_api import Answer, Request, write_kubeconfig
 from tests.wording import Wording
 from webhook import names
 from webhook.api_paths import ApiPath
 from webhook.cli import fairlead
 from webhook.cli.exit_codes import UNKNOWN, code_of
+from webhook.cli.output import OutputOption
 from webhook.errors import FairleadError
 from webhook.installation.object_kinds import KINDS, Kind
 from webhook.kube.failure_text import Target, target_of
+from webhook.text.documents import REPORTS
 
 OWN = f"/apis/{names.API_VERSION}"
 
@@ -137,9 +141,9 @@ class Faulty(Cluster):
             await answer.raw(b"404 page not found\n", 404, Content_Type="text/plain")
 
 
-def ask(words: Words) -> tuple[int, str, str]:
+def ask(words: Words, *more: str) -> tuple[int, str, str]:
     """The exit code of a command about the Run, what it prints, and what is beside it."""
-    done = CliRunner().invoke(fairlead, [*arguments(words)])
+    done = CliRunner().invoke(fairlead, [*arguments(words), *more])
     if isinstance(done.exception, FairleadError):
         # `main` prints it.
         return code_of(done.exception), done.stdout, f"{done.stderr}error: {done.exception}\n"
@@ -176,6 +180,35 @@ def test_a_command_says_what_the_cluster_refuses(
     if fault == "no right":
         assert "may not" in text, text
     wording(shown(words, code, aside))
+
+
+REPORTS_OF = [
+    pytest.param(words, each, form, id=f"{' '.join(words)} -o {form}")
+    for words, command in ASKING.items()
+    for each in command.params
+    if isinstance(each, OutputOption) and isinstance(each.type, click.Choice) and each.report
+    for form in ("json", "yaml", "patch")
+    if form in each.type.choices
+]
+
+
+@pytest.mark.parametrize(("words", "option", "form"), REPORTS_OF)
+def test_a_command_that_failed_prints_a_report_of_its_kind(
+    folder: Path, words: Words, option: OutputOption, form: str
+) -> None:
+    """What it would have printed, with the error as a finding; objects for kubectl are none."""
+    write_kubeconfig(folder, "http://127.0.0.1:1")
+    code, printed, aside = ask(words, "-o", form)
+    assert code in (1, 2), aside
+    if form not in option.reports:
+        assert printed == ""
+        return
+    report = load_yaml(printed)
+    assert (report["apiVersion"], report["kind"]) == (REPORTS, option.report)
+    (finding,) = report["findings"]
+    assert finding["severity"] == "error"
+    assert "127.0.0.1:1" in finding["message"]
+    assert finding["message"] in aside
 
 
 @pytest.mark.parametrize("words", ASKING, ids=" ".join)

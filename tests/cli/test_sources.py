@@ -38,7 +38,7 @@ def test_rows_are_aligned() -> None:
 def test_json_tells_every_key_of_every_row_in_order() -> None:
     """Programs get the rows by precedence, with each key that the engine reads."""
     result = CliRunner().invoke(command, ["-o", "json"])
-    rows = json.loads(result.stdout)
+    rows = json.loads(result.stdout)["sources"]
     assert [row["name"] for row in rows] == [source.name for source in SOURCES]
     for row, source in zip(rows, SOURCES, strict=True):
         listed = [*row["run"], *row["index"], *row["replicas"], *row["coordinator"]]

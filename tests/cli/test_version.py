@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import webhook
 from webhook.cli import fairlead
+from webhook.text.documents import REPORTS
 
 
 def test_it_says_its_own_version_and_pythons() -> None:
@@ -16,4 +17,5 @@ def test_it_says_its_own_version_and_pythons() -> None:
     said = CliRunner().invoke(fairlead, ["version"]).stdout
     assert said.split() == ["fairlead", webhook.__version__, "python", platform.python_version()]
     found = json.loads(CliRunner().invoke(fairlead, ["version", "-o", "json"]).stdout)
-    assert found == {"fairlead": webhook.__version__, "python": platform.python_version()}
+    versions = {"fairlead": webhook.__version__, "python": platform.python_version()}
+    assert found == {"apiVersion": REPORTS, "kind": "Version", **versions}

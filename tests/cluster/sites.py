@@ -69,7 +69,7 @@ class Site:
     def install(self, *options: str) -> Result:
         """`fairlead install` with these options alone, and the webhook at its address; it has to
         succeed."""
-        always = ("--reset", "--yes", "--timeout", "300")
+        always = ("--reset", "--yes", "--timeout", "5m")
         result = self.run("install", *self.at_its_address, *always, *options)
         assert result.exit_code == 0, result.output
         return result

@@ -93,7 +93,7 @@ def test_status_tells_what_there_is(site: Site, certs: Certs) -> None:
         assert [one["serial"] for one in each["bundle"]] == [signing]
         assert (each["vouches"], each["asKept"]) == (True, True)
     assert document["next"].startswith("a new leaf, from ")
-    assert document["problems"] == []
+    assert document["findings"] == []
     text = certs("certs").stdout
     line_with(text, "authority: steady", "Secret fairlead-authority")
     assert text.count("fine") == 2

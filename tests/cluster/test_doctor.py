@@ -140,7 +140,7 @@ def test_pods_that_a_fail_open_let_through_are_found(well: Site) -> None:
     assert not any("well-placed" in each for each in found)
     only_there = problems(site, "--namespace", "team", "--check", "unplaced pods")
     assert [each for each in only_there if "in default" in each] == []
-    notes = [each["what"] for each in site.findings() if each["severity"] == "note"]
+    notes = [each["message"] for each in site.findings() if each["severity"] == "note"]
     assert any("is placed in team" in each for each in notes)
     assert sum("failurePolicy: Ignore" in each for each in notes) == 2
     site.start_webhook()
@@ -278,7 +278,7 @@ def test_every_object_that_is_gone_or_changed_is_a_warning(well: Led, tmp_path: 
     }
     site.kubectl("-n", NAMESPACE, "scale", "deployment", names.WEBHOOK, "--replicas=4")
     (scaled,) = [each for each in site.findings(*OBJECTS) if each["severity"] == "note"]
-    mentions(scaled["what"], "has spec.replicas 4, and 3 was installed")
+    mentions(scaled["message"], "has spec.replicas 4, and 3 was installed")
     site.install()
     assert site.findings(*OBJECTS) == []
     kubeconfig = account(site.kubectl.within("default"), "default", tmp_path / "kubeconfig")
@@ -334,7 +334,7 @@ def test_the_cron_job_reads_all_that_doctor_reads_and_creates_nothing(
             for whose in ((), own)
         )
         # What an admin may do besides, and the CronJob may not.
-        rest = [each for each in by_it["findings"] if "may not" not in each["what"]]
+        rest = [each for each in by_it["findings"] if "may not" not in each["message"]]
         assert {each["check"] for each in by_it["findings"] if each not in rest} <= {"permissions"}
         return by_admin, {**by_it, "findings": rest}
 
@@ -522,7 +522,7 @@ def test_a_cure_that_is_a_command_ends_what_it_is_printed_for(well: Site, comman
 
     def found() -> list[Json]:
         listed = site.findings("--check", play.check)
-        return [each for each in listed if play.words in each["what"]]
+        return [each for each in listed if play.words in each["message"]]
 
     play.make(site)
     eventually("it is found", found)

@@ -182,7 +182,7 @@ def test_nodes_are_watched_until_an_installation_without_them(installed: Site) -
     assert {name for name, result in first.items() if result == "created"} == rights
     assert first[webhook] == "changed"
     site.kubectl("patch", "clusterrole", role, "--type=merge", "-p", '{"rules": []}')
-    (finding,) = [each for each in site.findings() if "--nodes" in each["what"]]
+    (finding,) = [each for each in site.findings() if "--nodes" in each["message"]]
     assert (finding["severity"], finding["check"]) == ("warning", "permissions")
     assert finding["cure"].startswith("fairlead install --nodes")
     after = results(site)
@@ -489,7 +489,7 @@ def test_policies_stay_writable(installed: Site) -> None:
     assert 'failed calling webhook "policies.fairlead.dev"' in site.apply(mine)
     assert not is_stamped(site.create_pod("not-of-a-run"))
     (found,) = (each for each in site.findings() if each["check"] == "judgement")
-    assert found["what"].startswith("no policy can be ")
+    assert found["message"].startswith("no policy can be ")
     cure = "kubectl delete validatingwebhookconfiguration fairlead"
     assert cure in found["cure"]
     site.kubectl(*cure.split()[1:])
@@ -572,7 +572,7 @@ def test_what_a_webhook_of_an_older_version_refuses_is_written_after_the_rollout
 def test_time_that_is_over_says_what_is_missing_and_why(site: Site) -> None:
     """A webhook that does not answer: the API server's words, and the doctor's."""
     nobody = ("--webhook-url", "https://127.0.0.1:1/mutate", "--webhook-ca", str(site.authority))
-    done = site.run("install", *nobody, "--timeout", "8")
+    done = site.run("install", *nobody, "--timeout", "8s")
     assert done.exit_code == 1
     mentions(done.stderr, "pod of a run", "by dry run: not within 8 s", "not reach the webhook")
     assert "cure:" in done.stderr
@@ -606,8 +606,8 @@ def test_why_pods_wait_is_shown_while_they_wait_and_whenever_it_changes(installe
     later = threading.Timer(6, exhaust)
     later.start()
     try:
-        done = site.run("install", "--timeout", "20")
-        found = [each["what"] for each in site.findings("--check", "programs")]
+        done = site.run("install", "--timeout", "20s")
+        found = [each["message"] for each in site.findings("--check", "programs")]
     finally:
         later.join()
         site.plane.api.delete(f"{quotas}/none")
@@ -776,7 +776,7 @@ def test_an_image_that_cannot_be_pulled_is_reported_at_once(installed: Site) -> 
         kubectl = site.kubectl.within(NAMESPACE)
         patched = ("--subresource=status", "--type=merge", "-p", status)
         kubectl("patch", "pod", pending()[0], *patched)
-        done = site.run("install", "--timeout", "8")
+        done = site.run("install", "--timeout", "8s")
     finally:
         schedule_with("default-scheduler")
     assert done.exit_code == 1

@@ -315,7 +315,7 @@ def test_a_namespace_that_admits_no_pod_does_not_stop_the_installation(installed
     site.kubectl("-n", "default", "create", "quota", "none", "--hard=pods=0")
     site.plane.api.delete(path("validatingwebhookconfigurations", "fairlead"))
     try:
-        done = site.run("install", "--yes", "--timeout", "60")
+        done = site.run("install", "--yes", "--timeout", "60s")
         assert done.exit_code == 0, done.output
         mentions(done.output, "could not be tried in default", "exceeded quota")
         assert "comes back placed" not in done.stdout

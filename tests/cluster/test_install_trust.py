@@ -86,6 +86,6 @@ def test_the_doctor_finds_nothing_wrong_with_certificates(site: Site) -> None:
     site.kubectl("-n", NAMESPACE, "wait", "--for=create", secret, "--timeout=120s")
     document = json.loads(site.run("doctor", "-o", "json").stdout)
     assert {"certificates", "trust", "leader", "selectors"} <= set(document["ok"]), document
-    said = [each["what"] for each in document["findings"] if each["check"] == "end to end"]
+    said = [each["message"] for each in document["findings"] if each["check"] == "end to end"]
     assert len(said) == 1
     assert 'service "fairlead-webhook" not found' in said[0]

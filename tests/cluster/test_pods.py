@@ -103,6 +103,11 @@ def test_a_pod_that_today_s_policies_place_otherwise_has_its_top_owner(
     done = module_space.ask("pods", "--otherwise", "--policies", later)
     text = " ".join(done.stdout.split())
     mentions(text, "deployment.apps/web", *replicas, f"nodeSelector[{POOL}]", "gpu", "on-demand")
+    selected = (*("-l", "app=app"), *("--otherwise", "--policies", later))
+    assert set(found(module_space, *selected)[1].values()) == {("otherwise", "Deployment/web")}
+    wrong = module_space.ask("pods", "-l", "a in b")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    mentions(wrong.stderr, "unable to parse")
     _, before = found(module_space, "--otherwise", "--policies", now)
     assert not any(name.startswith("web") for name in before)
 

@@ -318,7 +318,7 @@ def test_top_has_nodes_and_what_is_waited_for(run_space: Space) -> None:
         [f"worker-{at}", "Running"] for at in range(3)
     ]
     data = json.loads(run_space.ask("run", "top", "-o", "json").stdout)
-    assert {each["run"]: each["ready"] for each in data} == {"mnist": "3/3", "stuck": "0/1"}
+    assert {each["run"]: each["ready"] for each in data["runs"]} == {"mnist": "3/3", "stuck": "0/1"}
     named = run_space.ask("run", "top", "-l", "none=such", "-o", "name")
     assert named.output == ""
     waits = run_space.ask("run", "top", "stuck", "--once").output

@@ -268,9 +268,9 @@ def test_doctor_finds_nothing_wrong_with_a_sandbox(pair: Pair, name: str) -> Non
     assert {each["severity"] for each in document["findings"]} == {"note"}, text.output
     assert document["unknown"] == []
     (programs,) = (each for each in document["findings"] if each["check"] == "programs")
-    mentions(programs["what"], "outside of the cluster", "https://127.0.0.1:")
+    mentions(programs["message"], "outside of the cluster", "https://127.0.0.1:")
     beyond = {"watches", "writes", "endpoints", "certificates", "trust", "leader"}
-    notes = {each["check"] for each in document["findings"] if "not checked" in each["what"]}
+    notes = {each["check"] for each in document["findings"] if "not checked" in each["message"]}
     assert {*beyond, *(() if own else ("policies",))} <= notes
     assert ("policies" in document["ok"]) == own
     assert {"end to end", "interception", "unplaced pods", "definitions"} <= set(document["ok"])

@@ -115,7 +115,7 @@ def test_a_source_alone_does_not_have_its_pods_sent(with_source: Site) -> None:
     told = until_condition(with_source, "Intercepted", "False", "NotSelected")
     cure = "fairlead install --source acme"
     mentions(told["message"], "acme.example.com/job", cure)
-    (found,) = [each for each in with_source.findings() if "RunSource acme" in each["what"]]
+    (found,) = [each for each in with_source.findings() if "RunSource acme" in each["message"]]
     assert found["severity"] == "warning"
     mentions(found["cure"], cure)
     assert not is_stamped(dry_run(with_source))
@@ -130,7 +130,7 @@ def test_install_by_its_name_has_its_pods_and_workloads_sent(with_source: Site) 
     placed = dry_run(with_source)
     assert is_stamped(placed)
     assert placed["spec"]["nodeSelector"]["pool"] == "hands"
-    assert not [each for each in with_source.findings() if "acme" in each["what"]]
+    assert not [each for each in with_source.findings() if "acme" in each["message"]]
     assert with_source.apply(load_yaml(REQUIRED)) == ""
     training = {**load_yaml(TRAINING)}
     training["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "other"}
@@ -174,7 +174,7 @@ def test_a_source_that_is_deleted_while_its_pods_are_sent_is_missed(with_source:
     line_with(site.run("doctor", "--check", "unplaced pods").stdout, "research", "lost")
     found = site.findings("--check", "interception")
     (missed,) = [each for each in found if each["severity"] != "note"]
-    mentions(missed["what"], entry, "there is no RunSource")
+    mentions(missed["message"], entry, "there is no RunSource")
     again = site.run("install", "--yes")
     assert again.exit_code == 2
     mentions(again.output, "acme", "--reset")
@@ -183,7 +183,7 @@ def test_a_source_that_is_deleted_while_its_pods_are_sent_is_missed(with_source:
     # The certificate of a webhook outside the cluster is in no command.
     words = [*cure.split()[2:], "--webhook-ca", str(site.authority), "--yes"]
     assert site.run("install", *words).exit_code == 0
-    assert not [each for each in site.findings() if "acme" in each["what"]]
+    assert not [each for each in site.findings() if "acme" in each["message"]]
     assert entry not in [each["name"] for each in site.configuration()["webhooks"]]
     site.plane.api.delete(f"{path('pods', namespace='research')}?gracePeriodSeconds=0")
 
@@ -202,7 +202,7 @@ def test_commands_read_it_from_the_cluster(with_source: Site, tmp_path: Path) ->
     listed = json.loads(
         with_source.run("policy", "sources", "--policies", "cluster", "-o", "json").stdout
     )
-    assert "acme" in [row["name"] for row in listed]
+    assert "acme" in [row["name"] for row in listed["sources"]]
     told = with_source.run("preview", *given, "-o", "text").stdout
     mentions(told, "boss", "hand × 3", "not sent to the webhook")
     with_source.install("--source", "acme")

@@ -64,7 +64,7 @@ def test_a_local_queue_default_holds_the_pods_of_runs_until_they_are_left_out(
     mentions(said(run), "3 of 3 pods", "queue default", names.KUEUE_ADMISSION_GATE, "doctor")
     (found,) = findings(control_plane)
     assert found["severity"] == "error"
-    mentions(found["what"], "mpod.kb.io", space.name, "LocalQueue default")
+    mentions(found["message"], "mpod.kb.io", space.name, "LocalQueue default")
     (cure,) = commands_of(found["cure"])
     space.kubectl(*shlex.split(cure)[1:])
     assert findings(control_plane) == []

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 )
 @click.option("--strict", is_flag=True, help="Fail for warnings, too.")
 @cluster_options
-@output_option("Output format.", tables=True)
+@output_option(report="PolicyCheck", tables=True)
 def command(
     paths: tuple[Where, ...],
     nodes: Where | None,

@@ -22,9 +22,10 @@ from webhook.settings import settings_options
 @settings_options(Question)
 @cluster_options
 @output_option(
-    "Text for people, Markdown for a comment on a pull request (bounded), a page in one file, or "
-    "JSON with every pod.",
-    ("text", "markdown", "html", "json"),
+    "markdown: a comment on a pull request (bounded); html: a page in one file; json and yaml: "
+    "every pod.",
+    ("text", "markdown", "html", "json", "yaml"),
+    report="PolicyDiff",
     tables=True,
 )
 def command(question: Question, output: str) -> None:
@@ -58,6 +59,8 @@ def command(question: Question, output: str) -> None:
     from webhook.questions.diff import report
     from webhook.questions.diff.question import answer
 
+    if question.everywhere and (question.namespace or question.pods):
+        raise click.UsageError("give -A, or -n NAME, or files with --pods")
     for source in (question.old, question.new):
         if not source.is_known:
             raise click.UsageError(

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import cluster_options
+from webhook.cli.options import Scope, cluster_options, scope_options
 from webhook.cli.output import output_option, print_result
 from webhook.cli.short_help import Command
-from webhook.questions.completion import complete_namespaces, members_of
-from webhook.settings import NamespaceName
+from webhook.questions.completion import members_of
 from webhook.shortening import count_text
 from webhook.text.layout import hanging
 
@@ -35,17 +34,7 @@ _INDENT: Final = 9
 
 
 @click.command("doctor", cls=Command)
-@click.option(
-    "-n",
-    "--namespace",
-    "namespaces",
-    type=NamespaceName(),
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_namespaces,
-    help="Only look in this namespace for pods without a stamp, and try a pod there. Repeatable. "
-    "Default: all namespaces; the pod is tried in default.",
-)
+@scope_options("Pods without a stamp, and where a pod is tried,", cluster_wide=True)
 @click.option(
     "--check",
     "checks",
@@ -55,9 +44,9 @@ _INDENT: Final = 9
     help="Only show findings of this check, such as 'unplaced pods'. Repeatable. Default: all.",
 )
 @cluster_options
-@output_option()
+@output_option(report="Diagnosis")
 def command(
-    namespaces: tuple[str, ...],
+    scope: Scope,
     checks: tuple[str, ...],
     kubeconfig: Kubeconfig,
     output: str,
@@ -73,7 +62,7 @@ def command(
     \b
     Examples:
       fairlead doctor
-      fairlead doctor -n research -n team-a
+      fairlead doctor -n research
       fairlead doctor --check 'unplaced pods'
       fairlead doctor -o json | jq '.findings[] | select(.severity == "error")'
 
@@ -98,7 +87,8 @@ def command(
 
     def read(client: Client) -> Awaitable[ClusterState]:
         reader = Reader(client, kinds)
-        return reader.read_cluster(datetime.now(UTC), webhook.__version__, namespaces)
+        where = [scope.namespace] if scope.namespace else []
+        return reader.read_cluster(datetime.now(UTC), webhook.__version__, where)
 
     with errors_exit(UNKNOWN):
         outcomes = diagnose(kubeconfig.ask(read))
@@ -117,7 +107,7 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
     made = document(outcomes)
     rows = [
-        (each["severity"], f"{each['check']}: {each['what']}", each["cure"])
+        (each["severity"], f"{each['check']}: {each['message']}", each["cure"])
         for each in made["findings"]
     ]
     rows += [

@@ -10,12 +10,13 @@ import click
 from webhook import names
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN
 from webhook.cli.options import cluster_options
-from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
 from webhook.cli.short_help import Command
 from webhook.questions.completion import complete_references, members_of, names_of
 from webhook.questions.selection import Selection
 from webhook.settings import ObjectName, settings_options
+from webhook.text.documents import as_finding
 
 if TYPE_CHECKING:
     from webhook.questions.live.focus import Focus
@@ -54,7 +55,11 @@ if TYPE_CHECKING:
     help="Also list each policy that does not match, if there are more than ten.",
 )
 @cluster_options
-@output_option("Text for people, or JSON with everything: all nodes by name, the whole patch.")
+@output_option(
+    "json and yaml: everything, such as all nodes by name, and the whole patch.",
+    READER_FORMS,
+    report="Explanation",
+)
 def command(selection: Selection, policy: str, field: str, every: bool, output: str) -> None:
     """Explain the placement of pods, in a cluster or from files.
 
@@ -115,6 +120,7 @@ def _live(selection: Selection, focus: Focus, output: str) -> int:
         output,
         json=lambda: report.document(answers, focus),
         text=lambda: report.lines(answers, focus),
+        names=lambda: [each.source.reference for each in answers.found],
     )
     if not answers.same or fails(selection.fail_on, decided, [*answers.notes, *unknown]):
         return FAILED
@@ -136,10 +142,11 @@ def _files(selection: Selection, focus: Focus, output: str) -> int:
         json=lambda: {
             "set": offline.policies.hash,
             "pods": [focus.document(each, offline.policies) for each in decided],
-            "problems": problems,
+            "findings": [*map(as_finding, problems)],
             "unread": [*offline.unread],
         },
         text=lambda: focused_lines(decided, offline.policies, focus),
+        names=lambda: [each.template.source.reference for each in decided],
     )
     failed = fails(selection.fail_on, decided, unknown)
     return FAILED if problems or failed else DONE

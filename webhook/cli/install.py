@@ -13,7 +13,15 @@ import click
 from webhook.cli.exit_codes import TIME_OVER
 from webhook.cli.install_options import manifest_options, refuse_reports_of_files
 from webhook.cli.options import cluster_options, timeout_option
-from webhook.cli.output import confirm, output_option, print_error, print_notes, print_result
+from webhook.cli.output import (
+    confirm,
+    output_option,
+    print_error,
+    print_json,
+    print_notes,
+    print_result,
+    print_yaml,
+)
 from webhook.cli.short_help import Command
 from webhook.errors import ClusterError, InstallationError
 from webhook.questions.completion import complete_namespaces
@@ -23,6 +31,7 @@ from webhook.text.documents import as_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import timedelta
 
     from webhook.installation.apply import NotInTime, Result
     from webhook.installation.choices import Choices
@@ -57,11 +66,11 @@ if TYPE_CHECKING:
 @click.option(
     "-y", "--yes", is_flag=True, help="Do not ask before something is taken away or changed."
 )
-@timeout_option
+@timeout_option()
 @cluster_options
 @output_option(
-    "What to print; yaml with --dry-run only, where text is YAML too. Progress is on stderr.",
-    ("text", "json", "yaml"),
+    "What to print; with --dry-run text is YAML too. Progress is on stderr.",
+    report="Installation",
 )
 def command(
     choices: Choices,
@@ -69,7 +78,7 @@ def command(
     dry_run: bool,
     namespace: str | None,
     yes: bool,
-    timeout: float,
+    timeout: timedelta,
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
@@ -138,8 +147,10 @@ def command(
             )
             objects = dict(kubeconfig.ask(foretell))
         found = list(objects.values())
-        as_json = "json" if output == "json" else "yaml"
-        print_result(as_json, json=lambda: as_list(found), yaml=lambda: found)
+        if output == "json":
+            print_json(as_list(found))
+        else:
+            print_yaml(found)
         return
     own = choices.policies is not None
     reports = "policy-reports" in choices.components
@@ -147,7 +158,7 @@ def command(
         lambda client: _run(
             client,
             objects,
-            timeout,
+            timeout.total_seconds(),
             own=own,
             reports=reports,
             before=last_time,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -12,7 +13,7 @@ from webhook.cli.output import print_aside
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.questions.completion import NAMESPACE, complete_contexts
 from webhook.questions.where import WhereType
-from webhook.settings import Number, TargetOption
+from webhook.settings import TargetOption
 from webhook.times import parse_span
 
 if TYPE_CHECKING:
@@ -130,6 +131,69 @@ def namespace_option(meaning: str, default: str = "") -> Callable[[Any], Any]:
     )
 
 
+class Scope(NamedTuple):
+    """The namespaces that a command reads: that of -n, all of them by -A, or its default."""
+
+    namespace: str
+    everywhere: bool
+
+    def within(self, kubeconfig: Kubeconfig) -> str:
+        """Return the namespace, else that of the context; empty for all. Raises ClusterError."""
+        return "" if self.everywhere else self.namespace or kubeconfig.namespace()
+
+
+def scope_options(
+    objects: str, *, cluster_wide: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """-n and -A, of all commands that read namespaces of a cluster: one parameter, `scope`.
+
+    objects:      what is read there, for the help
+    cluster_wide: without either, all namespaces are read; else that of the kubeconfig's context
+    """
+    usual = "all namespaces" if cluster_wide else "that of the kubeconfig's context"
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_scope(namespace: str, all_namespaces: bool, **given: Any) -> Any:
+            if all_namespaces and namespace:
+                raise click.UsageError("give -n NAME, or -A for all namespaces; not both")
+            return command(scope=Scope(namespace, all_namespaces), **given)
+
+        everywhere = click.option(
+            "-A", "--all-namespaces", is_flag=True, help=f"{objects} of all namespaces."
+        )
+        named = namespace_option(f"{objects} of this namespace. Default: {usual}.")
+        decorated: Callable[..., Any] = named(everywhere(with_scope))
+        return decorated
+
+    return decorate
+
+
+class _Selector(click.ParamType[str]):
+    """A label selector as the API server takes it, which says of other texts what is wrong."""
+
+    name = "selector"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the selector; a blank one would select all."""
+        if value and not str(value).strip():
+            self.fail(f"the selector {value!r} is blank, which selects all", param, ctx)
+        return str(value)
+
+
+def selector_option(objects: str) -> Callable[[Any], Any]:
+    """-l, --selector, of all commands that list objects of a cluster."""
+    return click.option(
+        "-l",
+        "--selector",
+        cls=TargetOption,
+        type=_Selector(),
+        default="",
+        metavar="LABELS",
+        help=f"{objects} with these labels, such as team=vision.",
+    )
+
+
 def policies_option(
     meaning: str,
     name: str = "policies",
@@ -163,13 +227,15 @@ filenames_option: Final[Callable[[Any], Any]] = click.option(
 )
 
 
-def timeout_option(function: Callable[..., None]) -> Callable[..., None]:
-    """--timeout, of commands that wait for a cluster."""
+def timeout_option(
+    default: str | None = "5m", *, most: timedelta = timedelta(hours=24), more: str = ""
+) -> Callable[[Any], Any]:
+    """--timeout, of commands that wait for a cluster; None: without end. `more` ends its help."""
     return click.option(
         "--timeout",
-        type=Number(1, 86400),
-        default=300.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="Maximum time to wait.",
-    )(function)
+        type=Duration(timedelta(seconds=1), most),
+        default=default,
+        show_default=default is not None,
+        metavar="TIME",
+        help=f"Maximum time to wait, such as 90s or 2h.{more}",
+    )

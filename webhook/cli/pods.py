@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.api_paths import kubectl_name
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import cluster_options, namespace_option, policies_option
-from webhook.cli.output import output_option, print_notes, print_result, say
+from webhook.cli.options import (
+    Scope,
+    cluster_options,
+    policies_option,
+    scope_options,
+    selector_option,
+)
+from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result, say
 from webhook.cli.short_help import Command
 from webhook.questions.where import Where, paths_of
 
@@ -30,24 +37,25 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Pods of runs that wait for a node, and that no node of the cluster admits.",
 )
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
-@namespace_option("One namespace (default: that of the kubeconfig's context).")
+@scope_options("Pods")
+@selector_option("Pods")
 @policies_option(
     "A folder of policies, or a file (repeatable), or `cluster`, which is the default."
 )
 @cluster_options
 @output_option(
-    "Text for people; JSON with every pod and difference; or owners: one line for each owner, "
+    "json and yaml: every pod and difference; owners: a line for each owner, "
     "`NAMESPACE KIND.GROUP/NAME`, for kubectl.",
-    ("text", "json", "owners"),
+    (*READER_FORMS, "owners"),
+    report="PodSearch",
     tables=True,
 )
 def command(
     otherwise: bool,
     unplaced: bool,
     no_node: bool,
-    everywhere: bool,
-    namespace: str,
+    scope: Scope,
+    selector: str,
     policies: tuple[Where, ...],
     kubeconfig: Kubeconfig,
     output: str,
@@ -68,7 +76,7 @@ def command(
     \b
     Examples:
       fairlead pods -A
-      fairlead pods --otherwise -n research
+      fairlead pods --otherwise -n research -l team=vision
       fairlead pods --unplaced --no-node -A -o json
       fairlead pods --otherwise -n research -o owners |
         while read -r ns owner; do kubectl rollout restart -n "$ns" "$owner"; done
@@ -84,15 +92,12 @@ def command(
     from webhook.questions.live import pod_search_report as report
     from webhook.questions.live.pod_search import KINDS, Search, search_pods
 
-    if everywhere and namespace:
-        raise click.UsageError("give -A, or -n NAME; not both")
     paths_of(policies)
     asked = dict(zip(KINDS, (otherwise, unplaced, no_node), strict=True))
     kinds: frozenset[Kind] = frozenset(kind for kind in KINDS if asked[kind]) or frozenset(KINDS)
     progress = Lines(sys.stderr) if sys.stderr.isatty() else Progress()
     with errors_exit(UNKNOWN):
-        where = "" if everywhere else namespace or kubeconfig.namespace()
-        search = Search(kinds, where, policies)
+        search = Search(kinds, scope.within(kubeconfig), policies, selector)
         found = kubeconfig.ask(lambda client: search_pods(client, search, progress))
     print_notes(found.notes)
     for each in found.unknown:
@@ -101,7 +106,12 @@ def command(
         for line in report.owner_lines(found):
             click.echo(line)
     else:
-        print_result(output, json=lambda: report.document(found), text=lambda: report.lines(found))
+        print_result(
+            output,
+            json=lambda: report.document(found),
+            text=lambda: report.lines(found),
+            names=lambda: (kubectl_name("", "Pod", each.name) for each in found.findings),
+        )
     if found.findings:
         sys.exit(FAILED)
     sys.exit(UNKNOWN if found.unknown else DONE)

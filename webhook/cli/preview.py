@@ -40,6 +40,8 @@ from webhook.settings import ObjectName, settings_options
     "without --policies: pods: their resources, environment and placement; objects: every object "
     "as it would be created.",
     ("diff", "text", "yaml", "json", "patch", "name", *FORMS),
+    report="PodPatches",
+    reports=("patch",),
     tables=True,
 )
 @cluster_options

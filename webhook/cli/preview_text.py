@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook import names
-from webhook.cli.output import print_json, print_result, print_text, say
+from webhook.cli.output import print_result, print_text, say
 from webhook.evaluation.answer import answer_of, outcome_text
 from webhook.evaluation.result import result_of
 from webhook.evaluation.templates import templates_of
@@ -38,12 +38,13 @@ def show(offline: Offline, decided: Sequence[Replicas], output: str) -> bool:
 
     Return whether every object that should be printed was printed.
     """
-    if output == "name":
-        print_text(output, dict.fromkeys(each.template.source.reference for each in decided))
-    elif output == "text":
-        print_text(output, table(_HEAD, [*map(_row, decided)]))
-    elif output == "patch":
-        print_json([result_of(each).document() for each in decided])
+    if output in ("name", "text", "patch"):
+        print_result(
+            output,
+            json=lambda: {"pods": [result_of(each).document() for each in decided]},
+            text=lambda: table(_HEAD, [*map(_row, decided)]),
+            names=lambda: [each.template.source.reference for each in decided],
+        )
     for number, each in enumerate(decided):
         if output == "diff" and number:
             click.echo()

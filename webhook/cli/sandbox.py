@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,7 +48,7 @@ def _operators(
         raise click.BadParameter(str(error), context, parameter) from error
 
 
-def _shared(function: Callable[..., None]) -> Callable[..., None]:
+def _shared(function: Callable[..., None], report: str = "Sandbox") -> Callable[..., None]:
     name = click.option(
         "--name",
         default="default",
@@ -55,7 +56,7 @@ def _shared(function: Callable[..., None]) -> Callable[..., None]:
         callback=_name,
         help="Name of the sandbox.",
     )
-    return name(output_option()(function))
+    return name(output_option(report=report)(function))
 
 
 @click.group(name="sandbox", short_help="Run a real Kubernetes control plane on this machine.")
@@ -230,7 +231,7 @@ def status(name: str, output: str) -> None:
 
 
 @command.command(cls=Command, short_help="Print the path of its kubeconfig.")
-@_shared
+@partial(_shared, report="")
 def kubeconfig(name: str, output: str) -> None:
     """Print the path of the sandbox's kubeconfig, or with -o json its content.
 

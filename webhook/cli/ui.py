@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.api_paths import NODES, VERSION
-from webhook.cli.options import cluster_options, namespace_option
+from webhook.cli.options import Scope, cluster_options, scope_options
 from webhook.cli.short_help import Command
 from webhook.questions.where import WhereType
 
@@ -55,7 +55,7 @@ _FALLBACK: Final = (
     metavar="FILE",
     help="What `kubectl get nodes -o yaml` prints.",
 )
-@namespace_option("With cluster, show the Runs of this namespace. Default: of all.")
+@scope_options("With cluster, the Runs", cluster_wide=True)
 @cluster_options
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default: any.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
@@ -70,7 +70,7 @@ def command(
     policies: Sequence[Path],
     filenames: Sequence[Path],
     nodes: Path | None,
-    namespace: str,
+    scope: Scope,
     kubeconfig: Kubeconfig,
     port: int,
     no_browser: bool,
@@ -111,8 +111,8 @@ def command(
     from webhook.ui.playground import Texts
     from webhook.ui.serving import listen, own_name, serve
 
-    if namespace and not where:
-        raise click.UsageError("--namespace is for `fairlead ui cluster`")
+    if (scope.namespace or scope.everywhere) and not where:
+        raise click.UsageError("-n and -A are for `fairlead ui cluster`")
     reads = where and not (policies or filenames or nodes)
     if where:
         kubeconfig.ask(lambda client: client.get(VERSION))
@@ -126,7 +126,8 @@ def command(
         click.echo("Ctrl-C ends it. Open this address if your browser shows no page.", err=True)
         if name:
             click.echo(_FALLBACK, err=True)
-        pages = Pages(texts, kubeconfig if where else None, namespace, _texts_of if reads else None)
+        again = _texts_of if reads else None
+        pages = Pages(texts, kubeconfig if where else None, scope.namespace, again)
         guard = Guard(pages.app(), token=token, name=name)
         if not no_browser:
             guard.entered = ending.enter_context(opened_pages(address, token))

@@ -14,6 +14,8 @@ from webhook.cli.output import confirm, output_option, print_result
 from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from webhook.installation.uninstall import UninstallResult
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
@@ -37,15 +39,15 @@ if TYPE_CHECKING:
     help="Show what would be deleted and what would stay.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-@timeout_option
+@timeout_option()
 @cluster_options
-@output_option("What to print. Progress goes to stderr.")
+@output_option("What to print. Progress goes to stderr.", report="Uninstallation")
 def command(
     delete_runs: bool,
     delete_policies: bool,
     dry_run: bool,
     yes: bool,
-    timeout: float,
+    timeout: timedelta,
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
@@ -97,7 +99,7 @@ def command(
         lines = Lines(sys.stderr)
         return await uninstall(
             client,
-            Patience(timeout, lines),
+            Patience(timeout.total_seconds(), lines),
             lines,
             agree,
             delete_runs=delete_runs,

@@ -12,7 +12,7 @@ from webhook.cli.short_help import Command
 
 
 @click.command("version", cls=Command)
-@output_option()
+@output_option(report="Version")
 def command(output: str) -> None:
     """Print the version of this command, and of the Python that runs it.
 

@@ -27,6 +27,7 @@ from webhook.questions.objects import (
     read_files,
     read_objects,
 )
+from webhook.questions.where import paths_of
 from webhook.run.backends.engine_object import delegated_object
 from webhook.run.run_documents import run_of
 from webhook.shortening import first_few, one_line
@@ -38,8 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from webhook.kube.kubeconfig import Kubeconfig
     from webhook.placement.pod import PodPlacement
     from webhook.policy.policy_set import PolicySet
+    from webhook.questions.where import Where
     from webhook.sources.table import SourceTable
 
 _NAMED: Final = 3
@@ -207,6 +210,21 @@ def policy_files(paths: Sequence[Path]) -> dict[str, bytes]:
     files = read_files(paths)
     check_not_empty(files, ", ".join(map(str, paths)))
     return files
+
+
+def policy_texts(where: Sequence[Where], kubeconfig: Kubeconfig) -> dict[str, bytes]:
+    """Return the content of policy files, or of the cluster's objects, by their places.
+
+    Raises UnreadableInput and ClusterError, and WrongUsage for both.
+    """
+    from webhook.cluster_objects.policy_objects import read_whole_objects
+
+    if paths := paths_of(where):
+        return policy_files(paths)
+    objects = kubeconfig.ask(read_whole_objects)
+    if not objects:
+        raise UnreadableInput(["the cluster has no policies; if they are files, name them"])
+    return objects
 
 
 def check_not_empty(files: Mapping[str, bytes], where: str, cure: str = "") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -20,6 +19,7 @@ from webhook.policy.refused_pods import named_classes
 from webhook.questions.objects import read_files
 from webhook.questions.where import CLUSTER, Where
 from webhook.shortening import count_text, first_few
+from webhook.text.documents import as_finding
 from webhook.text.layout import finding_text, table
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def document(given: CheckInput, checked: SetJudgement) -> dict[str, Any]:
         "files": list(given.places),
         "errors": errors,
         "warnings": warnings,
-        "findings": [asdict(finding) for finding in checked.findings],
+        "findings": [*map(as_finding, checked.findings)],
         "policies": [policy.name for policy in policies.policies] if policies else None,
         "classes": sorted(policies.classes) if policies else None,
         "exceptions": [each.name for each in policies.exceptions] if policies else None,

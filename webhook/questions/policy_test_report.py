@@ -17,9 +17,10 @@ from webhook.policy_tests import load_tests, result
 from webhook.policy_tests.runner import run_tests
 from webhook.server.folder import is_test_file, read_folder
 from webhook.shortening import count_text
+from webhook.text.documents import as_finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.policy.policy_set import PolicySet
     from webhook.policy_tests.load_tests import Document
@@ -37,7 +38,7 @@ class FileReport:
     """
 
     file: str
-    findings: list[str] = field(default_factory=list)
+    findings: list[object] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     left_out: int = 0
 
@@ -62,7 +63,7 @@ class FileReport:
         try:
             yield
         except InvalidDocuments as error:
-            self.findings += map(str, error.findings)
+            self.findings += error.findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ class Report:
         return all(report.passed for report in self.files)
 
 
-def run(top: Path, instead: Sequence[Path] = ()) -> Report:
-    """Run every test file at `top`; over the policies at `instead`, if any are given.
+def run(top: Path, instead: Mapping[str, bytes] | None = None) -> Report:
+    """Run every test file at `top`; over these policies by place, if they are given.
 
     Raises UnreadableInput if a file or folder cannot be read.
     """
@@ -92,13 +93,13 @@ def run(top: Path, instead: Sequence[Path] = ()) -> Report:
         report = FileReport(file)
         reports.append(report)
         read = load_tests.read(file, content)
-        report.findings += map(str, read.errors)
+        report.findings += read.errors
         if not (read.documents or read.errors):
             report.findings.append(f"{file}: it has no test")
         for document in read.documents:
             report.left_out += document.left_out
             with report.noting_errors():
-                files = _policy_files(document, instead)
+                files = _policy_files(document) if instead is None else instead
                 if (key := tuple(sorted(files))) not in sets:
                     sets[key] = load_sound(files), result.policies_in(files)
                 policies, places = sets[key]
@@ -106,22 +107,21 @@ def run(top: Path, instead: Sequence[Path] = ()) -> Report:
                 report.verdicts += verdicts
                 loaded |= places
                 reached |= result.reached(places, verdicts)
-    if not instead and top.is_dir():
+    if instead is None and top.is_dir():
         loaded |= result.policies_in(read_folder(os.path.normpath(top)))
     return Report(reports, len(loaded), sorted(loaded - reached))
 
 
-def _policy_files(document: Document, instead: Sequence[Path]) -> dict[str, bytes]:
+def _policy_files(document: Document) -> Mapping[str, bytes]:
     files: dict[str, bytes] = {}
     beside = Path(document.file).parent
-    for at, path in enumerate(instead or [beside / each for each in document.model.policies]):
+    for at, path in enumerate(beside / each for each in document.model.policies):
         try:
             # One file has one name, however a test comes to it.
             files |= read_folder(os.path.normpath(path))
         except UnreadableInput as error:
-            where = () if instead else ("policies", at)
             raise InvalidDocuments(
-                [document.finding(where, problem) for problem in error.problems]
+                [document.finding(("policies", at), problem) for problem in error.problems]
             ) from error
     return files
 
@@ -217,7 +217,7 @@ def _file_document(report: FileReport) -> dict[str, Any]:
     return {
         "file": report.file,
         "passed": report.passed,
-        "findings": report.findings,
+        "findings": [*map(as_finding, report.findings)],
         "notRun": report.left_out,
         "tests": [
             {

@@ -227,7 +227,7 @@ class Report:
         return {
             "namespace": self.namespace,
             "name": self.name,
-            "kind": self.kind,
+            "runKind": self.kind,
             "framework": self.framework or None,
             "creationTimestamp": self.created,
             "settings": settings_document(self.settings),

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.api_paths import kubectl_name
 from webhook.shortening import cut
 
 if TYPE_CHECKING:
@@ -73,4 +74,9 @@ def on_classes(known: Nodes, nodes: Iterable[str]) -> str:
 
 def reference(raw: Mapping[str, Any]) -> str:
     """Return the Run as kubectl names it: run.fairlead.dev/mnist."""
-    return f"{names.RUN_KIND.lower()}.{names.GROUP}/{raw['metadata']['name']}"
+    return run_reference(raw["metadata"]["name"])
+
+
+def run_reference(name: str) -> str:
+    """Return the Run of this name as kubectl names it."""
+    return kubectl_name(names.GROUP, names.RUN_KIND, name)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+# The version of what commands print for programs. No API server knows it.
+REPORTS: Final = "output.fairlead.dev/v1alpha1"
 
 
 def as_one(objects: Sequence[Any]) -> Any:
@@ -18,17 +21,39 @@ def as_list(objects: Sequence[Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": objects}
 
 
+def as_report(kind: str, result: Any) -> dict[str, Any]:
+    """Return a result as one object with apiVersion and kind, by which programs know its fields."""
+    return {"apiVersion": REPORTS, "kind": kind, **_members(result)}
+
+
+def as_finding(problem: object, severity: str = "error") -> dict[str, Any]:
+    """Return a problem as the member of a report's `findings`: severity, message, and its place.
+
+    problem: a Finding or another dataclass or NamedTuple with these fields, or a line of text
+    """
+    if isinstance(problem, str):
+        return {"severity": severity, "message": problem}
+    found: dict[str, Any] = as_document(problem)
+    return found
+
+
 def as_document(result: Any) -> Any:
     """Return a result as JSON: objects have the fields of dataclasses and NamedTuples, in camel
     case.
     """
-    names = getattr(result, "_fields", None) or getattr(result, "__dataclass_fields__", None)
-    if names is not None:
-        from pydantic.alias_generators import to_camel
-
-        result = {to_camel(name): getattr(result, name) for name in names}
+    result = _members(result)
     if isinstance(result, dict):
         return {key: as_document(each) for key, each in result.items()}
     if isinstance(result, (list, tuple)):
         return [as_document(each) for each in result]
     return result
+
+
+def _members(result: Any) -> Any:
+    """Return the fields of a dataclass or NamedTuple by name; anything else as it is."""
+    names = getattr(result, "_fields", None) or getattr(result, "__dataclass_fields__", None)
+    if names is None:
+        return result
+    from pydantic.alias_generators import to_camel
+
+    return {to_camel(name): getattr(result, name) for name in names}

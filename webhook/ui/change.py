@@ -106,6 +106,7 @@ def _compare(question: Question, folder: Path) -> Outcome:
             kubeconfig=question.kubeconfig or Kubeconfig(),
             pods=() if question.kubeconfig else (paths["manifests"],),
             namespace=question.namespace,
+            everywhere=False,
             namespaces_file=None,
             nodes=paths["nodes"] if texts.nodes.strip() and not question.kubeconfig else None,
             fail_on="never",

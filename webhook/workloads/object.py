@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
+from webhook.api_paths import kubectl_name
 from webhook.policy import yaml_tree
 from webhook.shortening import one_line
 
@@ -71,9 +72,8 @@ class Object:
     @property
     def reference(self) -> str:
         """The object as kubectl names it: pod/a, job.batch/train."""
-        group, slash, _ = str(self.value.get("apiVersion")).partition("/")
-        kind = f"{self.kind}.{group}" if slash else self.kind
-        return one_line(f"{kind.lower()}/{self.name}")
+        group = str(self.value.get("apiVersion")).rpartition("/")[0]
+        return one_line(kubectl_name(group, self.kind, self.name))
 
     def place(self, path: Path = (), *, at_key: bool = False) -> str:
         """Return file:line:column of a path in it, or of the nearest parent that exists.

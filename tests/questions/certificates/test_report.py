@@ -35,8 +35,8 @@ from webhook.questions.certificates.report import (
     CertificateState,
     ReadObject,
     document,
+    findings,
     lines,
-    problems,
 )
 from webhook.times import to_second
 
@@ -149,6 +149,6 @@ def test_times_are_judged_of_the_authority_and_of_the_leaf(
     now: datetime, wrong: int, wording: Wording
 ) -> None:
     """Not valid yet, overdue, over."""
-    found = problems(state(), now)
+    found = [f"{each.what}. Cure: {each.cure}" for each in findings(state(), now)]
     assert len(found) == wrong
     wording(re.sub(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?", "DATE", "\n".join(found) or "nothing"))

@@ -17,7 +17,7 @@ from webhook.cli.short_help import Command
     metavar="DIR",
     help="Write the demo's files into a new folder, and stop.",
 )
-@output_option()
+@output_option(report="Demonstration")
 def command(save: Path | None, output: str) -> None:
     """Show what the webhook does to seven pods and to a Run of three pods, and why.
 

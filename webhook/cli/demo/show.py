@@ -74,7 +74,6 @@ def run(output: str) -> None:
         print_result(
             output,
             json=lambda: {
-                "kind": "loopback",
                 "examples": [result_of(each).document() for each in examples],
                 "run": [result_of(each).document() for each in pods],
             },

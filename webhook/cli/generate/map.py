@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from webhook.cli.generate.guard import entries, namespaces_option, sources_option
-from webhook.cli.options import policies_option
+from webhook.cli.options import cluster_options, policies_option
 from webhook.cli.output import print_yaml
 from webhook.cli.short_help import Command
 from webhook.settings import ObjectName
 
+if TYPE_CHECKING:
+    from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.questions.where import Where
+
 
 @click.command("map", cls=Command)
 @policies_option(
-    "Policy files: a file or a folder. May be repeated; all of them together are one set.",
-    "paths",
-    kind=click.Path(exists=True, path_type=Path),
+    "A folder of policies, or a file (repeatable: all of them are one set), or `cluster`.",
+    "where",
     required=True,
 )
 @click.option(
@@ -39,12 +42,14 @@ from webhook.settings import ObjectName
 )
 @sources_option
 @namespaces_option
+@cluster_options
 def command(
-    paths: tuple[Path, ...],
+    where: tuple[Where, ...],
     default_priority_class: str,
     default_toleration_seconds: int,
     sources: tuple[str, ...],
     only_namespaces: tuple[str, ...],
+    kubeconfig: Kubeconfig,
 ) -> None:
     """Print policies as a MutatingAdmissionPolicy and a ValidatingAdmissionPolicy, with bindings.
 
@@ -58,6 +63,7 @@ def command(
     \b
     Examples:
       fairlead generate map --policies mine/ > exported.yaml
+      fairlead generate map --policies cluster > exported.yaml
       fairlead generate map --policies mine/ --source fairlead --source mlrun | kubectl apply -f -
       fairlead generate map --policies mine/ --only-namespace trial | kubectl apply -f -
 
@@ -65,14 +71,14 @@ def command(
     Exit codes:
       0  printed
       1  something cannot be exported, or `fairlead check` finds an error in the policies
-      2  wrong usage
+      2  wrong usage, or the cluster did not answer
     """
     from webhook.exported.documents import documents
     from webhook.exported.positioned_settings import placed_of
     from webhook.judgement.set_judgement import load_sound
-    from webhook.questions.offline import policy_files
+    from webhook.questions.offline import policy_texts
 
-    files = policy_files(paths)
+    files = policy_texts(where, kubeconfig)
     load_sound(files)
     placed, audited = placed_of(files, default_priority_class, default_toleration_seconds)
     found = documents(placed, entries(sources, only_namespaces))

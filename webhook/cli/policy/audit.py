@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import cluster_options
+from webhook.cli.options import Scope, cluster_options, scope_options
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.short_help import Command
 from webhook.decision.decision import TOGETHER
@@ -39,10 +39,12 @@ _HEAD = ("namespace", "policy", "would reject", "would change", "the same", "now
     help="The output of /metrics of a replica, or - for standard input, in place of the cluster. "
     "Repeatable: one file for each replica.",
 )
+@scope_options("Pods", cluster_wide=True)
 @cluster_options
-@output_option(tables=True)
+@output_option(report="AuditReport", tables=True)
 def command(
     metrics: tuple[Path, ...],
+    scope: Scope,
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
@@ -87,6 +89,7 @@ def command(
         else:
             counted, now = kubeconfig.ask(lambda client: gather_records(client, notes))
     rows = tally([*(counted or ()), *(now or ())])
+    rows = [row for row in rows if scope.namespace in ("", row.namespace)]
     print_notes(notes)
     known, looked = counted is not None, not metrics and now is not None
     answer = answer_of(rows, counted=known, now=looked, asked=not metrics)

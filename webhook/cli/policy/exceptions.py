@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.api_paths import kubectl_name
 from webhook.cli.exit_codes import UNKNOWN, errors_exit, fail
 from webhook.cli.options import cluster_options, policies_option
-from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.cli.short_help import Command
-from webhook.errors import UnreadableInput
+from webhook.errors import InvalidDocuments
+from webhook.names import EXCEPTION_KIND, GROUP
 from webhook.questions.where import Where, paths_of
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 )
 @click.option("--in-force", is_flag=True, help="Leave out those that have ended.")
 @cluster_options
-@output_option("Text for people, or JSON for programs.")
+@output_option(formats=READER_FORMS, report="ExceptionList")
 def command(
     policies: tuple[Where, ...],
     in_force: bool,
@@ -62,8 +64,9 @@ def command(
         output,
         json=lambda: document(found, shown, now),
         text=lambda: lines(found, shown, now),
+        names=lambda: [kubectl_name(GROUP, EXCEPTION_KIND, each.exception.name) for each in shown],
     )
     if output == "text":
         print_notes(found.notes)
     if found.wrong:
-        fail(UnreadableInput(found.wrong), UNKNOWN)
+        fail(InvalidDocuments(found.wrong), UNKNOWN)

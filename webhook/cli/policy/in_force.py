@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from webhook import names
+from webhook.api_paths import kubectl_name
 from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import cluster_options, namespace_option, policies_option
-from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.options import Scope, cluster_options, policies_option, scope_options
+from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.cli.short_help import Command
 from webhook.questions.completion import names_of
 from webhook.settings import ObjectName
@@ -26,9 +27,7 @@ _policies_option = policies_option(
     "policies that are objects of the cluster.",
     "where",
 )
-_namespace_option = namespace_option(
-    "Read pods and workloads of this namespace only. Default: all of them."
-)
+_scope_options = scope_options("Pods and workloads", cluster_wide=True)
 
 
 @click.command("list", cls=Command)
@@ -38,13 +37,13 @@ _namespace_option = namespace_option(
     help="Only policies that never matched a live pod, a workload or a counted evaluation.",
 )
 @_policies_option
-@_namespace_option
+@_scope_options
 @cluster_options
-@output_option(tables=True)
+@output_option(formats=READER_FORMS, report="PoliciesInForce", tables=True)
 def listed(
     never_matched: bool,
     where: tuple[Where, ...],
-    namespace: str,
+    scope: Scope,
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
@@ -71,7 +70,7 @@ def listed(
     from webhook.cli.policy import report
     from webhook.questions.policies.policies_in_force import policy_rows
 
-    gathered = _gather(kubeconfig, where, namespace)
+    gathered = _gather(kubeconfig, where, scope.namespace)
     rows, now = policy_rows(gathered), datetime.now(UTC)
     if gathered.wrong:
         _print_wrong(gathered, output)
@@ -81,6 +80,7 @@ def listed(
         output,
         json=lambda: report.document(gathered, rows),
         text=lambda: (report.never if never_matched else report.listed)(gathered, now),
+        names=lambda: (kubectl_name(names.GROUP, names.POLICY_KIND, row.name) for row in rows),
     )
     if never_matched and rows:
         sys.exit(FAILED)
@@ -89,11 +89,11 @@ def listed(
 @click.command("get", cls=Command)
 @click.argument("name", type=ObjectName(), shell_complete=names_of(names.PLACEMENT_POLICIES))
 @_policies_option
-@_namespace_option
+@_scope_options
 @cluster_options
-@output_option(tables=True)
+@output_option(report="PodsOfPolicy", tables=True)
 def get(
-    name: str, where: tuple[Where, ...], namespace: str, kubeconfig: Kubeconfig, output: str
+    name: str, where: tuple[Where, ...], scope: Scope, kubeconfig: Kubeconfig, output: str
 ) -> None:
     """Show the pods and workloads that a policy matches.
 
@@ -115,7 +115,7 @@ def get(
     from webhook.cli.policy import report
     from webhook.questions.policies.policies_in_force import pods_of
 
-    gathered = _gather(kubeconfig, where, namespace, served=False)
+    gathered = _gather(kubeconfig, where, scope.namespace, served=False)
     if gathered.wrong:
         _print_wrong(gathered, output)
     with errors_exit(UNKNOWN):
@@ -126,7 +126,7 @@ def get(
 @click.command("replicas", cls=Command)
 @_policies_option
 @cluster_options
-@output_option(tables=True)
+@output_option(report="ServedSets", tables=True)
 def replicas(where: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> None:
     """Show which set of policies each replica of the webhook serves, and whether it is the
     cluster's current set.

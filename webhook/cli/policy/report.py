@@ -17,6 +17,7 @@ from webhook.questions.policies.policies_in_force import (
     policy_rows,
 )
 from webhook.shortening import count_text, shortened
+from webhook.text.documents import as_finding
 from webhook.text.layout import table
 from webhook.times import format_age
 
@@ -168,7 +169,7 @@ def served_document(gathered: PoliciesInForce) -> dict[str, Any]:
     return {
         "source": gathered.source,
         "set": gathered.policies.hash if gathered.policies else None,
-        "errors": gathered.wrong,
+        "findings": [*map(as_finding, gathered.wrong)],
         "replicas": gathered.served,
         "sameSet": gathered.same_set,
     }

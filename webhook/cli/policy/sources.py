@@ -30,7 +30,7 @@ _FIELD = 13
     "paths",
 )
 @cluster_options
-@output_option("How to print the table.")
+@output_option(report="SourceList")
 def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> None:
     """List the labels by which Fairlead recognizes pods of runs, and their roles.
 
@@ -41,7 +41,7 @@ def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> No
     \b
     Examples:
       fairlead policy sources                       the table
-      fairlead policy sources -o json | jq -r '.[].name'
+      fairlead policy sources -o json | jq -r '.sources[].name'
       fairlead policy sources --policies mine/      with the systems of your own
       fairlead policy sources --policies cluster    with those of the cluster
 
@@ -56,7 +56,7 @@ def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> No
         rows = _rows(paths, kubeconfig)
     print_result(
         output,
-        json=lambda: [_row(source) for source in rows],
+        json=lambda: {"sources": [_row(source) for source in rows]},
         text=lambda: [render(rows, heading=lambda text: click.style(text, bold=True))],
     )
 

@@ -11,7 +11,7 @@ import click
 
 from webhook import names
 from webhook.cli.exit_codes import DONE, code_of
-from webhook.cli.output import print_error, print_notes
+from webhook.cli.output import output_option, print_error, print_notes
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS, print_runs
 from webhook.cli.short_help import Command
@@ -77,11 +77,11 @@ def _command(
     @click.command(name, help=text, cls=Command)
     @several_options
     @click.option("--all", "everything", is_flag=True, help="All Runs of the namespace.")
-    @click.option(
-        "-o",
-        "--output",
-        type=click.Choice(FORMS[1:]),
-        help="Print the Runs as they are then; name: only their names.",
+    @output_option(
+        "Print the Runs as they are then; name: only their names.",
+        FORMS[1:],
+        tables=True,
+        default=None,
     )
     def command(
         targets: Targets,

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook import names
-from webhook.cli.options import cluster_options, namespace_option
+from webhook.cli.options import (
+    Scope,
+    cluster_options,
+    namespace_option,
+    scope_options,
+    selector_option,
+)
 from webhook.questions.completion import names_of
 from webhook.run_client.find_runs import Targets
-from webhook.settings import ObjectName, TargetOption
+from webhook.settings import ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,28 +52,19 @@ def several_options(function: Callable[..., None]) -> Callable[..., None]:
     """
 
     @wraps(function)
-    def with_targets(
-        names: tuple[str, ...], selector: str, all_namespaces: bool, namespace: str, **others: Any
-    ) -> None:
-        if all_namespaces and (names or namespace):
-            raise click.UsageError("--all-namespaces excludes names and --namespace")
+    def with_targets(names: tuple[str, ...], selector: str, scope: Scope, **others: Any) -> None:
+        if scope.everywhere and names:
+            raise click.UsageError("give names, or -A for the Runs of all namespaces; not both")
         if selector and names:
             raise click.UsageError("give names, or --selector")
-        within = "" if all_namespaces else namespace or others["kubeconfig"].namespace()
+        within = scope.within(others["kubeconfig"])
         function(targets=Targets(within, names, selector), **others)
 
+    decorated: Callable[..., Any] = with_targets
     for option in (
-        click.option("-A", "--all-namespaces", is_flag=True, help="The Runs of all namespaces."),
-        click.option(
-            "-l",
-            "--selector",
-            cls=TargetOption,
-            default="",
-            metavar="LABELS",
-            help="Only Runs with these labels.",
-        ),
+        scope_options("Runs"),
+        selector_option("Runs"),
         click.argument("names", nargs=-1, type=RunName(), metavar="[NAME]..."),
     ):
-        with_targets = option(with_targets)
-    decorated: Callable[..., None] = target_options(with_targets)
-    return decorated
+        decorated = option(decorated)
+    return cluster_options(decorated)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli.output import output_option, print_notes, print_result
-from webhook.cli.run.cluster import RunName, target_options
+from webhook.cli.options import Scope, cluster_options, scope_options
+from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
+from webhook.cli.run.cluster import RunName
 from webhook.cli.short_help import Command
 from webhook.run_client.cost import estimate_of, fetch_costs
+from webhook.run_client.rows import run_reference
 from webhook.shortening import harmless
 from webhook.text.layout import table
 from webhook.times import format_span
@@ -26,14 +28,13 @@ _NO_CLASS: Final = "-"
 
 @click.command("cost", cls=Command)
 @click.argument("name", required=False, default="", type=RunName())
-@target_options
-@click.option("-A", "--all-namespaces", is_flag=True, help="The Runs of all namespaces.")
-@output_option(tables=True)
+@scope_options("Runs")
+@cluster_options
+@output_option(formats=READER_FORMS, report="RunCosts", tables=True)
 def command(
     name: str,
-    namespace: str,
+    scope: Scope,
     kubeconfig: Kubeconfig,
-    all_namespaces: bool,
     output: str,
 ) -> None:
     """Show what the Run NAME used, or each Run of the namespace.
@@ -56,14 +57,15 @@ def command(
       0  shown
       2  wrong usage, no such Run, or the cluster did not answer
     """
-    if all_namespaces and (name or namespace):
-        raise click.UsageError("--all-namespaces excludes a name and --namespace")
-    within = "" if all_namespaces else namespace or kubeconfig.namespace()
+    if scope.everywhere and name:
+        raise click.UsageError("give a name, or -A for the Runs of all namespaces; not both")
+    within = scope.within(kubeconfig)
     costs, notes = kubeconfig.ask(lambda client: fetch_costs(client, within, name))
     print_result(
         output,
         json=lambda: {"runs": [each.document() for each in costs], "notes": notes},
         text=lambda: _lines(costs),
+        names=lambda: [run_reference(each.name) for each in costs],
     )
     if output == "text":
         print_notes(notes)

@@ -9,6 +9,7 @@ import click
 from webhook import names
 from webhook.cli.exit_codes import DONE, FAILED
 from webhook.cli.output import (
+    output_option,
     print_aside,
     print_error,
     print_json,
@@ -34,12 +35,7 @@ def following_options(function: Callable[..., None]) -> Callable[..., None]:
         "--wait", is_flag=True, help="Wait until the Run ends; exit with 1 if it fails."
     )
     logs = click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
-    output = click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["name", "yaml", "json"]),
-        help="Print the Run in this form.",
-    )
+    output = output_option("Print the Run in this form.", ("name", "yaml", "json"), default=None)
     return wait(logs(target_options(output(function))))
 
 

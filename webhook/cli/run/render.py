@@ -10,6 +10,7 @@ from webhook.cli.options import filenames_option, namespace_option
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.short_help import Command
 from webhook.questions.completion import members_of
+from webhook.text.documents import as_one
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +50,7 @@ def command(
     Examples:
       fairlead run render -f run.yaml --backend kubeflow | kubectl apply -f -
       fairlead run render -f run.yaml --backend jobset -n research
-      fairlead run render -f runs/ --backend kubeflow -o json | jq '.[].kind'
+      fairlead run render -f runs/ --backend kubeflow -o json | jq '.items[].kind'
 
     \b
     Exit codes:
@@ -79,4 +80,4 @@ def command(
     found = read_rendered(filenames, backend, namespace)
     print_notes(str(warning) for each in found for warning in each.warnings)
     manifests = [manifest for each in found for manifest in each.manifests]
-    print_result(output, json=lambda: manifests, yaml=lambda: manifests)
+    print_result(output, json=lambda: as_one(manifests), yaml=lambda: manifests)

@@ -60,7 +60,9 @@ _FILE: Final = click.Path(exists=True, path_type=Path, dir_okay=False, allow_das
     help="Write a plot of times and costs as SVG; needs fairlead[plot].",
 )
 @namespace_option("The namespace of a Run without one.", "default")
-@output_option("text: a table; json: each repetition, with all that happened.", tables=True)
+@output_option(
+    "json and yaml: each repetition, with all that happened.", report="Simulation", tables=True
+)
 def command(
     filename: Path,
     policies: tuple[Path, ...],

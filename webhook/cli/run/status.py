@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.cli.run.cluster import RunName, target_options
 from webhook.cli.short_help import Command
 
@@ -33,9 +33,10 @@ PERIOD: Final = 2.0
     "-w", "--watch", is_flag=True, help="Print it again when it changes, until the Run ends."
 )
 @output_option(
-    "What to print. JSON has the status as it is, and every replica. svg: when the run was active "
-    "and replicas were down, as a picture for reports.",
-    ("text", "json", "svg"),
+    "json and yaml: the status as it is, and every replica. svg: when the run was active and "
+    "replicas were down, as a picture for reports.",
+    (*READER_FORMS, "svg"),
+    report="RunReport",
 )
 def command(
     name: str,
@@ -71,6 +72,7 @@ def command(
     from webhook.cluster_objects.heartbeat import silence
     from webhook.run_client import status_text, timeline
     from webhook.run_client.report import fetch
+    from webhook.run_client.rows import run_reference
 
     within = namespace or kubeconfig.namespace()
 
@@ -88,13 +90,13 @@ def command(
         def document() -> dict[str, Any]:
             return {"answer": status_text.answer_of(report), **report.document()}
 
-        print_result(output, json=document, text=lines)
+        print_result(output, json=document, text=lines, names=lambda: [run_reference(name)])
         while watch and not report.ended:
             await asyncio.sleep(PERIOD)
             before, report = report, await fetch(client, within, name)
             if report != before:
                 click.echo()
                 click.clear()
-                print_result(output, json=document, text=lines)
+                print_result(output, json=document, text=lines, names=lambda: [run_reference(name)])
 
     kubeconfig.ask(show)

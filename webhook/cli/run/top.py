@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from webhook.cli.output import output_option, print_notes
+from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS
 from webhook.cli.short_help import Command
@@ -17,7 +16,6 @@ from webhook.run_client.find_runs import find_runs
 from webhook.run_client.rows import on_classes, reference, row_of
 from webhook.shortening import harmless
 from webhook.text.layout import table
-from webhook.text.yaml_out import yaml_text
 
 if TYPE_CHECKING:
     from webhook.controller.observed_state import ObservedState
@@ -38,6 +36,7 @@ _OVER: Final = ("Succeeded", "Failed")
 @output_option(
     "Others than text and wide print once; wide also has the messages of Runs that run.",
     FORMS,
+    report="RunTop",
     tables=True,
 )
 def command(targets: Targets, kubeconfig: Kubeconfig, once: bool, output: str) -> None:
@@ -59,15 +58,14 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool, output: str) -
     """
 
     async def show(client: Client) -> None:
-        before: list[str] = []
+        before: _Table | None = None
         while True:
             notes: list[str] = []
-            found = await _shown(client, targets, notes, output)
+            found = await _table(client, targets, notes, wide=output == "wide")
             if found != before:
                 if before:
                     click.clear()
-                for line in found:
-                    click.echo(line)
+                print_result(output, json=found.document, text=found.lines, names=found.names)
                 print_notes(notes)
                 before = found
             if once or output not in ("text", "wide") or not sys.stdout.isatty():
@@ -78,10 +76,26 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool, output: str) -
 
 
 class _Table(NamedTuple):
+    """What there is now: Runs, or the replicas of one; `about` is the line before it, or none."""
+
     about: str
+    what: str
     head: tuple[str, ...]
     rows: list[tuple[str, ...]]
-    names: list[str]
+    references: list[str]
+
+    def names(self) -> list[str]:
+        """Return the Runs as kubectl names them."""
+        return self.references
+
+    def document(self) -> dict[str, Any]:
+        """Return the rows for programs, by the names of the columns: waitsFor."""
+        keys = [*map(_key, self.head)]
+        return {self.what: [dict(zip(keys, row, strict=True)) for row in self.rows]}
+
+    def lines(self) -> list[str]:
+        """Return the table."""
+        return [*filter(None, [self.about]), *table(self.head, self.rows)]
 
 
 def _replicas(known: ObservedState, raw: dict[str, Any]) -> _Table:
@@ -101,25 +115,13 @@ def _replicas(known: ObservedState, raw: dict[str, Any]) -> _Table:
     about = f"{row.name}: {row.phase}, {row.ready} ready"
     if row.phase != "Running" and row.message:
         about += f": {harmless(row.message)}"
-    return _Table(about, _REPLICAS, rows, [reference(raw)])
+    return _Table(about, "replicas", _REPLICAS, rows, [reference(raw)])
 
 
 def _key(head: str) -> str:
     """Return the head of a column as a field: waitsFor."""
     first, *more = head.split()
     return first + "".join(map(str.title, more))
-
-
-async def _shown(client: Client, targets: Targets, notes: list[str], output: str) -> list[str]:
-    """Return the lines of what there is now."""
-    found = await _table(client, targets, notes, wide=output == "wide")
-    if output == "name":
-        return found.names
-    if output in ("json", "yaml"):
-        document = [dict(zip(map(_key, found.head), row, strict=True)) for row in found.rows]
-        return [yaml_text(document) if output == "yaml" else json.dumps(document, indent=2)]
-    lines = [found.about] if found.about else []
-    return [*lines, *table(found.head, found.rows)] if found.rows else lines
 
 
 async def _table(client: Client, targets: Targets, notes: list[str], *, wide: bool) -> _Table:
@@ -150,4 +152,4 @@ async def _table(client: Client, targets: Targets, notes: list[str], *, wide: bo
                 "" if row.phase == "Running" and not wide else harmless(row.message),
             )[first:]
         )
-    return _Table("" if rows else "no Run is active", _HEAD[first:], sorted(rows), names)
+    return _Table("" if rows else "no Run is active", "runs", _HEAD[first:], sorted(rows), names)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, get_args
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, TIME_OVER
-from webhook.cli.options import Duration
-from webhook.cli.output import print_aside, say
+from webhook.cli.options import timeout_option
+from webhook.cli.output import output_option, print_aside, say
 from webhook.cli.run.cluster import several_options
 from webhook.cli.run.list import FORMS, print_runs
 from webhook.cli.short_help import Command
@@ -68,15 +68,8 @@ class Goal(click.ParamType[tuple[str, str]]):
     shell_complete=words_of(lambda: (*get_args(Phase), _ENDED, "condition=")),
     help="A phase, such as Running; `ended` for Succeeded or Failed; or condition=TYPE[=STATUS].",
 )
-@click.option(
-    "--timeout",
-    type=Duration(timedelta(seconds=1), timedelta(days=30)),
-    metavar="TIME",
-    help="Give up after this time, such as 90s or 2h. Default: never.",
-)
-@click.option(
-    "-o", "--output", type=click.Choice(FORMS[1:]), help="Print the Runs as they are then."
-)
+@timeout_option(None, most=timedelta(days=30), more=" Default: without end.")
+@output_option("Print the Runs as they are then.", FORMS[1:], tables=True, default=None)
 @several_options
 def command(
     targets: Targets,

@@ -10,7 +10,7 @@ import click
 
 from webhook import names
 from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import Duration, cluster_options, namespace_option
+from webhook.cli.options import cluster_options, namespace_option, timeout_option
 from webhook.cli.output import output_option, print_result
 from webhook.cli.short_help import Command
 from webhook.settings import ObjectName
@@ -52,14 +52,7 @@ def installation_of(namespace: str, configuration: str) -> Installation:
     help="Rotate the authority too, and the leaf with it. Default: the leaf only.",
 )
 @click.option("--wait", is_flag=True, help="Show the progress until the rotation is done.")
-@click.option(
-    "--timeout",
-    type=Duration(timedelta(seconds=1), timedelta(hours=24)),
-    default="10m",
-    show_default=True,
-    metavar="TIME",
-    help="How long to wait: 90s, 10m. The rotation continues afterwards.",
-)
+@timeout_option("10m", more=" The rotation continues afterwards.")
 @installation_options
 @cluster_options
 def rotate(
@@ -109,7 +102,9 @@ def rotate(
 @click.command("certs", cls=Command)
 @installation_options
 @cluster_options
-@output_option("What to print. JSON has whole serial numbers, and times as they are.")
+@output_option(
+    "json and yaml: whole serial numbers, and times as they are.", report="CertificateStatus"
+)
 def command(
     namespace: str,
     webhook_configuration: str,
@@ -148,5 +143,5 @@ def command(
     now = datetime.now(UTC)
     shown = document(state, now)
     print_result(output, json=lambda: shown, text=lambda: lines(shown, now))
-    if shown["problems"]:
+    if shown["findings"]:
         sys.exit(FAILED)

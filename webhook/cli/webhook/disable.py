@@ -29,7 +29,7 @@ _CLOCKS_DIFFER: Final = timedelta(seconds=30)
     help="How long: 15m, 90s, 1h30m; at most 24h. After that the controller restores the rules.",
 )
 @cluster_options
-@output_option()
+@output_option(report="Disabled")
 def command(span: timedelta, kubeconfig: Kubeconfig, output: str) -> None:
     """Stop sending pods to the webhook for a time, in an emergency.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("enable", cls=Command)
 @cluster_options
-@output_option()
+@output_option(report="Enabled")
 def command(kubeconfig: Kubeconfig, output: str) -> None:
     """Send pods to the webhook again, before the time of `fairlead webhook disable` is over.
 

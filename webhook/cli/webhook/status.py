@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("status", cls=Command)
 @cluster_options
-@output_option()
+@output_option(report="WebhookStatus")
 def command(kubeconfig: Kubeconfig, output: str) -> None:
     """Show whether pods are sent to the webhook, until when it is disabled, and which entries of
     its configuration have no rules.

@@ -346,6 +346,10 @@ class Finding(NamedTuple):
     what: str
     cure: str = ""
 
+    def document(self) -> dict[str, str]:
+        """Return it as a member of a report's `findings`."""
+        return {"severity": self.severity, "message": self.what, "cure": self.cure}
+
 
 # Pods are rejected or not placed, now or soon.
 error: Final = partial(Finding, "error")

@@ -18,7 +18,7 @@ _GRAVITY: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Return the outcomes as JSON."""
     findings = [
-        {"check": outcome.name, **finding._asdict()}
+        {"check": outcome.name, **finding.document()}
         for severity in _GRAVITY
         for outcome in outcomes
         for finding in outcome.findings

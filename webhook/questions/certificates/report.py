@@ -120,7 +120,7 @@ def document(state: CertificateState, now: datetime) -> dict[str, Any]:
         "leaf": _leaf(state),
         "webhooks": _webhooks(state),
         "next": _next(state),
-        "problems": problems(state, now),
+        "findings": [each.document() for each in findings(state, now)],
     }
 
 
@@ -214,12 +214,8 @@ def by_cert_manager(state: CertificateState) -> bool:
     return names.MADE_BY_CERT_MANAGER in (metadata.get("annotations") or {})
 
 
-def problems(state: CertificateState, now: datetime) -> list[str]:
-    """Return all current problems, with cures. Objects that may not be read are not checked."""
-    return [f"{each.what}. Cure: {each.cure}" for each in _findings(state, now)]
-
-
-def _findings(state: CertificateState, now: datetime) -> Iterator[Finding]:
+def findings(state: CertificateState, now: datetime) -> Iterator[Finding]:
+    """Yield all current problems, with cures. Objects that may not be read are not checked."""
     installation, namespace = state.installation, state.installation.namespace
     keeper = keeper_of(cert_manager=by_cert_manager(state), namespace=namespace)
     if state.kept_authority is None and not state.authority.hidden and not by_cert_manager(state):
@@ -260,7 +256,8 @@ def lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
     yield from _webhook_lines(report)
     yield ""
     yield from hanging(report["next"], 6, "next: ")
-    for problem in report["problems"]:
+    for each in report["findings"]:
+        problem = f"{each['message']}. Cure: {each['cure']}"
         yield from hanging(problem, 7, click.style("wrong: ", fg="red", bold=True))
 
 

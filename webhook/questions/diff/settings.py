@@ -82,7 +82,13 @@ class Question:
         **NAMESPACE,
         default="",
         help="With --pods, the namespace of objects without one (default: default). Without "
-        "--pods, the only namespace of the cluster that is read.",
+        "--pods, pods and workloads of this namespace. Default: all namespaces.",
+    )
+    everywhere: bool = setting(
+        "-A",
+        "--all-namespaces",
+        is_flag=True,
+        help="Without --pods, pods and workloads of all namespaces.",
     )
     namespaces_file: Path | None = setting(
         "--namespaces",

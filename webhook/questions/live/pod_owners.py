@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.api_paths import CollectionPath
+from webhook.api_paths import CollectionPath, kubectl_name
 from webhook.errors import PassOver
 from webhook.questions.live.live_objects import Discovery, as_object
 from webhook.run.observation import controller_of
@@ -31,8 +31,7 @@ class Owner(NamedTuple):
 
     def __str__(self) -> str:
         """Return the form that kubectl takes: `deployment.apps/web`."""
-        word = self.kind.lower()
-        return f"{word}.{self.group}/{self.name}" if self.group else f"{word}/{self.name}"
+        return kubectl_name(*self)
 
 
 class ListedPod(NamedTuple):

@@ -56,7 +56,7 @@ _REASONS: Final[dict[State, str]] = {
 
 
 class Search(NamedTuple):
-    """What to look for, and where; an empty namespace is all of them.
+    """What to look for, and where; an empty namespace is all of them, an empty selector all pods.
 
     Without `policies`, the cluster's are used.
     """
@@ -64,6 +64,7 @@ class Search(NamedTuple):
     kinds: frozenset[Kind]
     namespace: str
     policies: Sequence[Where]
+    selector: str = ""
 
 
 class Finding(NamedTuple):
@@ -185,9 +186,10 @@ async def _list_pods(discovery: Discovery, found: Found, world: World) -> list[L
         kept = {key: each for key, each in pod.value.items() if key != "status"}
         return ListedPod(pod.namespace, pod.name, orjson.dumps(kept), controller_of(pod.value))
 
-    namespace = found.search.namespace
+    namespace, selector = found.search.namespace, found.search.selector
+    query = {"labelSelector": selector} if selector else {}
     try:
-        items = (await discovery.client.list(served.path(namespace), keep)).items
+        items = (await discovery.client.list(served.path(namespace), keep, query=query)).items
     except ClusterError as error:
         if error.status == HTTPStatus.FORBIDDEN and not namespace:
             text = f"{error.why}; name a namespace whose pods you may list: -n NAME"

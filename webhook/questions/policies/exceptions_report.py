@@ -21,6 +21,7 @@ from webhook.policy.model import PlacementException
 from webhook.questions.live.served_policies import differing
 from webhook.questions.offline import policy_files
 from webhook.shortening import harmless
+from webhook.text.documents import as_finding
 from webhook.text.layout import aligned
 from webhook.workloads.stored_pod import is_over
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from webhook.kube.client import Client
     from webhook.policy.exceptions import PolicyException
+    from webhook.policy.findings import Finding
     from webhook.policy.match_model import Match
     from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.reader import Documents
@@ -55,7 +57,7 @@ class ExceptionReport(NamedTuple):
     exceptions: Sequence[ExceptionRow]
     pods: Mapping[str, int] | None
     notes: Sequence[str]
-    wrong: Sequence[str] = ()
+    wrong: Sequence[Finding] = ()
 
     def ordered(self, now: datetime, *, in_force: bool) -> list[ExceptionRow]:
         """Exceptions in force, the earliest end first; then, unless `in_force`, ended ones."""
@@ -101,8 +103,7 @@ def _report(
         for model in good
         if isinstance(model, PlacementException)
     ]
-    errors = [str(finding) for finding in documents.errors]
-    return ExceptionReport(shown, pods, notes, [*map(harmless, errors)])
+    return ExceptionReport(shown, pods, notes, documents.errors)
 
 
 def _passed_by(pod: dict[str, Any]) -> Sequence[str]:
@@ -150,7 +151,8 @@ def document(
             }
             for each in shown
         ],
-        "notes": [*found.notes, *found.wrong],
+        "notes": found.notes,
+        "findings": [*map(as_finding, found.wrong)],
     }
 
 

@@ -77,7 +77,7 @@ class PoliciesInForce:
 
     source: str
     policies: PolicySet | None
-    wrong: Sequence[str] = ()
+    wrong: Sequence[object] = ()
     models: Mapping[str, PlacementPolicy] = field(default_factory=dict)
     accepted: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, Count] = field(default_factory=dict)

@@ -65,12 +65,12 @@ async def gather(
     documents, statuses = (
         (policy_documents.parse(policy_files(paths)), {}) if paths else await _cluster(client)
     )
-    wrong: list[str] = []
+    wrong: list[object] = []
     policies: PolicySet | None = None
     try:
         policies = compiled(documents).policies
     except InvalidDocuments as error:
-        wrong = [str(each) for each in error.findings if getattr(each, "severity", "") == "error"]
+        wrong = [each for each in error.findings if getattr(each, "severity", "") == "error"]
     answers = await ask_replicas(client) if served else ReplicaCounts(None, None)
     notes = [answers.note] if answers.note else []
     if not paths and (silent := await silence(client, datetime.now(UTC))):
