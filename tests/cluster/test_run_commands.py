@@ -154,8 +154,8 @@ def test_runs_are_listed_in_every_form(run_space: Space) -> None:
     create_run(run_space, "b").until_phase("Running")
     text = run_space.ask("run", "list")
     lines = text.output.splitlines()
-    assert [line.split()[0] for line in lines if line[0] != " "] == ["name", "a", "b"]
-    mentions(text.output, "message", "the run is suspended")
+    assert [line.split()[0] for line in lines if line[0] != " "] == ["NAME", "a", "b"]
+    mentions(text.output, "MESSAGE", "the run is suspended")
     assert "1 of 1" not in text.output
     names = run_space.ask("run", "list", "-o", "name").output.split()
     assert names == ["run.fairlead.dev/a", "run.fairlead.dev/b"]
@@ -164,7 +164,7 @@ def test_runs_are_listed_in_every_form(run_space: Space) -> None:
     wide = run_space.ask("run", "list", "b", "-o", "wide")
     mentions(wide.output, "1 of 1 replicas run", "Running", "job")
     everywhere = run_space.ask("run", "list", "-A")
-    mentions(everywhere.output, "namespace", run_space.name)
+    mentions(everywhere.output, "NAMESPACE", run_space.name)
     missing = run_space.ask("run", "list", "nosuch")
     assert missing.exit_code == 1
     mentions(missing.stderr, "nosuch", "a", "b")
