@@ -119,8 +119,6 @@ def command(
       3  the time is over, and it does not answer yet
       130  ended by Ctrl-C: stderr lists what was changed before
     """
-    if output == "yaml" and not dry_run:
-        raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
     from webhook.installation.choices import adapted, as_installed
     from webhook.installation.stored_options import as_last_time, notes_of
 
