@@ -84,7 +84,7 @@ def workload(thing: WorkloadThing, run_name: str) -> StoredWorkload:
     ]
     kept = read_workload(
         {
-            "metadata": {**metadata, "resourceVersion": str(thing.version)},
+            "metadata": {**metadata, "namespace": "lab", "resourceVersion": str(thing.version)},
             "spec": {"queueName": thing.queue},
             "status": {"conditions": conditions},
         }
