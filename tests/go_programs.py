@@ -47,8 +47,8 @@ HELMS: Final = {
         120,
     ),
 }
-# The kustomize of kubectl 1.27, the oldest that docs/installing.md names, and a new one: since
-# kubectl 1.31 generators come before components.
+# The kustomize of kubectl 1.27, the oldest that docs/guides/customize.md names, and a new one:
+# since kubectl 1.31 generators come before components.
 KUSTOMIZES: Final = {
     name: Program(
         "kustomize",

@@ -27,7 +27,9 @@ from webhook.cli.exit_codes import MEANINGS
 from webhook.cli.output import OutputOption
 from webhook.text.documents import REPORTS
 
-FOLDER: Final = Path(__file__).parents[1] / "docs" / "reference"
+DOCS: Final = Path(__file__).parents[1] / "docs"
+FOLDER: Final = DOCS / "reference"
+SECURITY_EVIDENCE: Final = Path(__file__).with_name("security_evidence.yaml")
 
 
 def commands() -> str:
@@ -86,8 +88,8 @@ def metrics() -> str:
         "",
         (
             "Every metric that the webhook and the controller expose at `/metrics` of their health "
-            "port, beside those of the Python process. [Operate](../guides/operate.md) has what to "
-            "watch, and the alerts that ship."
+            "port, beside those of the Python process. [React to alerts](../guides/alerts.md) has "
+            "what to watch, and the alerts that ship."
         ),
     ]
     for program, registry in (("webhook", webhooks()), ("controller", controllers())):
@@ -200,6 +202,34 @@ def messages() -> str:
     return "\n".join(lines) + "\n"
 
 
+def security_evidence() -> str:
+    """Return the page of the tests that show what the pages about security claim."""
+    lines = [
+        "# Evidence for security",
+        "",
+        (
+            "This page is for security reviewers. It lists the tests that show each claim of "
+            "[Secure Fairlead](../security.md) and its pages; the name of a test is a rule. A test "
+            "checks that each claim is on its page, and that each test exists. [Test "
+            "Fairlead](../testing.md) has the commands that run the tests."
+        ),
+    ]
+    for page, claims in security_claims().items():
+        title = (DOCS / page).read_text().partition("\n")[0].removeprefix("# ")
+        lines += ["", f"## {title}", "", f"Claims of [{title}](../{page}):", ""]
+        lines += ["| claim | tests |", "|---|---|"]
+        lines += [
+            f"| {claim} | {', '.join(map(_code, tests))} |" for claim, tests in claims.items()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def security_claims() -> dict[str, dict[str, list[str]]]:
+    """Return the tests for each claim of each page about security."""
+    claims: dict[str, dict[str, list[str]]] = load_yaml(SECURITY_EVIDENCE.read_text())
+    return claims
+
+
 def _code(text: str) -> str:
     text = " ".join(text.split())
     return f"`` {text} ``" if "`" in text else f"`{text}`"
@@ -211,6 +241,7 @@ PAGES: Final = {
     "messages": messages,
     "metrics": metrics,
     "scenarios": scenarios,
+    "security-evidence": security_evidence,
 }
 
 

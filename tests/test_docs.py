@@ -155,6 +155,15 @@ def test_every_check_of_the_doctor_that_is_named_is_there() -> None:
     assert {"end to end", "policies"} <= named <= {check.name for check in CHECKS}
 
 
+def test_every_check_of_the_doctor_is_on_its_page() -> None:
+    """In the first column of its table, several to a row."""
+    table = (ROOT / "docs/reference/doctor.md").read_text().partition("| check |")[2]
+    cells = re.findall(r"^\| ([^|]+) \|", table.partition("\n\n")[0], re.MULTILINE)
+    assert {word.strip("`") for cell in cells for word in cell.split(", ")} == {
+        each.name for each in CHECKS
+    }
+
+
 def test_every_target_of_make_that_is_named_is_there() -> None:
     """`make X`, in code."""
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -1,4 +1,4 @@
-"""docs/security.md is held to the code, and the code to what it says there."""
+"""The pages about security are held to the code, and the code to what they claim."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.fast_yaml import load_all_yaml
+from tests.reference_pages import security_claims
 from webhook import names
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs/security.md").read_text()
+FOLDER = ROOT / "docs"
 CALLERS = (ROOT / "docs/guides/webhook-port.md").read_text()
 # About unsafe loading, evaluating, shells and unverified TLS (flake8-bandit, by ruff).
 UNSAFE = {
@@ -25,21 +27,53 @@ UNSAFE = {
 NETWORK = {"socket", "ssl", "http", "urllib", "asyncio", "aiohttp", "requests", "kubernetes"}
 
 
-def rows(heading: str) -> list[list[str]]:
-    """The cells of the first table under a heading, its head left out."""
-    part = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    lines = [line for line in part.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+def rows(page: str, *heads: str) -> list[list[str]]:
+    """The cells of all tables of a page whose first column has one of these heads."""
+    found: list[list[str]] = []
+    head = ""
+    for line in (FOLDER / page).read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not line.startswith("|"):
+            head = ""
+        elif not head:
+            head = cells[0] or cells[1]
+        elif head in heads and not line.startswith("|---"):
+            found.append(cells)
+    return found
 
 
 def test_each_of_the_eighteen_threats_is_answered() -> None:
     """By a test that is named, or by saying plainly that it is not ours."""
-    threats = rows("The eighteen threats")
+    threats = rows("security/threats.md", "threat")
+    shown = security_claims()["security/threats.md"]
     assert [int(row[0].strip("| ")) for row in threats] == list(range(1, 19))
-    for _, threat, answer, shown in threats:
-        assert threat
-        assert ("::test_" in shown) != (shown == "not ours")
-        assert shown != "not ours" or answer.startswith("Not ours")
+    assert [answer for _, threat, answer in threats if threat not in shown] == [
+        answer for number, _, answer in threats if number in ("6", "17")
+    ]
+    assert all(answer.startswith("Not ours") for number, _, answer in threats if number == "6")
+
+
+@pytest.mark.parametrize("page", security_claims())
+def test_each_claim_with_a_test_is_on_its_page(page: str) -> None:
+    """As a cell or words of it."""
+    text = (FOLDER / page).read_text().replace("**", "")
+    assert [claim for claim in security_claims()[page] if claim not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "head"),
+    [
+        ("security/bypasses.md", "way"),
+        ("security/network.md", "attack"),
+        ("security/run-authors.md", "what an author writes"),
+    ],
+)
+def test_each_attack_has_a_test(page: str, head: str) -> None:
+    """On the pages that list them, each row is a claim that a test shows."""
+    attacks = [row[0] for row in rows(page, head)]
+    assert len(attacks) > 5
+    unshown = [attack for attack in attacks if attack not in security_claims()[page]]
+    assert unshown == []
 
 
 def granted() -> Iterator[tuple[str, str, frozenset[str], str]]:
@@ -64,7 +98,7 @@ def test_the_table_of_rights_is_what_the_manifests_give() -> None:
     """Each right with a reason, none left out, none too many."""
     told = [
         (program, resource, frozenset(verbs.split(", ")), where)
-        for program, resource, verbs, where, reason in (row for row in rows("Rights"))
+        for program, resource, verbs, where, reason in rows("security/rights.md", "program")
         if reason.strip("| ")
     ]
     assert len(set(told)) == len(told)

@@ -203,6 +203,9 @@ TAINTS_LEAVING: Final = frozenset(
 # Set by an administrator who knows that the machine is off: PodGC then force-deletes its pods.
 TAINT_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
+# The uid of what is not stored, where one is required.
+NO_UID: Final = "00000000-0000-0000-0000-000000000000"
+
 # Kueue's labels, annotation and scheduling gates of pods. An admitted pod has the podset, and may
 # still have the topology gate. A Job or another supported kind also names its queue by a label.
 KUEUE_PREFIX: Final = "kueue.x-k8s.io/"

@@ -302,6 +302,52 @@ def test_what_an_author_can_have_the_api_server_work_out_is_bounded(
         export.withdraw(control_plane, wanted)
 
 
+def test_what_plugins_add_is_allowed_in_narrower_words_too(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """By a list of allowed tolerations, for pods that request what they are added for."""
+    policy = document(
+        "PlacementPolicy", "p", {"requirements": {"allowedTolerations": {"patterns": []}}}
+    )
+    policies = load({"p.yaml": _text([policy]).encode()}).policies
+    gpu, pressure = "nvidia.com/gpu", "node.kubernetes.io/memory-pressure"
+    tolerations = [
+        {"key": key, "effect": effect, **operator, **seconds}
+        for key in (gpu, pressure, "node.kubernetes.io/not-ready", "other")
+        for effect in ("NoSchedule", "NoExecute")
+        for operator in ({"operator": "Exists"}, {"operator": "Equal", "value": "x"}, {})
+        for seconds in (({}, {"tolerationSeconds": 300}) if effect == "NoExecute" else ({},))
+    ]
+    requests: list[Json] = [
+        {},
+        {"limits": {gpu: "1"}},
+        {"limits": {gpu: "0"}, "requests": {"cpu": "1"}},
+    ]
+    pods = [
+        {
+            **PROBE,
+            "spec": {
+                "containers": [{**PROBE["spec"]["containers"][0], "resources": resources}],
+                "tolerations": [toleration],
+            },
+        }
+        for toleration in tolerations
+        for resources in requests
+    ]
+    wanted = export.exported(_text([policy]), [namespace], "")
+    export.apply(control_plane, wanted, {namespace: PROBE})
+    try:
+        answers = dry_runs(control_plane, pods, lambda _: [namespace])
+    finally:
+        export.withdraw(control_plane, wanted)
+    found = {True: 0, False: 0}
+    for pod, (answer,) in zip(pods, answers, strict=True):
+        allowed = decide(Arrival(pod, namespace, {}, "somebody"), policies, Cluster()).allowed
+        assert answer.accepted is allowed, (pod["spec"], answer.body)
+        found[allowed] += 1
+    assert all(found.values()), found
+
+
 def test_no_number_takes_a_pod_out_of_reach(control_plane: ControlPlane, namespace: str) -> None:
     """An int64 may have nineteen digits and more, and whoever requires one leaves nodes."""
     policy = document("PlacementPolicy", "p", {"requirements": {"nodeSelector": {"pool": "b"}}})

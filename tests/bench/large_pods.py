@@ -1,6 +1,6 @@
 """`python -m tests.bench.large_pods CHECKOUT`: the cost of large pods, beside another checkout.
 
-Prints the table of docs/security.md, "The budget of a pod". Both checkouts decide on the same
+Prints the table of docs/benchmarks.md, "Large pods". Both checkouts decide on the same
 reviews in processes of their own, in turns.
 """
 

@@ -116,7 +116,7 @@ def test_the_webhook_places_its_pods_and_warns_of_its_workloads() -> None:
 
 def test_install_intercepts_its_pods_and_workloads(folder: Path) -> None:
     """From a file, which the webhook's ConfigMap then has; or by name, of a folder with it."""
-    files = ("install", "--dry-run", "--reset", "-o", "json", "--policies-from-files")
+    files = ("generate", "manifests", "-o", "json", "--policies-from-files")
     by_file = run(*files, "--source", folder / "policies" / "acme.yaml")
     by_name = run(*files, "--policies", folder / "policies", "--source", "acme")
     assert (by_file.exit_code, by_name.exit_code) == (0, 0), by_file.output + by_name.output
@@ -137,10 +137,8 @@ def test_install_intercepts_its_pods_and_workloads(folder: Path) -> None:
 
 def test_install_creates_a_source_as_an_object(folder: Path) -> None:
     """Where policies are objects; of a file, or of the folder of policies."""
-    by_file = run("install", "--dry-run", "--reset", "--source", folder / "policies" / "acme.yaml")
-    by_name = run(
-        "install", "--dry-run", "--reset", "--policies", folder / "policies", "--source", "acme"
-    )
+    by_file = run("generate", "manifests", "--source", folder / "policies" / "acme.yaml")
+    by_name = run("generate", "manifests", "--policies", folder / "policies", "--source", "acme")
     for result in (by_file, by_name):
         found = [each for each in load_all_yaml(result.stdout) if each]
         kinds = [each["kind"] for each in found]
@@ -183,5 +181,5 @@ def test_the_guide_shows_what_the_commands_print(
     )
     assert run(*preview.split()).output.rstrip() == shown.rstrip()
     assert nothing == ""
-    assert run(*install.split(), "--dry-run", "--reset").exit_code == 0
+    assert run("generate", "manifests", *install.split()[1:]).exit_code == 0
     assert run("check", "mine/").exit_code == 0

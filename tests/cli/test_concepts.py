@@ -1,4 +1,7 @@
-"""Commands of the concept pages print what the pages show, over their files and a fake cluster."""
+"""Commands of concept pages, and of the chain of a pod, print what the pages show.
+
+Their files are on the pages and on the first page; their cluster is a fake.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ from webhook.run.model.status import PHASES
 from webhook.times import to_second
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs" / "concepts").glob("*.md"))
+PAGES = [
+    *sorted((ROOT / "docs" / "concepts").glob("*.md")),
+    ROOT / "docs" / "guides" / "when-something-is-wrong.md",
+]
 FILE = re.compile(r"```ya?ml\n# (\S+\.yaml)\n(.*?)```", re.DOTALL)
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(r"^\$ fairlead (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)

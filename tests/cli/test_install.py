@@ -38,26 +38,26 @@ spec:
 """
 
 
-def install(*options: str) -> Result:
-    """The command, with a cluster that is not there."""
-    return CliRunner().invoke(fairlead, ["install", "--kubeconfig", "absent", *options])
+def manifests(*options: str) -> Result:
+    """What would be applied, without a cluster."""
+    return CliRunner().invoke(fairlead, ["generate", "manifests", *options])
 
 
 def listed(*names: str) -> list[Json]:
-    """What a dry run of these overlays lists for programs."""
+    """What is generated of these overlays for programs."""
     options = [option for name in names for option in ("--overlay", name)]
-    shown = install("--dry-run", "--reset", "-o", "json", *options)
+    shown = manifests("-o", "json", *options)
     assert shown.exit_code == 0
     found: list[Json] = json.loads(shown.stdout)["items"]
     return found
 
 
-def test_a_dry_run_prints_what_would_be_applied() -> None:
+def test_manifests_are_what_would_be_applied() -> None:
     """As YAML, or as one List; no cluster is asked for anything."""
-    shown = install("--dry-run", "--reset").stdout
+    shown = manifests().stdout
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     assert list(yaml.load_all(shown, Loader=loader)) == listed()
-    assert install("--dry-run", "--reset", "-o", "yaml").stdout == shown
+    assert manifests("-o", "yaml").stdout == shown
 
 
 @pytest.mark.parametrize("overlay", overlays())
@@ -79,7 +79,7 @@ def test_overlays_are_joined() -> None:
 
 def test_doctor_runs_in_the_cluster_by_one_option() -> None:
     """With its rights, and the guard that keeps it from more; the option holds the next time."""
-    found = json.loads(install("--dry-run", "--reset", "-o", "json", "--doctor").stdout)["items"]
+    found = json.loads(manifests("-o", "json", "--doctor").stdout)["items"]
     own = {each["kind"] for each in found if each["metadata"]["name"] == names.DOCTOR}
     assert {"CronJob", "ServiceAccount", "ClusterRole", "ValidatingAdmissionPolicy"} <= own
     (controller,) = (
@@ -179,23 +179,16 @@ def test_of_the_file_of_an_authority_only_certificates_are_installed(tmp_path: P
     file = tmp_path / "both.pem"
     file.write_bytes(pair.certificate + pair.private_key)
     outside = ("--webhook-url", "https://127.0.0.1:1/mutate", "--webhook-ca", str(file))
-    done = install("--dry-run", "--reset", "-o", "yaml", *outside)
+    done = manifests("-o", "yaml", *outside)
     assert done.exit_code == 0, done.output
     bundles = re.findall(r"caBundle: (\S+)", done.stdout)
     assert {base64.b64decode(each) for each in bundles} == {pair.certificate}
     assert "PRIVATE KEY" not in done.output
     for text in (b"", b"garbage", b"\x30\x82"):
         file.write_bytes(text)
-        done = install("--dry-run", "--reset", *outside)
+        done = manifests(*outside)
         assert done.exit_code == 2
         mentions(done.output, "--webhook-ca", "no certificates in PEM")
-
-
-def test_a_namespace_to_try_a_pod_in_needs_a_cluster() -> None:
-    """With --reset the dry run asks none."""
-    done = install("--dry-run", "--reset", "-n", "nosuch")
-    assert done.exit_code == 2
-    mentions(done.output, "--namespace", "asks no cluster", "leave out")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +196,7 @@ def test_a_namespace_to_try_a_pod_in_needs_a_cluster() -> None:
 )
 def test_an_image_that_no_kubelet_reads_is_refused(image: str) -> None:
     """The API server takes any text, and the pods would not start."""
-    done = install("--dry-run", "--reset", "--image", image)
+    done = manifests("--image", image)
     assert done.exit_code == 2
     mentions(done.output, "--image", "is not an image", "registry.example.com/fairlead:0.1.0")
 
@@ -229,12 +222,12 @@ def test_the_address_of_a_webhook_outside_is_one_that_the_api_server_takes(
     file = tmp_path / "ca.pem"
     file.write_bytes(new_authority("fairlead", datetime.now(UTC)).certificate)
     outside = ("--webhook-ca", str(file), "--webhook-url")
-    done = install("--dry-run", "--reset", *outside, url)
+    done = manifests(*outside, url)
     assert done.exit_code == 2
     mentions(done.output, "--webhook-url", "want https://HOST:PORT/mutate", *facts)
     assert "secret" not in done.output
     for good in ("https://[::1]:8443/mutate", "https://a.example/behind/mutate"):
-        assert install("--dry-run", "--reset", *outside, good).exit_code == 0
+        assert manifests(*outside, good).exit_code == 0
 
 
 def test_cert_manager_does_not_write_over_the_authority_of_a_webhook_outside(
@@ -244,6 +237,6 @@ def test_cert_manager_does_not_write_over_the_authority_of_a_webhook_outside(
     file = tmp_path / "ca.pem"
     file.write_bytes(new_authority("fairlead", datetime.now(UTC)).certificate)
     outside = ("--webhook-url", "https://127.0.0.1:1/mutate", "--webhook-ca", str(file))
-    done = install("--dry-run", "--reset", "--overlay", "cert-manager", *outside)
+    done = manifests("--overlay", "cert-manager", *outside)
     assert isinstance(done.exception, InstallationError)
     mentions(str(done.exception), "--webhook-url", "--overlay cert-manager", "--reset")

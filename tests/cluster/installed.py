@@ -1,4 +1,4 @@
-"""What docs/installing.md says, and a cluster in which its commands have run."""
+"""The pages about installing, and a cluster in which their commands have run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from webhook.sandbox.kubectl import Kubectl
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "installing.md"
-UNINSTALLING = "## 7. Uninstalling"
+GUIDES = ROOT / "docs" / "guides"
+# In the order in which an admin follows them.
+PAGES = (ROOT / "docs" / "installing.md", GUIDES / "customize.md", GUIDES / "upgrading.md")
+UNINSTALLING = GUIDES / "uninstalling.md"
 
 
 @dataclass(frozen=True)
 class Installed:
-    """The page's commands have run in `folder`; `said` has what each wrote on stderr."""
+    """The commands of the pages have run in `folder`; `said` has what each wrote on stderr."""
 
     plane: ControlPlane
     folder: Path

@@ -1,4 +1,4 @@
-"""docs/installing.md, carried out in a cluster of the module's own."""
+"""The pages about installing, carried out in a cluster of the module's own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cluster.installed import PAGE, ROOT, UNINSTALLING, Installed, commands, files, run
+from tests.cluster.installed import PAGES, ROOT, Installed, commands, files, run
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
@@ -43,12 +43,12 @@ SYSTEM = Pool(
 def installed(
     binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installed]:
-    """All commands of the page have run, up to those that take it away again."""
+    """All commands of the pages have run, up to those that take it away again."""
     folder = tmp_path_factory.mktemp("install")
     for name in ("manifests", "policies"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "audit-policy.yaml").write_text(yaml.safe_dump(AUDIT_POLICY))
-    page = PAGE.read_text()
+    page = "\n".join(each.read_text() for each in PAGES)
     for name, text in files(page).items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
@@ -62,7 +62,7 @@ def installed(
     with ControlPlane(folder / "control-plane", binaries, settings) as plane:
         said = {
             command: run(command, folder, plane.kubeconfig, kubectl_path)
-            for command in commands(page.partition(UNINSTALLING)[0])
+            for command in commands(page)
         }
         kubectl = Kubectl(kubectl_path, plane.kubeconfig, names.NAMESPACE)
         yield Installed(plane, folder, kubectl, said)

@@ -1,7 +1,7 @@
 """Ways round the webhook, one test each: what holds against them, and what Kubernetes leaves open.
 
 `author` may do in a namespace what the ClusterRole edit lets anybody do there. What stays open is
-said in docs/security.md.
+in docs/security/bypasses.md.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def test_a_forged_mirror_pod(space: Space) -> None:
 
 
 def test_forged_labels_of_kueue(space: Space) -> None:
-    """What says that Kueue chose the nodes is believed only where the namespace says so."""
+    """Labels that say that Kueue chose the nodes count only in a namespace with Kueue's label."""
     admitted = {names.RUN: "r", names.KUEUE_PODSET: "main", names.KUEUE_QUEUE: "ml"}
     forged = pod("p", labels=admitted, nodeSelector={SPOT: "true"}, tolerations=[SPOT_TAINT])
     assert_placed(created(space, forged))
@@ -277,7 +277,7 @@ def test_a_daemon_set_without_a_mark(new_namespace: NewNamespace) -> None:
 
 
 def test_a_daemon_set_whose_annotation_contradicts_itself(new_namespace: NewNamespace) -> None:
-    """What its pods ask for is not given, and so excuses nothing."""
+    """The capacity annotation of its pods has no effect, and exempts them from nothing."""
     strict = space_of_author(new_namespace, strict="yes")
     elsewhere = template(nodeSelector={"kubernetes.io/arch": "arm64"})
     elsewhere["metadata"]["annotations"] = {names.CAPACITY: "spot=Prevent,not-spot=Prevent"}
@@ -386,7 +386,7 @@ def test_a_gated_pod(space: Space) -> None:
 
 
 def test_another_admission_that_widens(space: Space) -> None:
-    """What takes the affinity away before us or between our calls is put right by the last call."""
+    """The last call puts right what other webhooks remove before it."""
     name = f"widen-{space.name}"
     expression = (
         "has(object.spec.affinity) ? "

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from tests.cluster.accounts import account
 from tests.cluster.cures import PLAYS, commands_of
-from tests.cluster.installed import PAGE, ROOT, commands, files, run
+from tests.cluster.installed import GUIDES, PAGES, ROOT, commands, files, run
 from tests.cluster.manifests import SPOT, open_definition, pod
 from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
@@ -535,20 +535,17 @@ def test_a_cure_that_is_a_command_ends_what_it_is_printed_for(well: Site, comman
         play.after(site)
 
 
-GUIDES = ROOT / "docs" / "guides"
-
-
 def carry_out(site: Site, part: str, folder: Path, more: Mapping[str, Sequence[str]]) -> None:
     """Write the files of a part of a page, and run its commands; each ends with exit code 0.
 
-    What docs/installing.md has too is left to test_installing.py. `more`: a subcommand of fairlead
-    -> what it needs where pods are kwok's and the webhook has an address instead of a Service.
+    What the pages about installing have too is left to test_installing.py. `more`: a subcommand of
+    fairlead -> what it needs where pods are kwok's and the webhook has an address, no Service.
     """
     environ = {"KUBECONFIG": str(site.plane.kubeconfig)}
     for name, text in files(part).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    elsewhere = set(commands(PAGE.read_text()))
+    elsewhere = {command for page in PAGES for command in commands(page.read_text())}
     for command in commands(part):
         if command in elsewhere:
             continue

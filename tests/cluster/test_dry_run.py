@@ -216,29 +216,67 @@ def test_a_quota_refuses_the_pod_without_policies_too(strict: Space, tmp_path: P
     mentions(found.output, "exceeded quota: none")
 
 
-@pytest.mark.usefixtures("running")
-def test_a_rule_of_others_about_pods_of_runs_is_asked(strict: Space, tmp_path: Path) -> None:
-    """The pod keeps the label by which the rule selects it."""
+def forbid(space: Space, expression: str, message: str) -> None:
+    """Create a rule of others: pods of runs in the namespace must meet the CEL expression."""
     api = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-    name = f"cost-{strict.name}"
+    name = f"{message.replace(' ', '-')}-{space.name}"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
     policy = {
         "matchConstraints": {
             "resourceRules": [{**rule, "resources": ["pods"]}],
             "objectSelector": {"matchExpressions": [{"key": names.RUN, "operator": "Exists"}]},
-            "namespaceSelector": {"matchLabels": {names.NAMESPACE_NAME: strict.name}},
+            "namespaceSelector": {"matchLabels": {names.NAMESPACE_NAME: space.name}},
         },
-        "validations": [{"expression": "'cost' in object.metadata.labels", "message": "no cost"}],
+        "validations": [{"expression": expression, "message": message}],
     }
-    strict.plane.api.create(api, {"metadata": {"name": name}, "spec": policy})
+    space.plane.api.create(api, {"metadata": {"name": name}, "spec": policy})
     bound = {"policyName": name, "validationActions": ["Deny"]}
-    strict.plane.api.create(f"{api[:-3]}ybindings", {"metadata": {"name": name}, "spec": bound})
+    space.plane.api.create(f"{api[:-3]}ybindings", {"metadata": {"name": name}, "spec": bound})
+
+
+@pytest.mark.usefixtures("running")
+def test_a_rule_of_others_about_pods_of_runs_is_asked(strict: Space, tmp_path: Path) -> None:
+    """The pod keeps the label by which the rule selects it."""
+    forbid(strict, "'cost' in object.metadata.labels", "no cost")
     words = ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
     eventually(
         "the rule is asked",
         lambda: "no cost" in call(strict, tmp_path, *words, policies=HARMLESS).output,
     )
-    assert call(strict, tmp_path, *words, policies=HARMLESS).exit_code == 1
+    found = call(strict, tmp_path, *words, policies=HARMLESS)
+    assert found.exit_code == 1
+    mentions(found.output, "another name and no owner and you as its creator")
+
+
+@pytest.mark.usefixtures("running")
+def test_a_pod_is_asked_about_by_its_own_name(strict: Space, tmp_path: Path) -> None:
+    """Also if a pod of that name exists; one of a Run has its owner, too."""
+    forbid(strict, "object.metadata.name.startsWith('good')", "bad name")
+    forbid(
+        strict,
+        "object.metadata.name.startsWith('good-pod') || has(object.metadata.ownerReferences)",
+        "no owner",
+    )
+    words = ("preview", "--policies", "DIR/policies.yaml", "-o", "text", "-f")
+
+    def ask(made: Json) -> Result:
+        (tmp_path / "asked.yaml").write_text(json.dumps(made))
+        return call(strict, tmp_path, *words, "DIR/asked.yaml", policies=HARMLESS)
+
+    good, bad = (
+        an_object("v1", "Pod", f"{each}-pod", TEMPLATE["spec"]) for each in ("good", "bad")
+    )
+    for made in (good, bad):
+        made["metadata"]["labels"] = {names.RUN: "r"}
+    eventually("the rule is asked", lambda: "bad name" in ask(bad).output)
+    assert ask(bad).exit_code == 1
+    strict.create(an_object("v1", "Pod", "good-pod", TEMPLATE["spec"]))
+    found = ask(good)
+    assert found.exit_code == 0, found.output
+    assert "creator" not in found.output
+    run = ask({**RUN, "metadata": {"name": "good-run"}})
+    assert run.exit_code == 0, run.output
+    mentions(run.output, "a pod with you as its creator")
 
 
 def test_what_the_api_server_does_not_say_is_unknown(strict: Space, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_the_expressions_are_sound(hall: Hall) -> None:
 
 @pytest.mark.parametrize("at", range(len(TOLERATIONS)))
 def test_only_existing_tolerations_may_be_repeated(hall: Hall, at: int) -> None:
-    """Of each toleration beside each other one: as the algebra of placement says it."""
+    """The guard agrees with the algebra of placement on each pair of tolerations."""
     own = TOLERATIONS[at]
     before = hall.made(tolerations=[own])
     # The API server's own tolerations of nodes that are lost cover nothing here.

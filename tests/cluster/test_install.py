@@ -388,8 +388,13 @@ def test_uninstall_leaves_what_it_says(installed: Site) -> None:
     site.kubectl("create", *mine)
     assert site.run("uninstall", stdin="n\n").exit_code == 1
     assert site.configuration()
+    foretold = site.run("uninstall", "--dry-run")
+    assert foretold.exit_code == 0
+    assert site.configuration()
     done = site.run("uninstall", "--yes")
     assert done.exit_code == 0
+    would = foretold.stdout.replace("would delete ", "deleted ")
+    assert sorted(would.splitlines()) == sorted(done.stdout.splitlines())
     runs, *kept = (f"CustomResourceDefinition {name}.fairlead.dev" for name in RESOURCES)
     namespace = f"Namespace {NAMESPACE}"
     whose = (f"left: ConfigMap {NAMESPACE}/mine", "namespace", "not Fairlead's")

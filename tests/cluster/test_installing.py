@@ -1,4 +1,4 @@
-"""docs/installing.md works, command by command, on a real API server.
+"""The pages about installing work, command by command, on a real API server.
 
 The pods that its Deployments make are kwok's, which run nothing. So both programs run here as
 processes, with the Deployments' own arguments and tokens of their ServiceAccounts.
@@ -21,7 +21,6 @@ from click.testing import CliRunner, Result
 from tests.cli.served import Served, ask, served
 from tests.cluster.every_right import EVERY_RIGHT
 from tests.cluster.installed import (
-    PAGE,
     ROOT,
     UNINSTALLING,
     Installed,
@@ -478,11 +477,11 @@ def test_it_is_uninstalled_with_all_runs(
     installed: Installed,
     controller: SandboxController,  # noqa: ARG001  (it makes the Run's pods)
 ) -> None:
-    """By the page's last commands, in their order."""
+    """By the commands of its page, in their order."""
     space = installed.space("last")
     create_run(space, "last", framework="jax", replicas={"worker": {"count": 2}})
     space.wait_for_pods(2)
-    for command in commands(PAGE.read_text().partition(UNINSTALLING)[2]):
+    for command in commands(UNINSTALLING.read_text()):
         run(command, installed.folder, installed.plane.kubeconfig, installed.kubectl.path)
     eventually("no pod is left", lambda: not space.pods(), period=LOOK)
     ours = ("-l", "app.kubernetes.io/part-of=fairlead")

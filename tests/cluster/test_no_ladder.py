@@ -94,7 +94,7 @@ def test_accounts_and_secrets_are_those_of_the_namespace(
 
 
 def test_keys_that_were_made_beforehand_are_not_the_run_s(run_space: Space) -> None:
-    """Of a suspended run one knows the uid, and so the name that earlier versions trusted."""
+    """Who knows the uid of a suspended run knows the name that earlier versions trusted."""
     roles: Json = {"launcher": {}, "worker": {"count": 2}}
     live = create_run(run_space, "mpi", framework="mpi", replicas=roles, suspend=True)
     live.until_phase("Suspended")
@@ -144,7 +144,7 @@ def test_a_forged_replica_in_another_namespace_counts_for_nothing(
 
 
 def test_a_template_cannot_pass_for_another_run(run_space: Space) -> None:
-    """What the controller selects by is written last, whatever the template says."""
+    """The labels that the controller selects by are written last, over those of the template."""
     labels = {names.RUN: "other", names.RUN_UID: "0", names.MANAGED_BY: "else"}
     template: Json = {"metadata": {"labels": labels}, "spec": {"containers": [CONTAINER]}}
     live = create_run(run_space, "plain", template=template)

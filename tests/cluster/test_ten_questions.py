@@ -1,4 +1,4 @@
-"""Ten questions of those who run a cluster, each answered by one command, in one scene."""
+"""Questions of those who run a cluster, each answered by one command, in one scene."""
 
 from __future__ import annotations
 

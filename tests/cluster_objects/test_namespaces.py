@@ -161,7 +161,7 @@ async def test_made_up_names_make_no_flood(tmp_path: Path) -> None:
 
 
 async def test_a_watch_that_is_silent_too_long_is_not_believed(tmp_path: Path) -> None:
-    """What it told is asked for live; nothing is answered if that fails."""
+    """The labels are read live; there is no answer if that fails."""
     seconds = [0.0]
 
     async def live(request: Request, answer: Answer) -> None:

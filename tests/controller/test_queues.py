@@ -35,6 +35,10 @@ from webhook.run.reading import read_run
 
 NAME = f"run-mnist-{UID[:8]}"
 MOMENT = "2026-11-29T00:00:00Z"
+GROUP = {
+    f"{names.KUEUE_PREFIX}podset-required-topology": "kubernetes.io/hostname",
+    f"{names.KUEUE_PREFIX}podset-group-name": "all",
+}
 SERVED: Json = {"resources": [{"name": "workloads"}]}
 
 
@@ -170,6 +174,23 @@ def test_more_sets_of_pods_than_kueue_takes_are_named() -> None:
     assert found is not None
     assert found.reason == "Invalid"
     mentions(found.message, "8 sets of pods at most", "worker 0, worker 1", "worker 8", "byIndex")
+    assert stage.api.calls == []
+
+
+def test_pods_at_which_kueue_would_panic_have_no_workload() -> None:
+    """A group of three sets of pods: resources of one replica make it a set of its own."""
+    template: Json = {**TEMPLATE, "metadata": {"annotations": GROUP}}
+    own = [{"index": 1, "resources": {"requests": {"cpu": 1}}}]
+    stage = Stage(
+        template=template,
+        framework="pytorch",
+        replicas={"master": {}, "worker": {"count": 2, "byIndex": own}},
+    )
+    stage.api.admit = lambda pod: pod
+    found = stage.do(CreateWorkload("ml"))
+    assert found is not None
+    assert found.reason == "Invalid"
+    mentions(found.message, "master 0, worker 0, worker 1", "two sets of pods")
     assert stage.api.calls == []
 
 

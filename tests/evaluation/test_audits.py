@@ -93,7 +93,7 @@ SYSCTL = {"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]}
         (
             {"defaults": {"securityContext": SYSCTL}},
             {"hostIPC": True},
-            ("policy p sets securityContext[sysctls]", "the API server refuses the pod"),
+            ("policy p sets securityContext[sysctls]",),
         ),
     ],
 )

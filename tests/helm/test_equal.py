@@ -50,7 +50,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     "monitoring": {"monitoring": True},
 }
 SOURCES = tuple(source.name for source in OTHERS)
-# The order in which docs/installing.md has components listed: the highest precedence last.
+# The order in which docs/guides/customize.md has components listed: the highest precedence last.
 IN_ORDER = SOURCES[::-1]
 GUARDED = [part for name in IN_ORDER for part in (f"source-{name}", f"source-{name}/guard-stamp")]
 # Components, and the values for them.
@@ -148,8 +148,8 @@ def test_the_guard_of_tolerations_is_that_of_the_chosen_sources(template: Templa
 
 
 def test_users_are_exempt_by_the_patch_of_the_page(kubectl_path: Path, tmp_path: Path) -> None:
-    """What docs/installing.md has of kustomize is what the command prints."""
-    page = (ROOT / "docs" / "installing.md").read_text()
+    """What docs/guides/fail-open.md has of kustomize is what the command prints."""
+    page = (ROOT / "docs" / "guides" / "fail-open.md").read_text()
     (block,) = [each for each in page.split("```yaml\n") if "/spec/matchConditions" in each]
     document = load_yaml(block.partition("```")[0])
     paths = {"resources": ["default"], "components": ["components/guard-tolerations"]}
@@ -168,9 +168,9 @@ def test_users_are_exempt_by_the_patch_of_the_page(kubectl_path: Path, tmp_path:
 def test_policies_from_files_by_the_page_are_those_of_the_command(
     version: str, tmp_path: Path
 ) -> None:
-    """The two files of docs/installing.md, with an old kustomize and a new one."""
-    page = (ROOT / "docs" / "installing.md").read_text()
-    section = page.partition("### Read policies from files")[2].partition("\n### ")[0]
+    """The two files of docs/guides/customize.md, with an old kustomize and a new one."""
+    page = (ROOT / "docs" / "guides" / "customize.md").read_text()
+    section = page.partition("## Read policies from files")[2].partition("\n## ")[0]
     blocks = re.findall(r"```yaml\n# (\S+\.yaml).*\n((?s:.*?))```", section)
     assert [name for name, _ in blocks] == [
         "mine/installation/kustomization.yaml",

@@ -211,7 +211,7 @@ def test_all_pages_make_one_list(tmp_path: Path) -> None:
 
 
 def test_a_page_of_large_objects_has_fewer_of_them(tmp_path: Path) -> None:
-    """What is too long is not read to its end; pages grow again where objects are small."""
+    """A page that is too long is not read to its end; pages grow again where objects are small."""
     pages: dict[int, tuple[int, int]] = {}
     names = [f"n{number}" for number in range(60)]
 

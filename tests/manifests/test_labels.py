@@ -25,7 +25,7 @@ CHANGES = {"MutatingWebhookConfiguration", "Deployment"}
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_every_object_is_found_by_its_labels(build: Build, overlay: str) -> None:
-    """As docs/installing.md does to take Fairlead away; the part it is of stands beside."""
+    """As docs/guides/uninstalling.md removes Fairlead; the part it is of stands beside."""
     for each in build(overlay):
         labels = each["metadata"]["labels"]
         assert labels["app.kubernetes.io/part-of"] == names.MANAGER, each["metadata"]

@@ -1,4 +1,4 @@
-"""What a Run reports, native and given to another engine, as one table of the guide."""
+"""What a Run reports, native and given to another engine, as one table of its page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.eventually import eventually
 from tests.operators.delegated import Shape, play
 from webhook import names
 
-GUIDE: Final = Path(__file__).parents[2] / "docs" / "guides" / "engines.md"
+GUIDE: Final = Path(__file__).parents[2] / "docs" / "reference" / "delegated-runs.md"
 # Seconds for which the pods of an ended run do not change before they count as left.
 STILL: Final = 2.0
 ENDED: Final = ("Failed", "Succeeded")

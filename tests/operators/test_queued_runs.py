@@ -162,6 +162,23 @@ def test_a_queue_that_chooses_hosts_opens_the_gate_of_each_pod(space: Space) -> 
         assert pod["spec"]["nodeSelector"]["kubernetes.io/hostname"].startswith("gpu-")
 
 
+def test_a_group_at_which_kueue_would_panic_is_refused(space: Space) -> None:
+    """One leader with workers of one kind is a group; Kueue goes on."""
+    asks = {"podset-required-topology": "kubernetes.io/hostname", "podset-group-name": "all"}
+    annotations = {f"{names.KUEUE_PREFIX}{key}": value for key, value in asks.items()}
+    whole = play(space, "hosts")
+    template = {**whole.run()["spec"]["template"], "metadata": {"annotations": annotations}}
+    own = {"count": 2, "byIndex": [{"index": 1, "resources": {"requests": {"cpu": "500m"}}}]}
+    refused = play(space, "hosts", "refused", {"master": 1, "worker": own}, template=template)
+    refused.until("it says so", lambda: "two sets of pods" in said(refused))
+    assert workload(refused) == {}
+    group = play(space, "hosts", "group", template=template)
+    group.until_whole(3)
+    hosts = {pod["spec"]["nodeName"] for pod in group.pods().values()}
+    assert len(hosts) == 1
+    whole.until_whole(3)
+
+
 def test_kueue_ends_a_run_whose_time_is_over(space: Space) -> None:
     """By the label that its jobs have; the run waits, and says so."""
     run = play(space, "gpu", labels={f"{names.KUEUE_PREFIX}max-exec-time-seconds": "3"})

@@ -91,7 +91,7 @@ def test_the_command_installs_and_works_without_a_checkout(
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "pool.yaml").write_text(POLICY)
     assert "no errors" in run([fairlead, "check", "policies"], env=env, cwd=tmp_path)
-    shown = run([fairlead, "install", "--dry-run", "--reset"], env=env, cwd=tmp_path)
+    shown = run([fairlead, "generate", "manifests"], env=env, cwd=tmp_path)
     assert "kind: MutatingWebhookConfiguration" in shown
 
     with page(program=[str(fairlead)], env=env) as served:

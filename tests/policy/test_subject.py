@@ -33,7 +33,7 @@ def test_a_request_of_nothing_is_none(amount: object) -> None:
 
 
 def test_a_claim_of_a_device_is_not_a_resource() -> None:
-    """What it asks for is said in another object (dynamic resource allocation)."""
+    """Another object has the device (dynamic resource allocation)."""
     claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
     uses = {"name": "c", "resources": {"claims": [{"name": "gpu"}]}}
     assert resources({"resourceClaims": claims, "containers": [uses]}) == set()

@@ -52,7 +52,7 @@ def test_the_program_is_that_of_the_role_that_ends_the_run(framework: str, worke
     }
     assert commands.pop(ends) == ["python", "train.py"]
     assert all(commands.values())
-    guide = " ".join((ROOT / "docs/guides/frameworks.md").read_text().split())
+    guide = " ".join((ROOT / "docs/reference/frameworks.md").read_text().split())
     for role, command in OWN_COMMANDS[framework].items():
         assert role in commands or (role == "worker" and not workers)
         assert f"command: [{', '.join(command)}]" in guide or not command

@@ -65,7 +65,7 @@ def stored(sets: list[PodSet], *, noted: bool = True) -> Any:
     for each in own if not noted else ():
         del each["template"]["metadata"]["annotations"]
     owner = {"apiVersion": names.API_VERSION, "kind": "Run", "name": "train", "uid": UID}
-    metadata = {"name": "w", "uid": "w", "resourceVersion": "1"}
+    metadata = {"name": "w", "namespace": "lab", "uid": "w", "resourceVersion": "1"}
     raw = {
         "metadata": {**metadata, "ownerReferences": [{**owner, "controller": True}]},
         "spec": {"queueName": "ml", "podSets": own},

@@ -67,7 +67,7 @@ def workload(
         reason, _, message = rest.partition(": ")
         conditions.append({"type": kind, "status": "True", "reason": reason, "message": message})
     owner = {"apiVersion": names.API_VERSION, "kind": "Run", "uid": UID, "controller": True}
-    metadata = {"name": "run-train", "uid": "w", "resourceVersion": "7"}
+    metadata = {"name": "run-train", "namespace": "lab", "uid": "w", "resourceVersion": "7"}
     found = read_workload(
         {
             "metadata": {**metadata, "ownerReferences": [{**owner, "name": "train"}]},
@@ -106,7 +106,7 @@ def workload(
             queued(),
             Queueing(workload(active=False)),
             False,
-            ["deactivated", "kubectl patch workload run-train", '"active":true'],
+            ["deactivated", "patch workloads.kueue.x-k8s.io run-train -n lab", '"active":true'],
             id="deactivated",
         ),
         pytest.param(

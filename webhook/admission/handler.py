@@ -285,19 +285,9 @@ class Handler:
         if cluster.node is None:
             # A replica that watches no nodes rejects no pod because of its node.
             cluster = replace(cluster, node=lambda _name: None)
-        world = World(
-            policies,
-            cluster,
-            namespaces={arrival.namespace: arrival.namespace_labels},
-            now=arrival.now,
-            configuration=None,
-            classes=classes,
-            plugins=inputs_of(classes),
-            nodes=None,
-            server=None,
-            history=None,
-            faults=self._faults,
-        )
+        spaces, plugins = {arrival.namespace: arrival.namespace_labels}, inputs_of(classes)
+        world = World.for_pods_as_sent(policies, cluster, spaces, arrival.now, plugins, classes)
+        world = replace(world, faults=self._faults)
         try:
             return decision._replace(audited=Evaluation(world, arrival, decision).audited)
         except Exception:

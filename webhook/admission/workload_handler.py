@@ -260,18 +260,8 @@ class WorkloadHandler:
         if self._shapes is None or self._shapes[0] is not policies:
             self._shapes = policies, Shapes(policies)
         namespace = workload.about.namespace
-        world = World(
-            policies=policies,
-            cluster=self.inputs.cluster(),
-            namespaces={namespace: labels},
-            now=self.inputs.now(),
-            configuration=None,
-            classes=None,
-            plugins=self.plugins(),
-            nodes=None,
-            server=None,
-            history=None,
-        )
+        cluster, now, plugins = self.inputs.cluster(), self.inputs.now(), self.plugins()
+        world = World.for_pods_as_sent(policies, cluster, {namespace: labels}, now, plugins)
         return _Facts(
             world,
             self._shapes[1],

@@ -6,20 +6,12 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from webhook.cli.exit_codes import TIME_OVER
-from webhook.cli.install_options import (
-    Image,
-    WebhookUrl,
-    files_of,
-    is_file,
-    read_authority,
-    sources_of,
-)
+from webhook.cli.install_options import manifest_options, refuse_reports_of_files
 from webhook.cli.options import cluster_options, timeout_option
 from webhook.cli.output import (
     confirm,
@@ -32,7 +24,7 @@ from webhook.cli.output import (
 )
 from webhook.cli.short_help import Command
 from webhook.errors import ClusterError, InstallationError
-from webhook.questions.completion import complete_namespaces, members_of
+from webhook.questions.completion import complete_namespaces
 from webhook.settings import NamespaceName
 from webhook.shortening import harmless
 from webhook.text.documents import as_list
@@ -48,94 +40,9 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
 
-_OFFLINE: Final = "With --reset no cluster is asked, and the options of last time do not count"
-
 
 @click.command("install", cls=Command)
-@click.option(
-    "--overlay",
-    "overlay_names",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=members_of("webhook.installation.manifests", "overlays"),
-    help="Overlay of the manifests: default, cert-manager, fail-open-guarded, "
-    "fail-open-guarded-deny, development, monitoring. Repeatable: overlays are combined. Default: "
-    "those of last time, or default.",
-)
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    metavar="NAME|FILE",
-    shell_complete=members_of("webhook.sources", "SOURCES"),
-    help="Also intercept the pods of this system; `fairlead policy sources` lists the names, and "
-    "`fairlead policy sources --policies cluster` those of the cluster. A FILE has documents "
-    "RunSource, which describe systems of your own and become policies, too. Repeatable.",
-)
-@click.option(
-    "--image",
-    type=Image(),
-    metavar="IMAGE",
-    help="Image of webhook and controller: REGISTRY/fairlead:TAG.",
-)
-@click.option(
-    "--policies",
-    type=click.Path(exists=True, path_type=Path),
-    metavar="DIR",
-    help="Create these policies as objects of the cluster, instead of the shipped classes.",
-)
-@click.option(
-    "--policies-from-files",
-    "from_files",
-    is_flag=True,
-    help="Make the webhook read its policies from files (the ConfigMap fairlead-policies) "
-    "instead of objects. The policies of --policies replace the content of the ConfigMap.",
-)
-@click.option(
-    "--nodes",
-    is_flag=True,
-    help="Make the webhook watch nodes, and warn about new pods that no node admits. Grants "
-    "the right to do so.",
-)
-@click.option(
-    "--backend",
-    "backends",
-    multiple=True,
-    type=click.Choice(["dask", "jobset", "kubeflow", "kueue"]),
-    help="Let the controller give Runs to this engine (spec.backend), or put them into queues of "
-    "Kueue. Grants the rights to its objects. Repeatable.",
-)
-@click.option(
-    "--policy-reports",
-    "reports",
-    is_flag=True,
-    help="Make the controller write a policy report in each namespace with pods of runs. Grants "
-    "the rights to do so; the reports go with them.",
-)
-@click.option(
-    "--ui",
-    is_flag=True,
-    help="Run the pages of `fairlead ui cluster` in a pod too, for those who may forward a port to "
-    "it. They have no login.",
-)
-@click.option(
-    "--doctor",
-    is_flag=True,
-    help="Run `fairlead doctor` in the cluster every 15 minutes: a CronJob, whose failed Jobs have "
-    "the findings. For clusters without Prometheus. Grants the rights to read what it checks.",
-)
-@click.option(
-    "--webhook-url",
-    type=WebhookUrl(),
-    metavar="URL",
-    help="URL of a webhook outside the cluster: https://HOST:PORT/mutate.",
-)
-@click.option(
-    "--webhook-ca",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="CA certificate of the webhook outside the cluster, as PEM.",
-)
+@manifest_options
 @click.option(
     "--reset",
     is_flag=True,
@@ -144,8 +51,8 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Print the objects that would be applied, and change nothing. With --reset no cluster is "
-    "asked.",
+    help="Print the objects that would be applied, and change nothing. `fairlead generate "
+    "manifests` asks no cluster.",
 )
 @click.option(
     "-n",
@@ -166,18 +73,7 @@ _OFFLINE: Final = "With --reset no cluster is asked, and the options of last tim
     report="Installation",
 )
 def command(
-    overlay_names: tuple[str, ...],
-    sources: tuple[str, ...],
-    image: str | None,
-    policies: Path | None,
-    from_files: bool,
-    nodes: bool,
-    backends: tuple[str, ...],
-    reports: bool,
-    ui: bool,
-    doctor: bool,
-    webhook_url: str | None,
-    webhook_ca: Path | None,
+    choices: Choices,
     reset: bool,
     dry_run: bool,
     namespace: str | None,
@@ -212,7 +108,7 @@ def command(
       fairlead install --policies-from-files --policies mine/
       fairlead install --source acme.yaml
       fairlead install --overlay default --overlay monitoring --nodes
-      fairlead install --dry-run --reset | less
+      fairlead install --dry-run | less
       fairlead install --image registry.example.com/fairlead:0.2.0 --yes
 
     \b
@@ -223,53 +119,16 @@ def command(
       3  the time is over, and it does not answer yet
       130  ended by Ctrl-C: stderr lists what was changed before
     """
-    if bool(webhook_url) != bool(webhook_ca):
-        raise click.UsageError("give --webhook-url and --webhook-ca together")
-    if namespace and dry_run and reset:
-        raise click.UsageError(
-            "--namespace is where a pod of a run is tried, and --dry-run with --reset asks no "
-            "cluster: leave out --namespace or --reset"
-        )
-    from webhook.installation.choices import Choices, adapted, as_installed
-    from webhook.installation.manifests import FROM_FILES, overlays
+    from webhook.installation.choices import adapted, as_installed
     from webhook.installation.stored_options import as_last_time, notes_of
 
-    known = overlays()
-    if unknown := [name for name in overlay_names if name not in known]:
-        raise click.BadParameter(
-            f"{unknown[0]!r} is not one of {', '.join(known)}", param_hint="--overlay"
-        )
-    files = files_of(policies) if policies else None
-    given = [Path(each) for each in sources if is_file(each)]
-    source_names, source_files = sources_of(given, files or {})
-    chosen = {
-        "nodes": nodes,
-        "policy-reports": reports,
-        "ui": ui,
-        "doctor": doctor,
-        FROM_FILES: from_files,
-    }
-    choices = Choices(
-        overlay_names,
-        (
-            *(name for name, wanted in chosen.items() if wanted),
-            *(f"backend-{name}" for name in dict.fromkeys(backends)),
-        ),
-        (*(each for each in sources if not is_file(each)), *source_names),
-        image or "",
-        policies=files,
-        url=webhook_url or "",
-        authority=read_authority(webhook_ca) if webhook_ca else b"",
-        source_files=source_files,
-    )
-    _refuse_reports_of_files(choices)
-    before, trouble = _last_time(kubeconfig, choices, reset=reset, dry_run=dry_run)
+    before, trouble = _last_time(kubeconfig, choices, reset=reset)
     print_notes(notes_of(before.options, choices.image))
     choices = as_last_time(choices, before.options)
-    if not (choices.from_files and files):
+    if not (choices.from_files and choices.policies):
         # Otherwise the files take the place of what the webhook reads now.
         choices = replace(choices, stored=before.sources)
-    _refuse_reports_of_files(choices)
+    refuse_reports_of_files(choices)
     try:
         objects = adapted(choices)
     except ValueError as error:
@@ -291,7 +150,7 @@ def command(
         else:
             print_yaml(found)
         return
-    own = policies is not None
+    own = choices.policies is not None
     reports = "policy-reports" in choices.components
     made = kubeconfig.ask(
         lambda client: _run(
@@ -312,29 +171,15 @@ def command(
     print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done, untried))
 
 
-def _refuse_reports_of_files(choices: Choices) -> None:
-    if choices.from_files and "policy-reports" in choices.components:
-        raise click.UsageError(
-            "--policy-reports is about policies that are objects of the cluster; leave out "
-            "--policies-from-files, and if it is of last time, give --reset"
-        )
-
-
-def _last_time(
-    kubeconfig: Kubeconfig, choices: Choices, *, reset: bool, dry_run: bool
-) -> tuple[LastTime, str]:
+def _last_time(kubeconfig: Kubeconfig, choices: Choices, *, reset: bool) -> tuple[LastTime, str]:
     """Return what the cluster knows of last time, and why its sources are not known, if so."""
     from webhook.installation.stored_options import LastTime, read_last_time
 
     try:
-        if reset and dry_run and not choices.names_unknown_source:
-            return LastTime(), ""
         return kubeconfig.ask(partial(read_last_time, reset=reset)), ""
     except ClusterError as error:
         if choices.names_unknown_source:
             return LastTime(), f"; the sources of the cluster are not known: {error}"
-        if dry_run:
-            raise InstallationError(f"{error}. {_OFFLINE}") from error
         raise
 
 

@@ -1,9 +1,10 @@
-"""The values of `fairlead install`'s options: checked, and read from files."""
+"""The options that say what is installed: checked, and read from files."""
 
 from __future__ import annotations
 
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import click
@@ -11,10 +12,13 @@ import click
 from webhook.errors import UnreadableInput
 from webhook.interception import PATH
 from webhook.pod_schema.object_rules import MAX_PORT
+from webhook.questions.completion import members_of
 from webhook.strict import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from webhook.installation.choices import Choices
 
 
 class Image(click.ParamType[str]):
@@ -147,3 +151,163 @@ def files_of(folder: Path) -> dict[str, str]:
             )
         files[name] = content.decode()
     return files
+
+
+_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
+    click.option(
+        "--overlay",
+        "overlay_names",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=members_of("webhook.installation.manifests", "overlays"),
+        help="Overlay of the manifests: default, cert-manager, fail-open-guarded, "
+        "fail-open-guarded-deny, development, monitoring. Repeatable: overlays are combined. "
+        "Default: those of last time, or default.",
+    ),
+    click.option(
+        "--source",
+        "sources",
+        multiple=True,
+        metavar="NAME|FILE",
+        shell_complete=members_of("webhook.sources", "SOURCES"),
+        help="Also intercept the pods of this system; `fairlead policy sources` lists the names, "
+        "and `fairlead policy sources --policies cluster` those of the cluster. A FILE has "
+        "documents RunSource, which describe systems of your own and become policies, too. "
+        "Repeatable.",
+    ),
+    click.option(
+        "--image",
+        type=Image(),
+        metavar="IMAGE",
+        help="Image of webhook and controller: REGISTRY/fairlead:TAG.",
+    ),
+    click.option(
+        "--policies",
+        type=click.Path(exists=True, path_type=Path),
+        metavar="DIR",
+        help="Create these policies as objects of the cluster, instead of the shipped classes.",
+    ),
+    click.option(
+        "--policies-from-files",
+        "from_files",
+        is_flag=True,
+        help="Make the webhook read its policies from files (the ConfigMap fairlead-policies) "
+        "instead of objects. The policies of --policies replace the content of the ConfigMap.",
+    ),
+    click.option(
+        "--nodes",
+        is_flag=True,
+        help="Make the webhook watch nodes, and warn about new pods that no node admits. Grants "
+        "the right to do so.",
+    ),
+    click.option(
+        "--backend",
+        "backends",
+        multiple=True,
+        type=click.Choice(["dask", "jobset", "kubeflow", "kueue"]),
+        help="Let the controller give Runs to this engine (spec.backend), or put them into queues "
+        "of Kueue. Grants the rights to its objects. Repeatable.",
+    ),
+    click.option(
+        "--policy-reports",
+        "reports",
+        is_flag=True,
+        help="Make the controller write a policy report in each namespace with pods of runs. "
+        "Grants the rights to do so; the reports go with them.",
+    ),
+    click.option(
+        "--ui",
+        is_flag=True,
+        help="Run the pages of `fairlead ui cluster` in a pod too, for those who may forward a "
+        "port to it. They have no login.",
+    ),
+    click.option(
+        "--doctor",
+        is_flag=True,
+        help="Run `fairlead doctor` in the cluster every 15 minutes: a CronJob, whose failed Jobs "
+        "have the findings. For clusters without Prometheus. Grants the rights to read what it "
+        "checks.",
+    ),
+    click.option(
+        "--webhook-url",
+        type=WebhookUrl(),
+        metavar="URL",
+        help="URL of a webhook outside the cluster: https://HOST:PORT/mutate.",
+    ),
+    click.option(
+        "--webhook-ca",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="CA certificate of the webhook outside the cluster, as PEM.",
+    ),
+)
+
+
+def manifest_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say what is installed: one parameter `choices`."""
+
+    @wraps(function)
+    def with_choices(
+        overlay_names: tuple[str, ...],
+        sources: tuple[str, ...],
+        image: str | None,
+        policies: Path | None,
+        from_files: bool,
+        nodes: bool,
+        backends: tuple[str, ...],
+        reports: bool,
+        ui: bool,
+        doctor: bool,
+        webhook_url: str | None,
+        webhook_ca: Path | None,
+        **others: Any,
+    ) -> None:
+        from webhook.installation.choices import Choices
+        from webhook.installation.manifests import FROM_FILES, overlays
+
+        if bool(webhook_url) != bool(webhook_ca):
+            raise click.UsageError("give --webhook-url and --webhook-ca together")
+        known = overlays()
+        if unknown := [name for name in overlay_names if name not in known]:
+            raise click.BadParameter(
+                f"{unknown[0]!r} is not one of {', '.join(known)}", param_hint="--overlay"
+            )
+        files = files_of(policies) if policies else None
+        given = [Path(each) for each in sources if is_file(each)]
+        source_names, source_files = sources_of(given, files or {})
+        chosen = {
+            "nodes": nodes,
+            "policy-reports": reports,
+            "ui": ui,
+            "doctor": doctor,
+            FROM_FILES: from_files,
+        }
+        choices = Choices(
+            overlay_names,
+            (
+                *(name for name, wanted in chosen.items() if wanted),
+                *(f"backend-{name}" for name in dict.fromkeys(backends)),
+            ),
+            (*(each for each in sources if not is_file(each)), *source_names),
+            image or "",
+            policies=files,
+            url=webhook_url or "",
+            authority=read_authority(webhook_ca) if webhook_ca else b"",
+            source_files=source_files,
+        )
+        refuse_reports_of_files(choices)
+        function(choices=choices, **others)
+
+    decorated: Callable[..., None] = with_choices
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def refuse_reports_of_files(choices: Choices) -> None:
+    """Raise UsageError for policy reports about policies that are files."""
+    if choices.from_files and "policy-reports" in choices.components:
+        raise click.UsageError(
+            "--policy-reports is about policies that are objects of the cluster; leave out "
+            "--policies-from-files, and if it is of last time, give --reset"
+        )

@@ -14,6 +14,7 @@ from webhook.cli.output import print_result, print_text, say
 from webhook.evaluation.answer import answer_of, outcome_text
 from webhook.evaluation.result import result_of
 from webhook.evaluation.templates import templates_of
+from webhook.evaluation.undecided import undecided_selector
 from webhook.placement.pod import PodPlacement, parse_pod
 from webhook.questions.decisions import decisions
 from webhook.text.changes import changes, visible_metadata
@@ -112,6 +113,9 @@ def _mutated(offline: Offline, source: Object, groups: Sequence[Replicas]) -> Js
     own = [each for each in offline.templates if each.source is source]
     evaluated = [each.template for each in groups]
     if any(template not in evaluated for template in own):
+        return None
+    for unknown in filter(None, map(undecided_selector, groups)):
+        say("error", f"not printed: {source.title}: {unknown.reason}; {unknown.remedy}")
         return None
     value = copy.deepcopy(source.value)
     for template in own:

@@ -1,4 +1,4 @@
-"""Help that fits a screen: examples first, and each option in a line."""
+"""Commands with help that fits a screen, and without suggestions that delete."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ WHOLE: Final = "whole help"
 MOST_LINES: Final = 40
 # The usage line and the last one, with an empty line each.
 _AROUND: Final = 4
+# Nobody who mistypes an option means these.
+_DANGEROUS: Final = ("--delete", "--yes", "--all", "--reset")
 # Characters of the column of options' names.
 _NAMES: Final = 30
 _BLOCK: Final = "\b\n"
@@ -26,6 +28,14 @@ class Command(click.Command):
     These are: what it does, examples, exit codes if there is room, and a line for each option.
     `fairlead help COMMAND` prints everything.
     """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does; of an unknown option, no suggestion is one that deletes."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            near = [each for each in error.possibilities or () if not each.startswith(_DANGEROUS)]
+            raise click.NoSuchOption(error.option_name, error.message, near, error.ctx) from None
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the short help, unless the context asks for all of it."""
@@ -44,10 +54,10 @@ class Command(click.Command):
                 _write(formatter, text.splitlines())
         left = MOST_LINES - len(formatter.getvalue().splitlines()) - _AROUND
         rows = [*self._rows(ctx, formatter.width)]
-        for block in codes:
-            if len(block) + 1 + len(rows) <= left:
-                _write(formatter, block)
-                left -= len(block) + 1
+        for lines in codes:
+            if len(lines) + 1 + len(rows) <= left:
+                _write(formatter, lines)
+                left -= len(lines) + 1
         shown = rows if len(rows) <= left else rows[: max(left - 1, 3)]
         more = len(rows) - len(shown)
         if rows:

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     help="Also delete the definitions of policies, capacity classes, exceptions and sources, "
     "and with them all such objects.",
 )
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show what would be deleted and what would stay.",
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @timeout_option()
 @cluster_options
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
 def command(
     delete_runs: bool,
     delete_policies: bool,
+    dry_run: bool,
     yes: bool,
     timeout: timedelta,
     kubeconfig: Kubeconfig,
@@ -59,6 +65,7 @@ def command(
 
     \b
     Examples:
+      fairlead uninstall --dry-run
       fairlead uninstall
       fairlead uninstall --yes --delete-runs --delete-policies
 
@@ -79,7 +86,7 @@ def command(
         version = await client.get(VERSION)
 
         def agree() -> None:
-            if yes:
+            if yes or dry_run:
                 return
             runs = ", every Run with all that it owns," if delete_runs else ""
             runs += ", every policy, class and exception in the cluster," if delete_policies else ""
@@ -97,15 +104,16 @@ def command(
             agree,
             delete_runs=delete_runs,
             delete_policies=delete_policies,
+            dry_run=dry_run,
         )
 
     found = kubeconfig.ask(remove)
     deleted = [str(key) for key in found.deleted]
     print_result(
         output,
-        json=lambda: {"deleted": deleted, "left": list(found.left)},
+        json=lambda: {"dryRun": dry_run, "deleted": deleted, "left": list(found.left)},
         text=lambda: (
-            *(f"deleted {key}" for key in deleted),
+            *(f"{'would delete' if dry_run else 'deleted'} {key}" for key in deleted),
             *(f"left: {left}" for left in found.left),
             *(() if deleted else ("there was nothing of Fairlead's to delete",)),
         ),

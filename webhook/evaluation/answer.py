@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from webhook.placement import pod as pods
-from webhook.placement.shapes import as_object
 from webhook.policy.refused_pods import classes_of
 from webhook.shortening import count_text, one_line
 
@@ -93,13 +91,11 @@ def doubts(replicas: Replicas) -> list[str]:
 def _doubts(replicas: Replicas) -> Iterator[str]:
     found = replicas.evaluation
     world, arrival = found.world, replicas.arrival
-    yield from (unknown.short or unknown.reason for unknown in found.undecided)
+    yield from (unknown.short or unknown.reason for unknown in replicas.undecided)
     if arrival.namespace not in world.namespaces and (
         "namespace_selector" in world.policies.tested or replicas.decision.identity is None
     ):
         yield f"the labels of namespace {arrival.namespace} are not read"
-    if why := unknown_selector(replicas):
-        yield f"the selector by which its pods are counted is not known: {why}"
     if found.unread_defaults:
         yield "LimitRanges are not read"
     if found.depends_on_node:
@@ -110,21 +106,6 @@ def _doubts(replicas: Replicas) -> Iterator[str]:
             yield f"the {kind} {name} may not exist"
     if found.answer.unknown:
         yield "the API server did not say whether it takes the pod"
-
-
-def unknown_selector(replicas: Replicas) -> str:
-    """Return why it is unknown by which selector pods are counted that get a further label; empty
-    if it is known, or no label is in doubt."""
-    template, placement = replicas.template, replicas.evaluation.placement
-    own = pods.parse_pod(replicas.arrival.pod).labels
-    labels = placement.labels if placement else own
-    added = [(key, str(value)) for key, value in labels.items() if key not in own]
-    kind, spec = template.source.kind, as_object(template.source.value.get("spec"))
-    if added and template.selector and not spec.get("selector") and kind != "Job":
-        return f"the {kind} has none"
-    inner = template.inner_selector
-    broken = filter(None, (inner.broken_by(*label) for label in added)) if inner else ()
-    return next((f"the one beside the template has {each}" for each in broken), "")
 
 
 def outcome_text(replicas: Replicas) -> str:

@@ -112,7 +112,7 @@ def faults(spec: JsonObject, ranges: Iterable[JsonObject]) -> Iterator[str]:
 
 def _told(what: str, wrong: Mapping[str, str]) -> Iterator[str]:
     for name, why in wrong.items():
-        yield f"{what}: {name}: {why}, by a LimitRange; the API server refuses the pod"
+        yield f"{what}: {name}: {why}, by a LimitRange"
 
 
 def _broken(

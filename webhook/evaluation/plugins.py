@@ -296,7 +296,7 @@ def conflicts(spec: JsonObject, known: Mapping[str, JsonObject]) -> Iterator[tup
     for key, value in selector.items():
         if own.get(key, value) != value:
             why = f"is {own[key]}, and the RuntimeClass {name} of the pod selects {key}={value}"
-            text = f"nodeSelector.{key}: {why}; the API server refuses the pod"
+            text = f"nodeSelector.{key}: {why}"
             yield f"nodeSelector[{key}]", text
 
 
@@ -330,7 +330,7 @@ def priority_fault(
                 return PriorityFault(unread="the default PriorityClass")
             by = f"the PriorityClass {name} gives" if name else "a pod without a PriorityClass gets"
             text = f"{key}: {spec[key]} is not {given[key]}, which {by}; remove it"
-            return PriorityFault(f"{text}: the API server refuses the pod")
+            return PriorityFault(text)
     return PriorityFault()
 
 

@@ -117,7 +117,7 @@ def _new_faults(pod: JsonObject, decision: Decision, own: Collection[_Fault]) ->
     for path, message in _faults_of(apply(pod, decision.patch)):
         if (path, message) not in own:
             by = _causes(pod, decision, (path, message))
-            yield f"{path}: {message}; the API server refuses the pod{by}"
+            yield f"{path}: {message}{by}"
 
 
 def _causes(pod: JsonObject, decision: Decision, fault: _Fault) -> str:
@@ -135,7 +135,7 @@ def _causes(pod: JsonObject, decision: Decision, fault: _Fault) -> str:
                 root, _, key = entry.field.removesuffix("]").partition("[")
                 if root in steps and (not key or steps[-1] in (root, key)):
                     found[f"policy {entry.policy} sets {entry.field}"] = None
-    return f": {', '.join(found)}" if found else ""
+    return f"; {', '.join(found)}" if found else ""
 
 
 def effective(decision: Decision) -> Iterator[Entry]:

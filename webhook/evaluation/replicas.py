@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from webhook.evaluation.templates import history_of_replica
+from webhook.evaluation.undecided import undecided_selector
 from webhook.shortening import one_line, shortened
 
 if TYPE_CHECKING:
@@ -13,13 +15,14 @@ if TYPE_CHECKING:
 
     from webhook.decision.arrival import Arrival
     from webhook.decision.decision import Decision
+    from webhook.evaluation.surveys import Unknown
     from webhook.evaluation.world import Evaluation, World
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.workloads.template import PodTemplate
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Replicas:
     """Pods of one template with equal decisions.
 
@@ -59,6 +62,12 @@ class Replicas:
     def refusals(self) -> Sequence[str]:
         """Why the API server refuses the pods as decided, as far as that is known."""
         return self.evaluation.refusals
+
+    @cached_property
+    def undecided(self) -> Sequence[Unknown]:
+        """What decides about the pods, and is not known."""
+        selector = undecided_selector(self)
+        return [*self.evaluation.undecided, *([selector] if selector else ())]
 
     @property
     def admitted(self) -> bool:
@@ -127,8 +136,9 @@ def evaluate_template(
 
     def turns() -> Iterator[int]:
         identity = found.decision.identity
-        if identity and identity.replica_index is not None:
-            for policies in (world.policies, other) if other else (world.policies,):
+        for policies in (world.policies, other) if other else (world.policies,):
+            yield from template.indexes_with(policies.tested_labels)
+            if identity and identity.replica_index is not None:
                 for at in policies.turns(identity.replicas):
                     yield at - identity.replica_index + index
 

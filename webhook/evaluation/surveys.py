@@ -29,17 +29,18 @@ _CLAIMS: Final = ("persistentVolumeClaim", "ephemeral")
 class Unknown(NamedTuple):
     """What is not known and decides; `objects` say it, none for a plugin that may run.
 
-    `short` is the reason in a few words.
+    `short` is the reason in a few words, `remedy` the cure if no object and no plugin is one.
     """
 
     reason: str
     objects: str = ""
     short: str = ""
+    remedy: str = ""
 
     def cure(self, place: str, plugins: str) -> str:
         """Return what to give; `place` says where objects are given, `plugins` names the option for
         plugins."""
-        return f"give {self.objects} {place}" if self.objects else f"give {plugins}"
+        return self.remedy or f"give {f'{self.objects} {place}' if self.objects else plugins}"
 
 
 class Unread(NamedTuple):

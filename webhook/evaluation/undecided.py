@@ -9,12 +9,16 @@ from webhook.decision.engine import decide
 from webhook.evaluation.plugins import with_more_tolerations
 from webhook.evaluation.surveys import Unknown
 from webhook.placement.plugin_tolerations import RESTRICTION, AnnotatedLabels
+from webhook.placement.pod import parse_pod
 from webhook.placement.shapes import as_object
+from webhook.policy.subject import ADDED_VOLUME, AUTOMOUNT
+from webhook.workloads.stored_pod import is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.decision.arrival import Arrival, Cluster
+    from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.world import Evaluation
 
 
@@ -45,6 +49,14 @@ def undecided(found: Evaluation) -> Iterator[Unknown]:
             "read",
             owner,
             f"the selector of {owner} is not read",
+        )
+    if "volumes" in world.policies.tested and _token_decides(found):
+        yield Unknown(
+            f"the API server adds a volume of type {ADDED_VOLUME}, by which policies match, unless "
+            "the pod's ServiceAccount says automountServiceAccountToken: false, and it is not read",
+            short=f"policies match by the volume of type {ADDED_VOLUME} that the API server may "
+            "add",
+            remedy="write automountServiceAccountToken into the pod",
         )
     names_of_plugins = [
         name
@@ -80,6 +92,44 @@ def undecided(found: Evaluation) -> Iterator[Unknown]:
                 "which is not read, are not its author's",
                 "ResourceFlavors",
             )
+
+
+def _token_decides(found: Evaluation) -> bool:
+    """Return whether other policies match the pod with the volume of a token, which it may get."""
+    arrival, own, spec = found.arrival, found.decision, found.arrival.pod["spec"]
+    if is_stored(arrival.pod) or spec.get(AUTOMOUNT) is not None:
+        return False
+    pod = {**arrival.pod, "spec": {**spec, AUTOMOUNT: True}}
+    other = decide(arrival._replace(pod=pod), found.world.policies, found.world.known_cluster)
+    return (other.policies, other.set_aside, other.audited) != (
+        own.policies,
+        own.set_aside,
+        own.audited,
+    )
+
+
+def undecided_selector(replicas: Replicas) -> Unknown | None:
+    """Return what is not known of the selector by which pods are counted that get a further label;
+    None if no label is in doubt."""
+    template, placement = replicas.template, replicas.evaluation.placement
+    own = parse_pod(replicas.arrival.pod).labels
+    labels = placement.labels if placement else own
+    added = [(key, str(value)) for key, value in labels.items() if key not in own]
+    kind, spec = template.source.kind, as_object(template.source.value.get("spec"))
+    inner = template.inner_selector
+    broken = [*filter(None, (inner.broken_by(*label) for label in added))] if inner else []
+    if added and template.selector and not spec.get("selector") and kind != "Job":
+        why = f"the {kind} has none"
+    elif broken:
+        why = f"the one beside the template has {broken[0]}"
+    else:
+        return None
+    return Unknown(
+        "a label of a policy may take the pods out of the selector by which they are counted: "
+        f"{why}",
+        short=f"the selector by which its pods are counted is not known: {why}",
+        remedy="write a selector that the label meets, or leave the label out",
+    )
 
 
 def _differs(found: Evaluation, arrival: Arrival, cluster: Cluster | None = None) -> bool:

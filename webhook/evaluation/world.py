@@ -17,7 +17,7 @@ from webhook.decision.arrival import (
 from webhook.decision.decision import Decision
 from webhook.decision.engine import decide, merged_if_held, receive_pod
 from webhook.evaluation import audits, limit_ranges
-from webhook.evaluation.dry_run import Answer, question
+from webhook.evaluation.dry_run import Answer, describe_difference, question
 from webhook.evaluation.plugins import (
     PluginInputs,
     PriorityFault,
@@ -110,6 +110,20 @@ class World:
     _trials: dict[str, World] = field(init=False, default_factory=dict, repr=False, compare=False)
     # The same in other worlds, which share it.
     faults: PodFaults = field(kw_only=True, default_factory=PodFaults, repr=False, compare=False)
+
+    @classmethod
+    def for_pods_as_sent(
+        cls,
+        policies: PolicySet,
+        cluster: Cluster,
+        namespaces: Mapping[str, Mapping[str, str]],
+        now: datetime | None,
+        plugins: PluginInputs,
+        classes: Mapping[str, Collection[str]] | None = None,
+    ) -> World:
+        """Return the world in which every pod is sent and says its own history, no node is
+        surveyed, and no API server is asked."""
+        return cls(policies, cluster, namespaces, now, None, classes, plugins, None, None, None)
 
     def evaluate(
         self,
@@ -528,7 +542,7 @@ class Evaluation:
         also = "it takes the pod without what policies set"
         if before.refusal:
             also = "it also refuses the pod without what policies set"
-        yield f"the API server refuses the pod: {refusal}; {also}"
+        yield "; ".join(filter(None, (refusal, also, describe_difference(self.arrival.pod))))
 
 
 def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:

@@ -27,25 +27,29 @@ _ITEM: Final = text(f"{_PATH}/")
 _LAST: Final = text(f"{_PATH}/-")
 _OPERATOR: Final = "{0}.?operator.orValue('Equal')"
 _CONTAINERS: Final = "(object.spec.containers + object.spec.?initContainers.orValue([]))"
-_ADDED: Final = "t.?operator.orValue('') == 'Exists' && t.?effect.orValue('') == 'NoSchedule'"
-# Whether `t` is what ExtendedResourceToleration adds, for a resource that is requested; and the
-# same for one that may be requested by zero.
+# Whether `t` has the operator of what plugins add, or one by which what they add covers it.
+_SAME: Final = f"{_OPERATOR.format('t')} == 'Exists'"
+_WITHIN: Final = f"{_OPERATOR.format('t')} in ['Exists', 'Equal']"
+# Whether ExtendedResourceToleration adds it, or what covers it: for a resource that is requested,
+# or that may be requested by zero.
 _EXTENDED: Final = (
-    f"({_ADDED} && t.?key.orValue('').contains('/') && !t.key.contains('kubernetes.io/') && "
-    f"{_CONTAINERS}.exists(c, %s))"
+    "(%s && t.?effect.orValue('') == 'NoSchedule' && t.?key.orValue('').contains('/') && "
+    f"!t.key.contains('kubernetes.io/') && {_CONTAINERS}.exists(c, %s))"
 )
-_REQUESTED: Final = (
-    _EXTENDED % "string(c.?resources.?requests.orValue({})[?t.key].orValue('0')) != '0'"
+_REQUESTED: Final = _EXTENDED % (
+    _WITHIN,
+    "string(c.?resources.?requests.orValue({})[?t.key].orValue('0')) != '0'",
 )
-_NAMED: Final = _EXTENDED % "t.key in c.?resources.?requests.orValue({})"
+_NAMED: Final = _EXTENDED % (_SAME, "t.key in c.?resources.?requests.orValue({})")
 _ASKED: Final = cel.some(
     f"string(%s.?resources.?{kind}.orValue({{}})[?'{name}'].orValue('0')) != '0'"
     for kind in ("requests", "limits")
     for name in ("cpu", "memory")
 )
-# Whether `t` is what PodTolerationRestriction adds to every pod that is not BestEffort.
+# The same of PodTolerationRestriction, which adds one to every pod that is not BestEffort.
 _PRESSURE: Final = (
-    f"({_ADDED} && t.?key.orValue('') == 'node.kubernetes.io/memory-pressure' && "
+    "(%s && t.?effect.orValue('') == 'NoSchedule' && "
+    "t.?key.orValue('') == 'node.kubernetes.io/memory-pressure' && "
     f"(has(object.spec.resources) ? {_ASKED.replace('%s', 'object.spec')} : "
     f"{_CONTAINERS}.exists(c, {_ASKED.replace('%s', 'c')})))"
 )
@@ -96,7 +100,7 @@ def steps(
         )
     ]
     variables = {"own_tolerations": "object.spec.?tolerations.orValue([])"}
-    added = cel.some([_filled_in(seconds), _NAMED, _PRESSURE])
+    added = cel.some([_filled_in(seconds), _NAMED, _PRESSURE % _SAME])
     variables["untouched"] = f"{var('own_tolerations')}.all(t, {added})"
     wanted = []
     for number, (setting, when) in enumerate(stands):
@@ -216,10 +220,11 @@ def _order(specific: Sequence[tuple[Toleration, str]]) -> Iterator[str]:
         )
 
 
-def _filled_in(seconds: Mapping[str, int]) -> str:
-    """Return CEL for whether `t` is what DefaultTolerationSeconds puts into every pod."""
+def _filled_in(seconds: Mapping[str, int], operator: str = _SAME) -> str:
+    """Return CEL for whether `t` is what DefaultTolerationSeconds puts into every pod, with an
+    operator that CEL tests."""
     return cel.some(
-        f"(t.?key.orValue('') == {text(key)} && t.?operator.orValue('') == 'Exists' && "
+        f"(t.?key.orValue('') == {text(key)} && {operator} && "
         f"t.?effect.orValue('') == {text(NO_EXECUTE)} && "
         f"t.?tolerationSeconds.orValue(-1) == {many})"
         for key, many in sorted(seconds.items())
@@ -294,10 +299,10 @@ def allowed(
             [
                 *patterns,
                 *given,
-                _filled_in(seconds),
+                _filled_in(seconds, _WITHIN),
                 f"({var('daemon_set')} && {daemon})",
                 _REQUESTED,
-                _PRESSURE,
+                _PRESSURE % _WITHIN,
             ]
         )
         expression = f"!{cel.policy(at)} || object.spec.?tolerations.orValue([]).all(t, {may})"

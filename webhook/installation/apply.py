@@ -172,6 +172,12 @@ def _describe_refusal(key: Key, error: ClusterError) -> InstallationError:
     return InstallationError(f"{key}: {error.why}. {cure[0].upper()}{cure[1:]}")
 
 
+async def is_ours(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], bool]) -> bool:
+    """Return whether the object exists and is ours, so that `remove` would delete it."""
+    found = await client.find(key.path)
+    return found is not None and ours(found)
+
+
 async def remove(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], bool]) -> bool:
     """Delete the object if it exists and is ours; return whether it did. Raises ClusterError.
 

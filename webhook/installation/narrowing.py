@@ -79,7 +79,7 @@ def keep_narrowing(
             else:
                 foreign = foreign or bool(extra)
         made = {"matchExpressions": [*own, *more]}
-        # A limit takes the place of the rest (docs/installing.md).
+        # A limit takes the place of the rest (docs/guides/customize.md).
         alike = sorted(map(_alike, expressions(made))) == sorted(map(_alike, expressions(selector)))
         if not foreign and (has_them or (more and alike)):
             made = selector

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -10,6 +11,7 @@ from webhook.api_paths import CollectionPath
 from webhook.installation.apply import (
     applied_or_labelled,
     ended,
+    is_ours,
     labelled,
     list_guards,
     remove,
@@ -28,7 +30,8 @@ from webhook.installation.object_kinds import CRD, GUARD, GUARD_BINDING, key_of
 from webhook.installation.probe import ANSWERS, probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from webhook.installation.apply import Patience
     from webhook.installation.object_kinds import Key
@@ -78,13 +81,15 @@ async def uninstall(
     *,
     delete_runs: bool = False,
     delete_policies: bool = False,
+    dry_run: bool = False,
 ) -> UninstallResult:
     """Delete the objects that are ours, and what the programs have created.
 
     The guards are deleted first, then the webhook configurations. Nothing else is deleted before
     the API server has stopped calling the webhook: until then, without an answer, it would reject
     pods of runs and all policies. The definition of Runs and every Run stay, unless `delete_runs`;
-    those of policies and classes stay, unless `delete_policies`. Raises ClusterError and NotInTime,
+    those of policies and classes stay, unless `delete_policies`. With `dry_run` nothing is deleted,
+    and the result is what would be. Raises ClusterError and NotInTime,
     and InstallationError if another tool manages the objects, which would write them again; before
     anything is deleted, what `agree` raises.
     """
@@ -92,21 +97,27 @@ async def uninstall(
     refuse_managed(await read_live(client, doomed), removing=True)
     agree()
     deleted: list[Key] = []
+    act = is_ours if dry_run else remove
+
+    def step(text: str) -> AbstractContextManager[object]:
+        return nullcontext() if dry_run else progress.step(text)
 
     async def away(
         some: Iterable[Key], ours: Callable[[Mapping[str, Any]], bool] = applied_or_labelled
     ) -> None:
-        deleted.extend([key for key in some if await remove(client, key, ours)])
+        deleted.extend([key for key in some if await act(client, key, ours)])
 
-    with progress.step("having pods sent to the webhook no more"):
+    with step("having pods sent to the webhook no more"):
         await away(key for key in doomed if key.kind.name in (GUARD_BINDING, GUARD))
         await away((INTERCEPTION, JUDGING))
-        await _wait_until_forgotten(client, patience)
-    with progress.step("ending Fairlead's pods"):
+        if not dry_run:
+            await _wait_until_forgotten(client, patience)
+    with step("ending Fairlead's pods"):
         # They would create again what is deleted below: the certificates, the Lease.
         await away((CONTROLLER, WEBHOOK))
-        await patience.until("the end of Fairlead's pods", lambda: _running(client))
-    with progress.step("deleting the rest"):
+        if not dry_run:
+            await patience.until("the end of Fairlead's pods", lambda: _running(client))
+    with step("deleting the rest"):
         late = {_NAMESPACE, _RUNS, *_POLICIES}
         early = {*deleted, *late}
         await away(key for key in reversed(doomed) if key not in early)
@@ -115,15 +126,15 @@ async def uninstall(
             await away([_RUNS])
         if delete_policies:
             await away(_POLICIES)
-        left = await _foreign_objects(client)
+        left = await _foreign_objects(client, deleted)
         if not left:
             await away([_NAMESPACE])
-        for key in late:
+        for key in () if dry_run else late:
             await patience.until(f"the end of {key}", partial(ended, client, key))
-    return UninstallResult(deleted, [*left, *await _remaining_definitions(client)])
+    return UninstallResult(deleted, [*left, *await _remaining_definitions(client, deleted)])
 
 
-async def _remaining_definitions(client: Client) -> list[str]:
+async def _remaining_definitions(client: Client, deleted: Collection[Key]) -> list[str]:
     words = {
         _RUNS: "every Run: they stay for the next installation (--delete-runs deletes them, with "
         "all that they own)",
@@ -133,7 +144,11 @@ async def _remaining_definitions(client: Client) -> list[str]:
             "them)",
         ),
     }
-    return [f"{key}, and {what}" for key, what in words.items() if await client.find(key.path)]
+    return [
+        f"{key}, and {what}"
+        for key, what in words.items()
+        if key not in deleted and await client.find(key.path)
+    ]
 
 
 async def _wait_until_forgotten(client: Client, patience: Patience) -> None:
@@ -154,8 +169,9 @@ async def _running(client: Client) -> str:
     return f"{count} of them end still" if count else ""
 
 
-async def _foreign_objects(client: Client) -> list[str]:
+async def _foreign_objects(client: Client, deleted: Collection[Key]) -> list[str]:
     """Objects in our namespace that are not ours; the namespace stays because of them."""
+    own = {(key.kind.name, key.name) for key in deleted if key.namespace == names.NAMESPACE}
     if not await client.find(_NAMESPACE.path):
         return []
     others: list[str] = []
@@ -165,6 +181,8 @@ async def _foreign_objects(client: Client) -> list[str]:
         others += [
             f"{kind} {names.NAMESPACE}/{each['name']}"
             for each in found.items
-            if each["name"] not in usual and not each.get("deletionTimestamp")
+            if each["name"] not in usual
+            and (kind, each["name"]) not in own
+            and not each.get("deletionTimestamp")
         ]
     return [f"{', '.join(others)}, and so the namespace: not Fairlead's"] if others else []

@@ -18,10 +18,14 @@ from kubernetes.aio.config.kube_config import KubeConfigMerger, load_kube_config
 
 from webhook.api_paths import check_namespace
 from webhook.errors import ClusterError, InvalidName
+from webhook.shortening import first_few
+from webhook.strict import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+# Contexts that an error names.
+_NAMED: Final = 10
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -93,6 +97,8 @@ def default_namespace(
 async def _from_kubeconfig(named: str, context: str) -> Configuration:
     configuration = Configuration(host="")
     with _kubeconfig(named):
+        if context:
+            _check_context(named, context)
         await load_kube_config(
             config_file=named,
             context=context or None,
@@ -103,6 +109,16 @@ async def _from_kubeconfig(named: str, context: str) -> Configuration:
         raise ClusterError(f"{named}: the current context's cluster has no server")
     configuration.proxy = configuration.proxy or _proxy_from_environment(configuration.host)
     return configuration
+
+
+def _check_context(named: str, context: str) -> None:
+    """Raise ClusterError with the names of all contexts if there is no such one."""
+    contexts = [
+        str(each.value["name"]) for each in KubeConfigMerger(named).config.value["contexts"]
+    ]
+    if context not in contexts:
+        there = first_few(contexts, _NAMED) if contexts else "none"
+        raise ClusterError(f"{named}: there is no context {quoted(context)}; there are: {there}")
 
 
 @contextmanager

@@ -36,7 +36,7 @@ REQUIRED_LISTS = frozenset(name for name, (_, of) in AFFINITY_LISTS.items() if o
 PREFERRED_NODES = "affinity.nodeAffinity.preferred"
 REQUIRED_NODES: Final = "affinity.nodeAffinity.required"
 # The maximum of each, before and after placement: a placed pod may be sent again.
-# docs/security.md has what they cost, and how far they are above what honest pods have.
+# docs/benchmarks.md has what they cost, docs/security/network.md the largest sensible pod.
 # Required node affinity is bounded as node_affinity bounds what it computes.
 MAX_ENTRIES: Final = 1024
 # Terms, requirements of a term and values of a requirement that are together below every limit.

@@ -327,7 +327,7 @@ class CapacityClassSpec(Strict):
 
 
 class CapacityClass(PolicyObject):
-    """A named kind of node, such as spot, identified by node labels and taints."""
+    """A named group of nodes, such as spot, identified by node labels and taints."""
 
     kind: Literal["CapacityClass"] = Field(description="The kind of this document.")
     metadata: Metadata = Field(description="The class's name.")

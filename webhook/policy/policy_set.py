@@ -7,7 +7,7 @@ import itertools
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 import orjson
 
@@ -178,6 +178,12 @@ class PolicySet:
         parts = [policy.tested for policy in self.policies]
         parts.append(conditions.collect_tested(self._matches_of_exceptions))
         return conditions.merge_tested(parts)
+
+    @property
+    def tested_labels(self) -> Iterable[tuple[str, str | None]]:
+        """The labels of pods by which policies and exceptions match; None for any value."""
+        pairs: Iterable[Any] = self.tested.get("pod_selector", ())
+        return pairs
 
     @cached_property
     def sets_labels(self) -> bool:

@@ -11,6 +11,8 @@ from webhook.placement.shapes import objects_in
 DEFAULT_SERVICE_ACCOUNT: Final = "default"
 # The type of the volume with a token that its plugin ServiceAccount adds to nearly every pod.
 ADDED_VOLUME: Final = "projected"
+# The field of a pod that decides whether it gets one; else that of its ServiceAccount.
+AUTOMOUNT: Final = "automountServiceAccountToken"
 # Its default for a volume without a source.
 _DEFAULT_VOLUME: Final = "emptyDir"
 # A quantity above zero has some digit but 0 before any exponent or unit (the grammar of
@@ -92,11 +94,12 @@ def resources(spec: JsonObject) -> frozenset[str]:
 def volumes(spec: JsonObject) -> frozenset[str]:
     """Return the types of a pod's volumes: the member of each v1.Volume that is not its name.
 
-    A volume without one is an emptyDir.
+    A volume without one is an emptyDir. One with a token is added to a pod that asks for it.
 
-    Source: the API server's defaulting of volumes, k8s.io/kubernetes/pkg/apis/core/v1.
+    Sources: the API server's defaulting of volumes, k8s.io/kubernetes/pkg/apis/core/v1, and its
+    plugin ServiceAccount, which runs before webhooks.
     """
-    found: set[str] = set()
+    found = {ADDED_VOLUME} if spec.get(AUTOMOUNT) is True else set()
     for volume in objects_in(spec.get("volumes")):
         given = [key for key, value in volume.items() if key != "name" and value is not None]
         found.update(given or (_DEFAULT_VOLUME,))

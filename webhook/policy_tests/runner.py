@@ -121,20 +121,24 @@ def _verdict(
 
 
 def _evaluate(case: Case, world: World, cluster: policy_test_model.Cluster | None) -> Evaluation:
+    plugins, default = _plugins(cluster, case.namespace), world.cluster.default_priority_class
+    listed = plugins.priorities
     world = replace(
         world,
+        # A cluster of which PriorityClasses are given has no others.
+        classes={} if listed is None else {"PriorityClass": {*listed, default}},
         namespaces={
             case.namespace: {names.NAMESPACE_NAME: case.namespace, **case.namespace_labels}
         },
         now=datetime.fromisoformat(case.now) if case.now else None,
-        plugins=_plugins(cluster, case.namespace),
+        plugins=plugins,
         history=_history(case),
     )
     # The API server authenticates no node without this group.
     groups = (names.NODE_GROUP,) if case.user.startswith(names.NODE_USERS) else ()
     pod = with_defaults(
         load_tests.whole(case.pod),
-        world.cluster.default_priority_class,
+        default,
         world.cluster.default_toleration_seconds,
     )
     return world.evaluate(pod, case.namespace, led=False, user=case.user, groups=groups)

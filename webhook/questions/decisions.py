@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.admission.workload_warnings import mark_on
 from webhook.errors import InvalidPod, UnreadableInput
-from webhook.evaluation.answer import unknown_selector
 from webhook.evaluation.audits import NODES_DECIDE
+from webhook.evaluation.dry_run import describe_difference
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import run_faults
 from webhook.policy.findings import parse_path, path_text
@@ -127,16 +127,9 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
         found = each.evaluation
         if found.depends_on_node:
             yield f"{each.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
-        unknown = found.undecided
-        for one in unknown:
-            yield f"{each.subject}: what policies decide is unknown: {_with_cure(one)}"
-        if not unknown and (why := unknown_nodes(found)):
+        yield from (f"{each.subject}: {line}" for line in undecided_facts(each))
+        if not each.undecided and (why := unknown_nodes(found)):
             yield f"{each.subject}: which nodes admit it is unknown: {why}"
-        if why := unknown_selector(each):
-            yield (
-                f"{each.subject}: it is unknown whether a label of a policy takes the pods out of "
-                f"the selector by which they are counted: {why}"
-            )
         if tested := found.unread_defaults:
             yield (
                 f"{each.subject}: policies match by {', '.join(tested)}, which a LimitRange of "
@@ -146,6 +139,11 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
         yield from (f"{each.subject}: {line}" for line in unjudged_policies(found))
     yield from unlisted_classes(decided)
     yield from not_asked(each.evaluation for each in decided)
+
+
+def undecided_facts(decided: Replicas) -> list[str]:
+    """Return a line, with the cure, for each fact that decides about pods and is not known."""
+    return [f"what policies decide is unknown: {_with_cure(each)}" for each in decided.undecided]
 
 
 def unjudged_policies(found: Evaluation) -> Iterator[str]:
@@ -190,13 +188,21 @@ def unasked(decided: Iterable[Replicas]) -> Iterator[str]:
 
 
 def asked_alone(decided: Iterable[Replicas]) -> Iterator[str]:
-    """Yield a line for each group of equal pods of which the API server was asked about one."""
+    """Yield a line for each group of equal pods that the API server takes, if it was asked about
+    one of several, or about another than the one that comes."""
     for each in decided:
-        if each.count > 1 and each.evaluation.world.server and each.admitted:
-            yield (
-                f"{each.subject}: the API server takes one of these {each.count} pods; whether a "
-                "quota takes all is not known"
-            )
+        found = each.evaluation
+        if not (found.world.server and each.admitted) or found.answer.unknown:
+            continue
+        several = each.count > 1
+        limits = [
+            "whether a quota takes all is not known" if several else "",
+            describe_difference(each.arrival.pod),
+        ]
+        if any(limits):
+            which = f"one of these {each.count} pods" if several else "the pod"
+            taken = f"{each.subject}: the API server takes {which}"
+            yield "; ".join(filter(None, (taken, *limits)))
 
 
 def unlisted_classes(decided: Iterable[Replicas]) -> Iterator[str]:

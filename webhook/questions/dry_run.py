@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -41,6 +42,9 @@ _MAYBE_DECIDED: Final = (
 # In the API server's words for a denial of one of Fairlead's webhooks, after its name.
 _OWN_DENIAL: Final = f'.{names.GROUP}" denied the request'
 _REVIEWS: Final = CollectionPath("authorization.k8s.io/v1", "selfsubjectaccessreviews")
+# The beginning of the API server's own words for a refusal.
+_ABOUT_POD: Final = re.compile(r'^[Pp]ods? "[^"]*" is (?:forbidden|invalid): ')
+_EXISTS: Final = "AlreadyExists"
 # Anything else, such as 429 or 500, is no answer about the pod.
 _REFUSALS: Final = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY}
@@ -131,6 +135,11 @@ async def _ask(client: Client, pod: JsonObject, namespace: str) -> tuple[str, st
         path = CollectionPath("v1", "pods", namespace)
         made = await client.create(path, pod, query=_AS_DECIDED)
     except ClusterError as error:
+        name = pod["metadata"].get("name")
+        if error.reason == _EXISTS and name:
+            # The answer is that to a pod in its place.
+            metadata = {**pod["metadata"], "name": "", "generateName": f"{name}-"}
+            return await _ask(client, {**pod, "metadata": metadata}, namespace)
         if error.status in _REFUSALS:
             return await _refusal(client, namespace, error)
         if error.status == HTTPStatus.NOT_FOUND:
@@ -144,7 +153,8 @@ async def _refusal(client: Client, namespace: str, error: ClusterError) -> tuple
     """Return the refusal, if it is one of the pod as asked about; else why that is unknown."""
     from webhook.interception import EXCLUDED_NAMESPACES
 
-    words = error.why
+    # Its name may be one that nobody knows.
+    words = _ABOUT_POD.sub("", error.why)
     if any(names.LEFT_AS_DECIDED in each for each in error.warnings):
         return words, ""
     if _OWN_DENIAL in error.words:

@@ -18,7 +18,6 @@ from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
 from webhook.placement.nodes import Node, by_name
-from webhook.policy.subject import ADDED_VOLUME, volumes
 from webhook.questions.objects import (
     count_kinds,
     default_priority_class,
@@ -33,7 +32,6 @@ from webhook.run.backends.engine_object import delegated_object
 from webhook.run.run_documents import run_of
 from webhook.shortening import first_few, one_line
 from webhook.workloads.object import ANSWERED, Object
-from webhook.workloads.stored_pod import is_stored
 from webhook.workloads.template import PodTemplate, find_unknown_labels
 from webhook.workloads.template_search import unread
 
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 
     from webhook.kube.kubeconfig import Kubeconfig
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.questions.where import Where
     from webhook.sources.table import SourceTable
@@ -117,7 +114,7 @@ class Offline:
 def unread_world(policies: PolicySet) -> World:
     """Return what evaluations depend on, as far as policies are all that is known."""
     now = datetime.now(UTC)
-    return World(policies, Cluster(), {}, now, None, None, UNREAD, None, None, None)
+    return World.for_pods_as_sent(policies, Cluster(), {}, now, UNREAD)
 
 
 def with_nodes(world: World, nodes: Sequence[Node] | None) -> World:
@@ -320,51 +317,25 @@ def unknown_values(policies: PolicySet, templates: Iterable[PodTemplate]) -> lis
     creation.
 
     These are labels whose values only a controller knows, which have no value of a policy until
-    then, and the volume with a token of the service account.
+    then.
     """
     asking: dict[str, list[str]] = {}
-    tokens: list[str] = []
     for who, tested in (
         *((f"policy {each.name}", each.tested) for each in policies.policies),
         *((f"exception {each.name}", each.tested) for each in policies.exceptions),
     ):
-        if ADDED_VOLUME in tested.get("volumes", ()):
-            tokens.append(who)
         pairs: Any = tested.get("pod_selector", ())
         for key in {key for key, value in pairs if value is not None}:
             asking.setdefault(key, []).append(who)
     unmade: dict[str, list[str]] = {}
-    mounting: dict[str, None] = {}
-    for each in templates if asking or tokens else ():
-        title, pod = each.source.title, each.pod(0)
-        if tokens and _may_get_token(pod):
-            mounting[title] = None
-        for key in find_unknown_labels(pod) & asking.keys():
-            unmade.setdefault(key, []).append(title)
-    lines = [
+    for each in templates if asking else ():
+        for key in find_unknown_labels(each.pod(0)) & asking.keys():
+            unmade.setdefault(key, []).append(each.source.title)
+    return [
         f"the value of label {key} on pods of {_few(titles)} is known only after "
         f"their creation, and {', '.join(asking[key])} compares it: use Exists, or another label"
         for key, titles in sorted(unmade.items())
     ]
-    if mounting:
-        lines.append(
-            f"pods of {_few(mounting)} get a volume of type {ADDED_VOLUME} if the API server "
-            "mounts a token of the service account; it is not counted here, and "
-            f"{', '.join(tokens)} matches by it: set automountServiceAccountToken: false, or match "
-            "by something else"
-        )
-    return lines
-
-
-def _may_get_token(pod: JsonObject) -> bool:
-    """Return whether the API server's plugin ServiceAccount may add the first such volume to the
-    pod."""
-    spec = pod.get("spec")
-    if is_stored(pod) or not isinstance(spec, dict):
-        return False
-    return spec.get("automountServiceAccountToken") is not False and (
-        ADDED_VOLUME not in volumes(spec)
-    )
 
 
 def _asking(policies: PolicySet) -> Iterator[str]:

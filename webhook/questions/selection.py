@@ -99,6 +99,8 @@ class Selection:
         require each other."""
         if "no-node" in self.fail_on and self.nodes is None:
             raise WrongUsage("--fail-on no-node wants --nodes FILE, or --nodes cluster")
+        if files := [each for each in self.words if _is_file(each)]:
+            raise WrongUsage(f"{files[0]} is a file: give it with -f, as in `-f {files[0]}`")
         if self.words and self.filenames:
             raise WrongUsage("give objects of the cluster, or files with -f; not both")
         if not self.words and not self.filenames:
@@ -111,6 +113,11 @@ class Selection:
         if self.words and self.history:
             raise WrongUsage("--history is for -f: a live pod has its own history")
         return bool(self.words)
+
+
+def _is_file(word: str) -> bool:
+    """Return whether a word that should be TYPE or NAME is a file of manifests, or a folder."""
+    return Path(word).suffix in (".yaml", ".yml", ".json") and Path(word).exists()
 
 
 def read_selected_files(

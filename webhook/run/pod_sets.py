@@ -17,6 +17,7 @@ import orjson
 from webhook.placement.stamp_text import read_given_up, read_stamp, read_turns
 from webhook.run.history import annotations_at_start
 from webhook.run.model.intervals import format_intervals
+from webhook.run.queue_topology import find_problems
 from webhook.run.queue_workload import POD_SET_NOTE, noted, pod_set
 
 if TYPE_CHECKING:
@@ -142,9 +143,15 @@ class Sampling:
         ]
 
     def problem(self) -> str:
-        """Return why Kueue does not take so many pod sets; empty if it does."""
+        """Return why Kueue does not take these pod sets; empty if it does, or they are not all."""
         if len(self._sets) <= MOST_POD_SETS:
-            return ""
+            if self._untried:
+                return ""
+            asked = [
+                (each.text, len(each.indexes), each.asks.get("topologyRequest") or {})
+                for each in self.sets()
+            ]
+            return "; ".join(find_problems(asked))
         so_far = ", ".join(each.text for each in self.sets())
         return (
             f"Kueue takes {MOST_POD_SETS} sets of pods at most, and the run has more: {so_far}. "

@@ -276,8 +276,8 @@ def _pause(position: int | None) -> float:
 def _reactivate(workload: StoredWorkload) -> str:
     patch = '{"spec":{"active":true}}'
     return (
-        f"; it is deactivated: kubectl patch workload {workload.name} --type merge -p '{patch}', "
-        "or suspend and resume the run"
+        f"; it is deactivated: kubectl patch workloads.kueue.x-k8s.io {workload.name} "
+        f"-n {workload.namespace} --type merge -p '{patch}', or suspend and resume the run"
     )
 
 

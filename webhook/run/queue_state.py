@@ -64,6 +64,7 @@ class StoredWorkload(NamedTuple):
     """The Workload of a Run, as the API server has it."""
 
     name: str
+    namespace: str
     run_uid: str
     uid: str = ""
     version: str = ""

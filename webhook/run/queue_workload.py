@@ -21,9 +21,10 @@ from webhook.run.queue_state import (
     StoredPodSet,
     StoredWorkload,
 )
+from webhook.run.queue_topology import UNCONSTRAINED, read_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.model import Run
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 # What this controller notes about a pod set, as of a PodSet.
 POD_SET_NOTE: Final = ("role", "indexes", "digest", "givenUp", "set")
-_UNCONSTRAINED: Final = f"{names.KUEUE_PREFIX}podset-unconstrained-topology"
 
 
 def changed_status(raw: JsonObject, updates: tuple[JsonObject, ...], now: str) -> JsonObject:
@@ -62,6 +62,7 @@ def read_workload(raw: JsonObject) -> StoredWorkload | None:
     checks = status.get("admissionChecks") or ()
     return StoredWorkload(
         name=metadata["name"],
+        namespace=metadata["namespace"],
         run_uid=uid,
         uid=metadata["uid"],
         version=metadata["resourceVersion"],
@@ -128,7 +129,7 @@ def _assignment(raw: JsonObject, asked: JsonObject, checks: Any, workload: str) 
     # Kueue opens the gate of pods with an annotation of a topology only, and its own jobs get this
     # one if they ask for none (pkg/podset, FromAssignment; pkg/util/tas, IsTAS).
     implicit = gated and not asked.keys() & {"required", "preferred", "unconstrained"}
-    topology = {_UNCONSTRAINED: "true"} if implicit else {}
+    topology = {UNCONSTRAINED: "true"} if implicit else {}
     update = PodUpdate(
         node_selector=_joined(mine, "nodeSelector"),
         tolerations=tuple(each for one in mine for each in one.get("tolerations") or ()),
@@ -278,28 +279,6 @@ _COUNTED: Final = (
 _OF_CONTAINER: Final = ("name", "image", "resources", "restartPolicy")
 
 
-def _boolean(text: str) -> bool:
-    """As strconv.ParseBool has it. Raises KeyError."""
-    return {"1": True, "t": True, "true": True, "0": False, "f": False, "false": False}[
-        text.lower()
-    ]
-
-
-# The fields of a topologyRequest, by annotations of the pods (pkg/controller/jobframework/tas.go).
-_TOPOLOGY: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
-    "required": (f"{names.KUEUE_PREFIX}podset-required-topology", str),
-    "preferred": (f"{names.KUEUE_PREFIX}podset-preferred-topology", str),
-    "unconstrained": (_UNCONSTRAINED, _boolean),
-    "podSetSliceRequiredTopology": (f"{names.KUEUE_PREFIX}podset-slice-required-topology", str),
-    "podSetSliceSize": (f"{names.KUEUE_PREFIX}podset-slice-size", int),
-    "podsetSliceRequiredTopologyConstraints": (
-        f"{names.KUEUE_PREFIX}podset-slice-required-topology-constraints",
-        json.loads,
-    ),
-    "podSetGroupName": (f"{names.KUEUE_PREFIX}podset-group-name", str),
-}
-
-
 def longest(run: Run) -> dict[str, int]:
     """Return the field of a Workload by which Kueue ends it, if the Run's label asks for it.
 
@@ -311,18 +290,6 @@ def longest(run: Run) -> dict[str, int]:
     if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 2**31:
         raise InvalidRun([f"label {names.KUEUE_LONGEST}: want seconds, such as 3600, not {text!r}"])
     return {"maximumExecutionTimeSeconds": int(text)}
-
-
-def _topology_request(annotations: Mapping[str, str]) -> JsonObject:
-    found: JsonObject = {}
-    for field, (key, read) in _TOPOLOGY.items():
-        if key in annotations:
-            try:
-                found[field] = read(annotations[key])
-            except (KeyError, ValueError):
-                text = annotations[key]
-                raise InvalidRun([f"annotation {key}: {text!r} cannot be read"]) from None
-    return found
 
 
 def pod_set(name: str, count: int, placed: JsonObject) -> JsonObject:
@@ -339,7 +306,7 @@ def pod_set(name: str, count: int, placed: JsonObject) -> JsonObject:
             ]
     labels = placed["metadata"].get("labels") or {}
     annotations = placed["metadata"].get("annotations") or {}
-    topology = _topology_request(annotations)
+    topology = read_request(annotations)
     return {
         "name": name,
         "count": count,

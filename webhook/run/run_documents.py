@@ -28,7 +28,7 @@ Json = dict[str, Any]
 _PREFIX_LENGTH: Final = 58
 _SUFFIX: Final = "xxxxx"
 # The API server gives each Run a uid, by which its pods are selected. A Run in a file has no uid.
-_UNSTORED: Final = {"uid": "00000000-0000-0000-0000-000000000000", "resourceVersion": "0"}
+_UNSTORED: Final = {"uid": names.NO_UID, "resourceVersion": "0"}
 
 
 def without_nulls(document: Any) -> Any:

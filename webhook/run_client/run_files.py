@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from webhook import names
 from webhook.errors import InvalidDocuments, InvalidRun, UnreadableInput
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from webhook.run.run_documents import Document
     from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
-
-# The API server gives each Run a uid, by which its pods are selected; a Run in a file has none.
-_NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +158,7 @@ def _placed(run: Run, namespace: str) -> Run:
     meta = run.metadata
     added = {
         "namespace": meta.namespace if "namespace" in meta.model_fields_set else namespace,
-        "uid": meta.uid or _NO_UID,
+        "uid": meta.uid or names.NO_UID,
     }
     return run.model_copy(update={"metadata": meta.model_copy(update=added)})
 

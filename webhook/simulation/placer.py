@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook import names
 from webhook.decision.arrival import history_of
 from webhook.placement import pod as pods
 from webhook.placement.node_affinity import failed
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from webhook.simulation.scenario import Pool
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
-UID: Final = "00000000-0000-0000-0000-000000000000"
 _PODS: Final = "pods"
 # Pods whose evaluation is kept. Their histories have times, and so most of them are used once.
 _KEPT: Final = 10_000
@@ -80,7 +80,7 @@ class Placer:
         world = replace(self._world, now=history.as_of) if history else self._world
         evaluation = world.evaluate(pod, namespace, led=False)
         stored = evaluation.stored() if evaluation.decision.allowed else pod
-        metadata = {**stored["metadata"], "uid": UID}
+        metadata = {**stored["metadata"], "uid": names.NO_UID}
         owned = observed_pod({**stored, "metadata": metadata, "status": {"phase": "Pending"}})
         if owned is None:
             raise ValueError(f"pod {metadata['name']} is of no run")
@@ -103,7 +103,7 @@ class Placer:
 
 def _stored(run: Run) -> Run:
     metadata = run.metadata.model_copy(
-        update={"uid": UID, "creation_timestamp": to_second(EPOCH), "generation": 1}
+        update={"uid": names.NO_UID, "creation_timestamp": to_second(EPOCH), "generation": 1}
     )
     return run.model_copy(update={"metadata": metadata})
 

@@ -12,13 +12,14 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook import names
 from webhook.run import actions as act
 from webhook.run.facts import collect_facts
 from webhook.run.observed import Exit, NodeHealth, Observed, Refusal
 from webhook.run.reconcile import reconcile
 from webhook.run.usage import REPLICAS, live_usage, sum_usage
 from webhook.simulation.chance import Chance
-from webhook.simulation.placer import EPOCH, UID
+from webhook.simulation.placer import EPOCH
 from webhook.times import span_seconds, to_second
 
 if TYPE_CHECKING:
@@ -232,7 +233,9 @@ class Play:
         self._refusals.pop(name, None)
         uid = f"{name}-{next(self._numbers)}"
         now = to_second(self._time)
-        self._pods[name] = replace(placed.owned, uid=uid, run_uid=UID, attempt=attempt, created=now)
+        self._pods[name] = replace(
+            placed.owned, uid=uid, run_uid=names.NO_UID, attempt=attempt, created=now
+        )
         self._placed[name] = placed
         self._schedule(name)
 

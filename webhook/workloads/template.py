@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -44,6 +46,7 @@ MAX_REPLICAS: Final = 1000
 _FURTHEST: Final = 100_000
 _MOST: Final = 60
 _NUMBER: Final = "write a whole number that is 0 or more"
+_NUMBER_AT_END: Final = re.compile(r"[0-9]{1,18}$")
 # From a replica's index (from 0) to what its controller adds.
 Maker: TypeAlias = Callable[[int], ReplicaAdditions]
 # Writes a changed template into a copy of the object, as far as the object has fields for it.
@@ -171,6 +174,22 @@ class PodTemplate:
         for index, end in pairwise([last, *sorted(further), count]):
             yield index, end - index - 1
 
+    def indexes_with(self, labels: Iterable[tuple[str, str | None]]) -> Iterator[int]:
+        """Yield the first index of the pods with each of these labels, and the first after them.
+
+        Only for labels whose number grows with the index, as that of the pod or of its group.
+        """
+        indexes = range(self.count or 0)
+        for key, value in labels:
+            number = _number_at_end(value)
+
+            def of_pod(index: int, key: str = key) -> int:
+                return _number_at_end(at(self.pod(index), ("metadata", "labels", key)))
+
+            if number >= 0:
+                yield bisect_left(indexes, number, key=of_pod)
+                yield bisect_right(indexes, number, key=of_pod)
+
     def numbers_of(self, indexes: Sequence[int]) -> Sequence[int]:
         return indexes if self.numbers is None else [self.numbers[index] for index in indexes]
 
@@ -237,6 +256,12 @@ class PodTemplate:
         last = indexes[-1] + 1
         chosen = self.numbers_of([*indexes, *range(last, last + more)])
         return described(self.part, self.count, chosen)
+
+
+def _number_at_end(text: Any) -> int:
+    """Return the number at the end of a label's value; -1 without one."""
+    digits = _NUMBER_AT_END.search(text) if isinstance(text, str) else None
+    return int(digits[0]) if digits else -1
 
 
 def find_unknown_labels(pod: JsonObject) -> frozenset[str]:

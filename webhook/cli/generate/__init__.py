@@ -10,6 +10,7 @@ from webhook.cli.lazy import LazyGroup
 
 COMMANDS: Final[dict[str, str]] = {
     "guard": "Print admission policies that enforce what the webhook cannot.",
+    "manifests": "Print the objects that an installation applies.",
     "map": "Print policies as MutatingAdmissionPolicies, which need no webhook.",
     "schema": "Print the JSON Schema of policy files, for editors.",
 }

@@ -14,9 +14,8 @@ import click
 from webhook import names
 from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.output import output_option, print_notes
-from webhook.cli.run.cluster import target_options
-from webhook.cli.run.creating import follow_to_end, print_created, submit_run
+from webhook.cli.output import print_notes
+from webhook.cli.run.creating import conclude, following_options, print_created, submit_run
 from webhook.cli.short_help import Command
 from webhook.errors import UnreadableInput
 from webhook.questions.completion import members_of
@@ -162,13 +161,10 @@ class WithProgram(Command):
     help="First show what the cluster's policies do to its pods, and ask the API server about "
     "them, if you may create pods. It is not created if a pod would be rejected or refused.",
 )
-@click.option("--wait", is_flag=True, help="Wait until the Run ends; exit as its program did.")
-@click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
 @click.option(
     "--dry-run", is_flag=True, help="Print the Run, checked without a cluster, and create nothing."
 )
-@target_options
-@output_option("Print the Run in this form.", ("name", "yaml", "json"), default=None)
+@following_options
 def command(
     name: str,
     file: Path | None,
@@ -248,10 +244,7 @@ def command(
 
     async def create(client: Client) -> int:
         stored = await submit_run(client, raw, within, files)
-        print_created(stored, output)
-        if wait or logs:
-            return await follow_to_end(client, within, stored["metadata"]["name"], logs=logs)
-        return 0
+        return await conclude(client, stored, output, wait=wait, logs=logs)
 
     place = str(file) if file else "the options"
     if preview and not _previewed(kubeconfig, run, place, err=output is not None):

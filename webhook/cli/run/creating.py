@@ -16,15 +16,31 @@ from webhook.cli.output import (
     print_yaml,
     say,
 )
+from webhook.cli.run.cluster import target_options
 from webhook.errors import FairleadError, UnreadableInput
 from webhook.run_client.rows import reference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.evaluation.world import World
     from webhook.kube.client import Client
     from webhook.run.model import Run
+
+
+def following_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add --wait and --logs of a command that creates a Run, its cluster, and how it is printed."""
+    wait = click.option(
+        "--wait", is_flag=True, help="Wait until the Run ends; exit with 1 if it fails."
+    )
+    logs = click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
+    output = click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["name", "yaml", "json"]),
+        help="Print the Run in this form.",
+    )
+    return wait(logs(target_options(output(function))))
 
 
 async def submit_run(
@@ -88,7 +104,18 @@ def show_preview(run: Run, place: str, world: World, *, err: bool) -> bool:
     return not reasons
 
 
-async def follow_to_end(client: Client, namespace: str, name: str, *, logs: bool) -> int:
+async def conclude(
+    client: Client, stored: dict[str, Any], output: str | None, *, wait: bool, logs: bool
+) -> int:
+    """Print the Run that was created, and follow it if that is wanted; return the exit code."""
+    print_created(stored, output)
+    metadata = stored["metadata"]
+    if wait or logs:
+        return await _follow(client, metadata["namespace"], metadata["name"], logs=logs)
+    return DONE
+
+
+async def _follow(client: Client, namespace: str, name: str, *, logs: bool) -> int:
     """Wait until the Run ends; return the exit code."""
     import asyncio
 

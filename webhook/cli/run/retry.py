@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.output import output_option
-from webhook.cli.run.cluster import RunName, target_options
-from webhook.cli.run.creating import follow_to_end, print_created
+from webhook.cli.run.cluster import RunName
+from webhook.cli.run.creating import conclude, following_options
 from webhook.cli.short_help import Command
 
 if TYPE_CHECKING:
@@ -19,10 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("retry", cls=Command)
 @click.argument("name", type=RunName())
-@click.option("--wait", is_flag=True, help="Wait until it ends; exit as its program did.")
-@click.option("--logs", is_flag=True, help="As --wait, with the logs of all replicas.")
-@target_options
-@output_option("Print the new Run in this form.", ("name", "yaml", "json"), default=None)
+@following_options
 def command(
     name: str,
     namespace: str,
@@ -57,9 +53,6 @@ def command(
         from webhook.run_client.retrying import retry
 
         stored = await retry(client, within, name)
-        print_created(stored, output)
-        if wait or logs:
-            return await follow_to_end(client, within, stored["metadata"]["name"], logs=logs)
-        return 0
+        return await conclude(client, stored, output, wait=wait, logs=logs)
 
     sys.exit(kubeconfig.ask(ask))

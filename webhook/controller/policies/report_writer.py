@@ -97,19 +97,9 @@ class PodReports:
         stored = await self._stored()
         labels, ending = await self._namespaces()
         owner = await self._owner()
-        classes, clock = await self._classes(), self.clock()
-        world = World(
-            policies,
-            self._cluster(classes),
-            labels,
-            clock,
-            configuration=None,
-            classes=classes,
-            plugins=inputs_of(classes),
-            nodes=None,
-            server=None,
-            history=None,
-        )
+        classes = await self._classes()
+        cluster, plugins = self._cluster(classes), inputs_of(classes)
+        world = World.for_pods_as_sent(policies, cluster, labels, self.clock(), plugins, classes)
         pods = await self._judge_pods(world, self._prospects())
         now = int(self.clock().timestamp())
         written, existing, refused = 0, 0, ""

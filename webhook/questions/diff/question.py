@@ -24,6 +24,7 @@ from webhook.questions.decisions import (
     miscounted,
     misshapen,
     not_asked,
+    undecided_facts,
     unknown_nodes,
 )
 from webhook.questions.diff.comparison_input import Pods, is_live, read_pods
@@ -209,6 +210,8 @@ class Judge:
         self._unasked: dict[str, None] = {}
         self._without_nodes: dict[str, None] = {}
         self._unjudged: dict[str, None] = {}
+        # Titles of objects by what is not known.
+        self._undecided: dict[str, dict[str, None]] = {}
         self._held: dict[str, None] = {}
 
     def describe_unknown(self) -> Iterator[str]:
@@ -225,6 +228,8 @@ class Judge:
                 f"pods of {first_few(titles, _NAMED)} are evaluated by the template: "
                 f"{NODES_DECIDE}; the nodes are unknown here: give --nodes"
             )
+        for line, sources in self._undecided.items():
+            yield f"pods of {first_few(list(map(one_line, sources)), _NAMED)}: {line}"
         yield from self._unasked
         yield from map(one_line, self._unjudged)
 
@@ -267,6 +272,9 @@ class Judge:
             return
         if any(each.evaluation.depends_on_node for each in (*old, *new)):
             self._without_nodes[source.title] = None
+        for each in () if is_live(template) else (*old, *new):
+            for line in undecided_facts(each):
+                self._undecided.setdefault(line, {})[source.title] = None
         for one, other in product(old, new):
             if shared := sorted({*one.indexes} & {*other.indexes}):
                 if one.indexes[0] == other.indexes[0]:

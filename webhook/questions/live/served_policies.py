@@ -5,15 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names, validating
 from webhook.cluster_objects.policy_objects import objects_of
-from webhook.cluster_objects.webhook_replicas import read_by_replica
+from webhook.cluster_objects.webhook_replicas import NoReplica, read_by_replica
 from webhook.controller.policies.replica_metrics import report_of
 from webhook.decision.stamp import HASH_LENGTH
 from webhook.errors import ClusterError, PassOver
 from webhook.installation.object_kinds import VALIDATING, key_of
+from webhook.placement.shapes import as_object, objects_in
 from webhook.questions.live.missing_stamp import read_configuration
 from webhook.questions.policies.policies_in_force import Count, Served
 from webhook.times import to_second
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     from webhook.kube.client import Client
     from webhook.policy.policy_set import PolicySet
+
+
+_OUTSIDE: Final = "the webhook runs outside of the cluster, which cannot ask it"
 
 
 async def differing(client: Client, policies: PolicySet) -> list[str]:
@@ -56,7 +60,7 @@ async def not_served(
     if behind := sum(each != own for each in hashes):
         return [f"{behind} of {len(hashes)} replicas of the webhook do not serve set {own} yet"]
     if hashes:
-        return [answers.note] if answers.note else []
+        return [answers.note] if answers.note and not answers.outside else []
     if own in stamped:
         return []
     return [f"it is unknown whether the webhook uses the cluster's set {own}: {answers.note}"]
@@ -88,13 +92,15 @@ class ReplicaCounts(NamedTuple):
 
     `served` is then what the controller has observed last, or None. `since` is the start of the
     latest replica: a policy without `counts` never matched since then. Counts of replicas that
-    ended are lost. Empty if the start of one is unknown.
+    ended are lost. Empty if the start of one is unknown. `outside`: the webhook runs outside of the
+    cluster, as a sandbox's does.
     """
 
     served: Sequence[Served] | None
     counts: Mapping[str, Count] | None
     since: str = ""
     note: str = ""
+    outside: bool = False
 
     def of(self, policy: str) -> Count | None:
         """Return the counts of a policy; None if replicas could not be asked."""
@@ -112,6 +118,9 @@ async def ask_replicas(client: Client) -> ReplicaCounts:
     try:
         for name, text in (await read_by_replica(client)).items():
             reports[name] = report_of(text)
+    except NoReplica as error:
+        why = await why_unasked(client, error)
+        return (await _observed(client, why))._replace(outside=why == _OUTSIDE)
     except ClusterError as error:
         return await _observed(client, str(error))
     except ValueError as error:
@@ -129,6 +138,17 @@ async def ask_replicas(client: Client) -> ReplicaCounts:
             last = max(had.last_match, count.last_match)
             counts[policy] = Count(had.decided + count.decided, last, since)
     return ReplicaCounts(served, counts, since)
+
+
+async def why_unasked(client: Client, error: NoReplica) -> str:
+    """Return why no replica was asked: pods may be sent to a webhook outside of the cluster.
+
+    Raises ClusterError.
+    """
+    found = await read_configuration(client)
+    entries = objects_in(found.get("webhooks")) if found else ()
+    outside = any("url" in as_object(each.get("clientConfig")) for each in entries)
+    return _OUTSIDE if outside else str(error)
 
 
 async def _observed(client: Client, why: str) -> ReplicaCounts:

@@ -13,6 +13,7 @@ from webhook.evaluation.replicas import evaluate_template
 from webhook.questions.cluster_surroundings import read_policies, read_world
 from webhook.questions.diff.comparison_input import read_pods
 from webhook.questions.live.live_answers import node_list
+from webhook.questions.live.served_policies import why_unasked
 from webhook.questions.offline import with_nodes
 from webhook.questions.where import CLUSTER
 
@@ -29,7 +30,8 @@ async def gather_records(
         texts = (await read_by_replica(client)).values()
         counted = [record for text in texts for record in records_of_metrics(text)]
     except NoReplica as error:
-        notes.append(f"what the webhook has decided so far is unknown: {error}")
+        why = await why_unasked(client, error)
+        notes.append(f"what the webhook has decided so far is unknown: {why}")
     return counted, await records_of_cluster(client, notes)
 
 

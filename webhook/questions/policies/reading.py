@@ -164,7 +164,8 @@ async def _touched(
 class PolicyMatcher:
     """Finds the policies that apply to pods; `templates` are those of the objects beside them.
 
-    `unjudged` has a line for each pod that a fault of Fairlead itself leaves out.
+    `unjudged` has a line for each pod that a fault of Fairlead itself leaves out, and for what
+    decides and is not known.
     """
 
     def __init__(self, world: World, templates: Iterable[PodTemplate] = ()) -> None:
@@ -196,12 +197,21 @@ class PolicyMatcher:
         return LivePod(pod.namespace, pod.name, taken, applying, failed, excepted)
 
     def template(self, template: PodTemplate) -> Template:
-        namespace = template.source.namespace
-        every = (
-            self._evaluate(template.pod(index), namespace, led=template.led)
-            for index, _ in template.sample(lambda: self._world.policies.turns(template.count))
-        )
-        matching = frozenset(name for found in every if found for name in _applying(found))
+        namespace, policies = template.source.namespace, self._world.policies
+        every = [
+            found
+            for index, _ in template.sample(
+                lambda: {
+                    *policies.turns(template.count),
+                    *template.indexes_with(policies.tested_labels),
+                }
+            )
+            if (found := self._evaluate(template.pod(index), namespace, led=template.led))
+        ]
+        for unknown in (each for found in every for each in found.undecided):
+            what = f"{template.source.title} in {namespace}: which policies match is unknown"
+            self.unjudged[one_line(f"{what}: {unknown.reason}")] = None
+        matching = frozenset(name for found in every for name in _applying(found))
         return Template(namespace, template.source.title, matching)
 
     def _evaluate(self, pod: JsonObject, namespace: str, *, led: bool) -> Evaluation | None:

@@ -1,4 +1,4 @@
-"""The guide to frameworks says what replicas are told, and nothing else."""
+"""The page of frameworks says what replicas are told, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webhook.frameworks.table import FRAMEWORKS, render_env
 from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "frameworks.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "reference" / "frameworks.md"
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A row of a table of variables: their names, and to whom they are told.
@@ -29,7 +29,7 @@ RUNS = [
 
 
 def planned(text: str) -> Plan:
-    """The plan of a Run that the guide shows."""
+    """The plan of a Run that the page shows."""
     return plan(Run.model_validate(load_yaml(text), by_alias=True, by_name=False))
 
 
