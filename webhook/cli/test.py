@@ -33,7 +33,7 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     "instead",
 )
 @click.option("--all-reached", is_flag=True, help="Fail if no test reaches some policy.")
-@click.option("--passed", "verbose", is_flag=True, help="List the tests that passed, too.")
+@click.option("--passed", "with_passed", is_flag=True, help="List the tests that passed, too.")
 @cluster_options
 @output_option(report="PolicyTestReport")
 @click.option(
@@ -50,7 +50,7 @@ def command(
     path: Path,
     instead: tuple[Where, ...],
     all_reached: bool,
-    verbose: bool,
+    with_passed: bool,
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
@@ -95,7 +95,7 @@ def command(
     print_result(
         output,
         json=lambda: document(report),
-        text=lambda: lines(report, verbose=verbose),
+        text=lambda: lines(report, verbose=with_passed),
     )
     passed = report.passed and not (all_reached and report.unreached)
     context.exit(DONE if passed else FAILED)
