@@ -178,6 +178,7 @@ OTHERS: Final = {
     "webhook/run/observation.py": "times that the API server wrote",
     "webhook/run/restarts.py": "what it wrote itself",
     "webhook/times.py": "for statuses and fields that the API server checks",
+    "webhook/cli/output.py": "what it wrote itself",
     "webhook/cli/ui.py": "what it wrote itself",
     "webhook/ui/playground.py": "a request's body",
 }

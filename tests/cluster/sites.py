@@ -62,9 +62,9 @@ class Site:
 
     def run(self, command: str, *options: str, stdin: str | None = None) -> Result:
         """`fairlead COMMAND` on this cluster."""
-        own = () if "--kubeconfig" in options else ("--kubeconfig", str(self.plane.kubeconfig))
-        arguments = [command, *own, *options]
-        return CliRunner().invoke(fairlead, arguments, input=stdin, catch_exceptions=False)
+        return CliRunner(env={"KUBECONFIG": str(self.plane.kubeconfig)}).invoke(
+            fairlead, [command, *options], input=stdin, catch_exceptions=False
+        )
 
     def install(self, *options: str) -> Result:
         """`fairlead install` with these options alone, and the webhook at its address; it has to

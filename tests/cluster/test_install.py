@@ -603,17 +603,17 @@ def test_why_pods_wait_is_shown_while_they_wait_and_whenever_it_changes(installe
         "the scheduler has looked",
         lambda: '"reason": "Unschedulable"' in json.dumps(site.plane.api.get(pods)),
     )
-    later = threading.Timer(6, exhaust)
+    later = threading.Timer(12, exhaust)
     later.start()
     try:
-        done = site.run("install", "--timeout", "20s")
+        done = site.run("install", "--timeout", "40s")
         found = [each["message"] for each in site.findings("--check", "programs")]
     finally:
         later.join()
         site.plane.api.delete(f"{quotas}/none")
         change({**selector, "op": "remove"}, {**annotations, "op": "remove"})
     assert done.exit_code == 1
-    waits, _, verdict = done.stderr.partition("controller: not within 20 s")
+    waits, _, verdict = done.stderr.partition("controller: not within 40 s")
     mentions(waits, "waits for a node: 0/")
     refused = "no pod of fairlead-controller can be created"
     mentions(waits, refused, "exceeded quota")

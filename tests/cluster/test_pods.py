@@ -105,7 +105,7 @@ def test_a_pod_that_today_s_policies_place_otherwise_has_its_top_owner(
     mentions(text, "deployment.apps/web", *replicas, f"nodeSelector[{POOL}]", "gpu", "on-demand")
     selected = (*("-l", "app=app"), *("--otherwise", "--policies", later))
     assert set(found(module_space, *selected)[1].values()) == {("otherwise", "Deployment/web")}
-    wrong = module_space.ask("pods", "-l", "a in b")
+    wrong = module_space.ask("pods", "-l", "a in b", "--policies", later)
     assert (wrong.exit_code, wrong.stdout) == (2, "")
     mentions(wrong.stderr, "unable to parse")
     _, before = found(module_space, "--otherwise", "--policies", now)

@@ -102,7 +102,7 @@ def scenario(path: Path, tmp_path: Path) -> Scenario:
 @pytest.mark.parametrize(
     ("command", "output"),
     [
-        *(("preview", output) for output in ("diff", "yaml", "json", "patch", "name")),
+        *(("preview", output) for output in ("diff", "text", "yaml", "json", "patch", "name")),
         *(("explain", output) for output in ("text", "json")),
     ],
 )
@@ -129,7 +129,7 @@ def test_the_same_nodes_are_named(scenario: Scenario) -> None:
         wanted = "rejected before and after" if before_too else "nodes not checked"
         assert wanted in diff.stdout
         return
-    (patch,) = json.loads(decide(scenario, "preview", "patch").stdout)
+    (patch,) = json.loads(decide(scenario, "preview", "patch").stdout)["pods"]
     Draft202012Validator(schema()).validate(patch)
     (listed,) = json.loads(decide(scenario, "explain", "json").stdout)["pods"]
     assert patch == listed
@@ -163,8 +163,10 @@ def test_every_face_begins_with_the_same_answer(scenario: Scenario) -> None:
     for command, output in (("explain", "text"), ("preview", "diff")):
         text = decide(scenario, command, output).stdout
         assert text.split()[: len(line)] == line, text
-    assert decide(scenario, "preview", "name").stdout == f"{title}  {answer}\n"
-    (patch,) = json.loads(decide(scenario, "preview", "patch").stdout)
+    (row,) = decide(scenario, "preview", "text").stdout.splitlines()[1:]
+    assert row.split()[:2] == [pod["namespace"], pod["object"]]
+    assert row.endswith(f"  {answer}")
+    (patch,) = json.loads(decide(scenario, "preview", "patch").stdout)["pods"]
     assert patch["answer"] == answer
     assert answer.startswith(("rejected: ", "the API server refuses it: ")) == bool(
         scenario.refused
