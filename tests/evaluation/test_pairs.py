@@ -83,9 +83,10 @@ def foreseen(path: Path, folder: Path) -> Path | None:
     """The same file with what `explain` says; None if it cannot read the pod."""
     bare = Scenario(path, folder)
     explained = faces.decide(bare, "explain", "json")
-    if not explained.stdout:
+    report = json.loads(explained.stdout)
+    if "pods" not in report:
         return None
-    (pod,) = json.loads(explained.stdout)["pods"]
+    (pod,) = report["pods"]
     alone = faces.ask(
         bare, "preview", "-f", f"{folder}/pod.yaml", "--policies", "/dev/null", "-o", "patch"
     )
