@@ -85,7 +85,7 @@ ALL_BUT_WATCHES = tuple(
 def problems(site: Site, *options: str) -> list[str]:
     """What is said of errors and warnings: `error programs: ...`."""
     return [
-        f"{each['severity']} {each['check']}: {each['what']}"
+        f"{each['severity']} {each['check']}: {each['message']}"
         for each in site.findings(*options)
         if each["severity"] != "note"
     ]

@@ -573,7 +573,7 @@ def test_time_that_is_over_says_what_is_missing_and_why(site: Site) -> None:
     """A webhook that does not answer: the API server's words, and the doctor's."""
     nobody = ("--webhook-url", "https://127.0.0.1:1/mutate", "--webhook-ca", str(site.authority))
     done = site.run("install", *nobody, "--timeout", "8s")
-    assert done.exit_code == 1
+    assert done.exit_code == 3
     mentions(done.stderr, "pod of a run", "by dry run: not within 8 s", "not reach the webhook")
     assert "cure:" in done.stderr
     # What was missing is there now, and the same command goes on.
@@ -612,7 +612,7 @@ def test_why_pods_wait_is_shown_while_they_wait_and_whenever_it_changes(installe
         later.join()
         site.plane.api.delete(f"{quotas}/none")
         change({**selector, "op": "remove"}, {**annotations, "op": "remove"})
-    assert done.exit_code == 1
+    assert done.exit_code == 3
     waits, _, verdict = done.stderr.partition("controller: not within 40 s")
     mentions(waits, "waits for a node: 0/")
     refused = "no pod of fairlead-controller can be created"
@@ -779,7 +779,7 @@ def test_an_image_that_cannot_be_pulled_is_reported_at_once(installed: Site) -> 
         done = site.run("install", "--timeout", "8s")
     finally:
         schedule_with("default-scheduler")
-    assert done.exit_code == 1
+    assert done.exit_code == 3
     waits, _, verdict = done.stderr.partition("not within 8 s")
     assert verdict
     mentions(waits, "fairlead:0.1.0", "no registry", "kind load", "--image")

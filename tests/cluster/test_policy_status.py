@@ -21,8 +21,8 @@ from tests.objects import an_object, required_affinity
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
+from webhook.cli import fairlead
 from webhook.cli.check import command as check
-from webhook.cli.policy import command as policies
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
@@ -222,7 +222,9 @@ def test_what_is_not_checked_at_once_is_checked_when_it_is_quiet(clean: Site) ->
     site.kubectl("create", "-f", "-", stdin=listed)
     message = site.until_said("pp/large-11", "Satisfiable", "Unknown", "NotChecked")["message"]
     mentions(message, "not checked", "fairlead check")
-    told = CliRunner().invoke(policies, ["--kubeconfig", str(site.plane.kubeconfig)])
+    told = CliRunner().invoke(
+        fairlead, ["policy", "list", "--kubeconfig", str(site.plane.kubeconfig)]
+    )
     mentions(told.stdout + told.stderr, "Satisfiable is not known of", "large-0")
     # No node of this cluster is known: then that is all that is unknown.
     site.until_said("pp/large-11", "Satisfiable", "Unknown", "NoNodes")

@@ -189,7 +189,7 @@ QUESTIONS: dict[str, tuple[str, int | None, tuple[str, ...]]] = {
         ("match.roles: role is ps", "wants worker"),
     ),
     "which policies never match": (
-        "policies --never-matched",
+        "policy list --never-matched",
         1,
         ("2 of 5 policies", "never matched a known pod", "since 2", "dask-pool", "notebooks-stay"),
     ),
@@ -204,7 +204,7 @@ QUESTIONS: dict[str, tuple[str, int | None, tuple[str, ...]]] = {
         ("placementpolicies/dask-pool", "pool=dask leaves none", "1 error"),
     ),
     "which exceptions are in force and until when": (
-        "exceptions --in-force",
+        "policy exceptions --in-force",
         0,
         ("debugging", UNTIL[:10]),
     ),

@@ -57,11 +57,8 @@ def play(pages: tuple[Path, ...], folder: Path, environ: Mapping[str, str]) -> s
     for name, text in re.findall(r"```(?:yaml|python)\n# (\S+)\n(.*?)```", tour, re.DOTALL):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
-    (block,) = (
-        block
-        for block in re.findall(r"```console\n(.*?)```", tour, re.DOTALL)
-        if "sandbox up" in block
-    )
+    blocks = re.findall(r"```console\n(.*?)```", tour, re.DOTALL)
+    block = "".join(each for each in blocks if re.search("sandbox (up|down)", each))
     shown = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
     script = "\n".join(f"echo '$ next'\n{command}" for command, _ in shown)
     done = subprocess.run(

@@ -584,7 +584,7 @@ def test_doctor_takes_a_chosen_narrowing_as_meant(release: Release) -> None:
     def narrowings() -> list[str]:
         at = ("--kubeconfig", str(release.plane.kubeconfig), "--check", "interception")
         told = CliRunner().invoke(fairlead, ["doctor", *at, "-o", "json"])
-        found = [each["what"] for each in json.loads(told.stdout)["findings"]]
+        found = [each["message"] for each in json.loads(told.stdout)["findings"]]
         return [what for what in found if "in addition to what is installed" in what]
 
     (entry, *_) = release.get(CONFIGURATION)["webhooks"]

@@ -312,7 +312,7 @@ OWNERS = {
     "Worker.ask": "it awaits the work",
     "_ended": "it raises nothing: an event is waited for",
     "_next": "it awaits the piece",
-    "follow_to_end": "it awaits the task before it returns, unless the Run is gone",
+    "_follow": "it awaits the task before it returns, unless the Run is gone",
 }
 
 

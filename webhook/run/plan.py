@@ -326,8 +326,8 @@ def plan(run: Run, *, cluster_domain: str = "") -> Plan:
 
 def _delegated(backend: str) -> str:
     return (
-        f"spec.backend: another engine creates the pods of backend {backend}; `fairlead run "
-        "preview` shows them"
+        f"spec.backend: another engine creates the pods of backend {backend}; `fairlead preview "
+        "-o pods` shows them"
     )
 
 
