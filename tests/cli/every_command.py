@@ -112,5 +112,5 @@ def arguments(words: Words) -> Words:
         elif "--yes" in each.opts:
             found.append("--yes")
         elif "--timeout" in each.opts:
-            found += ["--timeout", "1s"]
+            found += ["--timeout", "30s"]
     return (*found, *_MORE.get(words, ()))
