@@ -11,9 +11,16 @@ from webhook import names
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN
 from webhook.cli.options import cluster_options
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
-from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
+from webhook.cli.selection import (
+    answers_or_exit,
+    asked_server,
+    decide_readable,
+    fails,
+    read_files,
+    references_argument,
+)
 from webhook.cli.short_help import Command
-from webhook.questions.completion import complete_references, members_of, names_of
+from webhook.questions.completion import members_of, names_of
 from webhook.questions.selection import Selection
 from webhook.settings import ObjectName, settings_options
 from webhook.text.documents import as_finding
@@ -23,12 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command("explain", cls=Command)
-@click.argument(
-    "words",
-    nargs=-1,
-    metavar="[TYPE NAME | TYPE/NAME]...",
-    shell_complete=complete_references,
-)
+@references_argument
 @settings_options(Selection)
 @click.option(
     "--policy",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# Decision 134: nothing was released under them, so they are not commands. By the words after
+# Decision 132: nothing was released under them, so they are not commands. By the words after
 # `fairlead`.
 RENAMED: Final[dict[str, str]] = {
     "audit": "policy audit",

@@ -11,20 +11,21 @@ from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes
 from webhook.cli.preview_runs import FORMS, show_runs
-from webhook.cli.selection import answers_or_exit, asked_server, decide_readable, fails, read_files
+from webhook.cli.selection import (
+    answers_or_exit,
+    asked_server,
+    decide_readable,
+    fails,
+    read_files,
+    references_argument,
+)
 from webhook.cli.short_help import Command
-from webhook.questions.completion import complete_references
 from webhook.questions.selection import Selection
 from webhook.settings import ObjectName, settings_options
 
 
-@click.command("mutate", cls=Command)
-@click.argument(
-    "words",
-    nargs=-1,
-    metavar="[TYPE NAME | TYPE/NAME]...",
-    shell_complete=complete_references,
-)
+@click.command("preview", cls=Command)
+@references_argument
 @settings_options(Selection)
 @click.option(
     "--cluster-domain",

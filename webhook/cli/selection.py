@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
 from webhook.cli.output import print_error, print_notes, say
 from webhook.errors import UnreadableInput
+from webhook.questions.completion import complete_references
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +23,14 @@ if TYPE_CHECKING:
     from webhook.questions.selection import FailOn, Selection
     from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
+
+
+references_argument: Final[Callable[[Any], Any]] = click.argument(
+    "words",
+    nargs=-1,
+    metavar="[TYPE NAME | TYPE/NAME]...",
+    shell_complete=complete_references,
+)
 
 
 def asked_server(selection: Selection) -> Server | None:

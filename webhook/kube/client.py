@@ -327,61 +327,40 @@ class Client:
         longest: int | None = None,
     ) -> bytes:
         """Return the answer. Raises _TooLongError after `longest` bytes of it; None: no limit."""
-        return await self._patiently(
-            lambda: self._once(
-                method,
-                path,
-                query=query,
-                body=body,
-                content_type=content_type,
-                timeout=timeout,
-                accept=accept,
-                longest=longest,
-            )
-        )
-
-    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of a call; if this client waits, it is made again after 429."""
-        return await (retry_throttled(call, asyncio.sleep) if self._waits else call())
-
-    async def _once(
-        self,
-        method: str,
-        path: ApiPath,
-        *,
-        query: Mapping[str, str] | None,
-        body: object,
-        content_type: str,
-        timeout: float | None,  # noqa: ASYNC109 (see get)
-        accept: str,
-        longest: int | None,
-    ) -> bytes:
         call = _checked(method, path)
         seconds = self._timeout if timeout is None else timeout
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
         # The server times out first, and reports it: after our own limit the result is unknown.
         limited = {**(query or {}), "timeout": f"{int(seconds * 900)}ms"}
-        answered: int | None = None
-        try:
-            with transport_errors(call):
-                async with asyncio.timeout(seconds):
-                    response = await self._transport.send(
-                        method, path, limited, body, content_type, accept=accept, limits=limits
-                    )
-                    data = await _read(response, longest)
-            answered = response.status
-            if answered >= 300:
-                raise refusal(answered, response.headers, data or b"", call)
-        except ClusterError as error:
-            self.failing_writes.note(method, path, error)
-            raise
-        finally:
-            if self._on_answer:
-                self._on_answer(method, answered)
-        self.failing_writes.note(method, path, None)
-        if data is None:
-            raise _TooLongError
-        return data
+
+        async def ask() -> bytes:
+            answered: int | None = None
+            try:
+                with transport_errors(call):
+                    async with asyncio.timeout(seconds):
+                        response = await self._transport.send(
+                            method, path, limited, body, content_type, accept=accept, limits=limits
+                        )
+                        data = await _read(response, longest)
+                answered = response.status
+                if answered >= 300:
+                    raise refusal(answered, response.headers, data or b"", call)
+            except ClusterError as error:
+                self.failing_writes.note(method, path, error)
+                raise
+            finally:
+                if self._on_answer:
+                    self._on_answer(method, answered)
+            self.failing_writes.note(method, path, None)
+            if data is None:
+                raise _TooLongError
+            return data
+
+        return await self._patiently(ask)
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of a call; if this client waits, it is made again after 429."""
+        return await (retry_throttled(call, asyncio.sleep) if self._waits else call())
 
 
 class _TooLongError(Exception):
