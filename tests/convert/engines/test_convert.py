@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from yaml import YAMLError
 
@@ -267,6 +267,27 @@ def changed_objects(draw: st.DrawFn) -> list[Json]:
     return documents
 
 
+RAY_STARTED_BY_ARGUMENTS: Json = {
+    "apiVersion": "ray.io/v1",
+    "kind": "RayCluster",
+    "metadata": {"name": "ray", "annotations": {"ray.io/overwrite-container-cmd": "true"}},
+    "spec": {
+        "headGroupSpec": {
+            "rayStartParams": {},
+            "template": {
+                "spec": {
+                    "containers": [
+                        {"name": "head", "image": "ray", "args": ["$KUBERAY_GEN_RAY_START_CMD"]}
+                    ]
+                }
+            },
+        }
+    },
+}
+"""A head without a command, whose arguments are what KubeRay replaces by its own command."""
+
+
+@example([RAY_STARTED_BY_ARGUMENTS])
 @given(changed_objects())
 def test_nothing_differs_that_no_warning_is_about(documents: list[Json]) -> None:
     """Whatever the object has; if it is no Run at all, there is an error instead."""

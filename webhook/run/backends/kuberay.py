@@ -186,7 +186,8 @@ def spell_command(given: JsonObject, rendered: JsonObject) -> None:
         for each in (given, rendered)
     )
     if one and one == other:
-        del rendered["command"]
+        for key in ("command", "args"):
+            rendered.pop(key, None)
         rendered |= {key: given[key] for key in ("command", "args") if key in given}
 
 
