@@ -11,7 +11,7 @@ import pytest
 from tests.admission.reviews import POOL, SPOT, Webhook, pod, policy_set, review
 from tests.policy_tests.writing import policy
 from webhook import names
-from webhook.admission.second_calls import SECONDS, Warned
+from webhook.admission.second_calls import ANSWER_KEPT_SECONDS, Warned
 from webhook.decision.decision import Decision
 from webhook.decision.notice import Notice
 
@@ -186,10 +186,10 @@ def test_a_warning_is_forgotten_after_its_time() -> None:
     """No request lasts longer."""
     warned = Warned()
     warned.remember(KEY, 0.0)
-    warned.remember(KEY, SECONDS)
-    assert warned.has(KEY, SECONDS + 1)
-    assert not warned.has(b"other", SECONDS + 1)
-    assert not warned.has(KEY, 2 * SECONDS + 1)
+    warned.remember(KEY, ANSWER_KEPT_SECONDS)
+    assert warned.has(KEY, ANSWER_KEPT_SECONDS + 1)
+    assert not warned.has(b"other", ANSWER_KEPT_SECONDS + 1)
+    assert not warned.has(KEY, 2 * ANSWER_KEPT_SECONDS + 1)
     assert len(warned) == 0
 
 

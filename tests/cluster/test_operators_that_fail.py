@@ -56,7 +56,7 @@ def test_one_that_is_not_ready_in_time_shows_the_last_answer_and_its_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its definitions are missing here, so the API server does not know its objects."""
-    monkeypatch.setattr(install, "_PATIENCE", 1)
+    monkeypatch.setattr(install, "_READY_TIMEOUT_SECONDS", 1)
     (probe,) = operators()["jobset"].probes
     wanted = r"(?s)in time: waited for operator broken: its webhooks\n.*404 to a JobSet.*waiting"
     with pytest.raises(SandboxError, match=wanted):

@@ -280,7 +280,7 @@ def test_a_deletion_is_waited_for_until_the_pods_are_gone(
     run_space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is left is said; a new Run of the name is told to wait for a Run that stays."""
-    monkeypatch.setattr(changing, "PATIENCE", 2.0)
+    monkeypatch.setattr(changing, "DELETION_TIMEOUT_SECONDS", 2.0)
     held = {"metadata": {"finalizers": ["example.com/held"]}}
     live = create_run(run_space, "slow")
     live.until_phase("Running")

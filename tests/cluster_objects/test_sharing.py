@@ -64,7 +64,7 @@ def test_a_row_is_a_mapping() -> None:
 
 def test_what_is_remembered_for_sharing_is_bounded(monkeypatch: Any) -> None:
     """After the bound sharing begins again, and nodes are right all the same."""
-    monkeypatch.setattr(sharing, "_MOST", 2)
+    monkeypatch.setattr(sharing, "_POOL_ENTRIES", 2)
     keep = Sharing()
     for at in range(5):
         seen = keep.shared(node("a", **{f"key{at}": "x"}))

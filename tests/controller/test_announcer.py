@@ -8,7 +8,12 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from tests.controller.runs import Api, refused, stored_run
-from webhook.controller.announcer import AGAIN, BURST, EVERY, Announcer
+from webhook.controller.announcer import (
+    BURST,
+    EVENT_INTERVAL_SECONDS,
+    REPEATED_EVENT_SECONDS,
+    Announcer,
+)
 from webhook.run.actions import Announcement
 
 STARTED = Announcement("Normal", "Running", "3 of 3 replicas run")
@@ -66,7 +71,7 @@ async def test_the_same_again_is_counted() -> None:
         assert [verb for verb, _ in stage.api.calls] == ["create", "create", "patch", "patch"]
         assert stage.api.named("patch") == [stage.api.named("create")[0]] * 2
         assert [body["count"] for body in stage.api.bodies[2:]] == [2, 3]
-        stage.now += AGAIN
+        stage.now += REPEATED_EVENT_SECONDS
         await stage.say(STARTED)
         assert len(stage.api.named("create")) == 3
 
@@ -89,7 +94,7 @@ async def test_one_run_cannot_flood_the_cluster_and_takes_nothing_from_others() 
         assert stage.announcer.dropped == 5
         await stage.say(STARTED, name="other")
         assert len(stage.api.calls) == BURST + 1
-        stage.now += EVERY
+        stage.now += EVENT_INTERVAL_SECONDS
         await stage.say(STARTED)
         assert len(stage.api.calls) == BURST + 2
 
@@ -118,6 +123,6 @@ async def test_what_goes_on_stays_one_event() -> None:
         stage.api.answers["patch", "*"] = {}
         for _ in range(4):
             await stage.say(DOWN)
-            stage.now += AGAIN - 1
+            stage.now += REPEATED_EVENT_SECONDS - 1
         assert len(stage.api.named("create")) == 1
         assert stage.api.bodies[-1]["count"] == 4

@@ -13,7 +13,7 @@ from tests.controller.test_reconciler import Stage
 from tests.wording import mentions
 from webhook import names
 from webhook.controller.stored_run import StoredRun
-from webhook.run.queue import LASTING_PAUSE
+from webhook.run.queue import LASTING_PAUSE_SECONDS
 
 LONG = "x" * 100_000
 LARGE: Json = {**TEMPLATE, "metadata": {"annotations": {"long": LONG}}}
@@ -135,7 +135,7 @@ def test_what_only_a_change_can_help_is_looked_at_seldom() -> None:
     stage = Stage()
     in_queue(stage, environment={"labels": {names.KUEUE_QUEUE: "other"}})
     stage.look()
-    assert stage.look() == LASTING_PAUSE
+    assert stage.look() == LASTING_PAUSE_SECONDS
     mentions(stage.status["message"], "Kueue would hold each pod by itself")
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.controller.runs import refused
 from tests.kube.fake_api import until
 from webhook import names
-from webhook.controller.resumption import AGAIN, PERIOD, Resumption
+from webhook.controller.resumption import CHECK_SECONDS, CONFLICT_RETRY_SECONDS, Resumption
 from webhook.errors import NotLeading
 from webhook.interception import rules, webhooks
 from webhook.kube.client import Client
@@ -86,21 +86,21 @@ def stored() -> Stored:
 
 def test_what_is_not_disabled_is_never_written(stored: Stored) -> None:
     """Nor is what is not there."""
-    assert stored.look() == PERIOD
+    assert stored.look() == CHECK_SECONDS
     stored.object = None
-    assert stored.look() == PERIOD
+    assert stored.look() == CHECK_SECONDS
     assert stored.writes == 0
 
 
 def test_rules_come_back_when_the_time_is_over(stored: Stored) -> None:
     """The next look is no later than that."""
     stored.disable(minutes=15)
-    assert stored.look() == PERIOD
+    assert stored.look() == CHECK_SECONDS
     stored.now += timedelta(minutes=14, seconds=58)
     assert stored.look() == pytest.approx(2)
     assert stored.writes == 0
     stored.now += timedelta(seconds=2)
-    assert stored.look() == PERIOD
+    assert stored.look() == CHECK_SECONDS
     assert stored.rules() == [rules(), rules()]
     stored.look()
     assert stored.writes == 1
@@ -160,9 +160,9 @@ def test_what_changed_meanwhile_is_looked_at_again_soon(stored: Stored) -> None:
     stored.behind = deepcopy(stored.object)
     stored.disable(minutes=30)
     stored.now += timedelta(minutes=2)
-    assert stored.look() == AGAIN
+    assert stored.look() == CONFLICT_RETRY_SECONDS
     stored.behind = None
-    assert stored.look() == PERIOD
+    assert stored.look() == CHECK_SECONDS
     assert (stored.writes, stored.rules()) == (0, [[], []])
 
 
@@ -171,7 +171,7 @@ def test_nothing_is_written_without_the_lease(stored: Stored) -> None:
     stored.disable(minutes=1)
     stored.now += timedelta(minutes=2)
     stored.refusal = NotLeading("not now")
-    assert stored.look() == PERIOD
+    assert stored.look() == CHECK_SECONDS
     assert stored.rules() == [[], []]
 
 
@@ -207,4 +207,4 @@ def test_the_last_moment_is_not_waited_for_in_a_tight_loop(stored: Stored) -> No
     """Some looks before it is over are enough."""
     stored.disable(minutes=1)
     stored.now += timedelta(minutes=1, milliseconds=-1)
-    assert stored.look() == AGAIN
+    assert stored.look() == CONFLICT_RETRY_SECONDS

@@ -9,7 +9,7 @@ import pytest
 
 from tests.bench.stored_runs import measure
 from tests.controller.runs import TEMPLATE, Json, raw_run, stored_run
-from webhook.controller.stored_run import MOST, MOST_TEXT, RunCache, store
+from webhook.controller.stored_run import CACHED_PLANS, MOST_TEXT, RunCache, store
 from webhook.errors import InvalidRun
 from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
@@ -165,7 +165,7 @@ def test_the_oldest_is_forgotten() -> None:
     """A thousand runs that are over must not stay in memory."""
     readings = RunCache(plan)
     first = readings.read(stored_run())
-    for number in range(MOST):
+    for number in range(CACHED_PLANS):
         readings.read(stored_run(name=f"n{number}"))
     assert readings.read(stored_run()) is not first
 

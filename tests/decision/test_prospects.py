@@ -233,7 +233,7 @@ def test_the_same_is_reported_again_of_another_pod_of_the_kind(
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Authors choose what there is to remember."""
-    monkeypatch.setattr(prospects, "_REMEMBERED", 3)
+    monkeypatch.setattr(prospects, "_CACHED_RESULTS", 3)
     known = Prospects(NodeGroups(WORLD))
     odd = [pod(nodeSelector={"k" * 2000: str(at)}) for at in range(10)]
     for each in odd:

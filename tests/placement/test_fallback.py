@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from webhook.errors import UnreadableText
 from webhook.placement.capacity import Mode
-from webhook.placement.fallback import LONGEST, Event, Fallback, History, fallen, parse_history
+from webhook.placement.fallback import MAX_RETURN, Event, Fallback, History, fallen, parse_history
 
 BEGIN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -82,14 +82,14 @@ def test_the_order_of_the_list_changes_nothing(
     shuffled = random.sample(some, len(some))
     assert RULE.lasts_until("spot", History(at, tuple(shuffled))) == end
     if end is not None:
-        assert at < end <= max(each.time for each in some) + LONGEST
+        assert at < end <= max(each.time for each in some) + MAX_RETURN
 
 
 @given(st.integers(1, 10), st.booleans())
 def test_the_worst_history_is_one_after_which_each_applies(count: int, waits: bool) -> None:
     """Checks of a set look at pods that have it."""
     rule = RULE._replace(
-        disruptions=count, within=timedelta(minutes=1), pending=LONGEST if waits else None
+        disruptions=count, within=timedelta(minutes=1), pending=MAX_RETURN if waits else None
     )
     assert rule.lasts_until("spot", fallen(["spot"], BEGIN))
 

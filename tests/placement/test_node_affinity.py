@@ -102,7 +102,7 @@ def test_many_terms_are_compared_as_few_are(terms: list[Term], condition: list[T
     """By sets instead of by pairs: the same is found."""
     with pytest.MonkeyPatch.context() as patch:
         expected = [node_affinity.implies(term, condition) for term in terms]
-        patch.setattr(node_affinity, "_FEW", 0)
+        patch.setattr(node_affinity, "_PAIRS_UNPREPARED", 0)
         assert node_affinity.implied(terms, condition) == expected
         wide = [*condition, *(node_affinity.both(term, condition[0]) for term in terms)]
         assert node_affinity.implied(wide, condition)[: len(condition)] == [True] * len(condition)
@@ -118,9 +118,9 @@ def test_of_many_terms_the_redundant_ones_are_those_of_few(
     empty: Term = {}
     for some in (terms, [*terms, *wide, *condition], [*wide, *terms, empty]):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(node_affinity, "_FEW", 10**9)
+            patch.setattr(node_affinity, "_PAIRS_UNPREPARED", 10**9)
             expected = node_affinity.without_redundant(some)
-            patch.setattr(node_affinity, "_FEW", 0)
+            patch.setattr(node_affinity, "_PAIRS_UNPREPARED", 0)
             assert node_affinity.without_redundant(some) == expected
 
 

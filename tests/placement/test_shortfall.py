@@ -10,7 +10,7 @@ from tests.wording import Wording, mentions
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
 from webhook.placement.pod import parse_pod as read_pod
-from webhook.placement.shortfall import LIMIT, Condition, shortfall
+from webhook.placement.shortfall import WARNING_MAX_CHARACTERS, Condition, shortfall
 from webhook.shortening import fit
 
 GPU: Any = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
@@ -146,5 +146,5 @@ def test_long_values_are_shortened() -> None:
     """An author may write labels of hundreds of characters."""
     key = "a" * 250 + "/" + "b" * 63
     text = said(nodes(1), condition(key, "v" * 63, "p"), condition(key, "w"))
-    assert len(text) < LIMIT
-    assert fit("x" * 300, LIMIT) == "x" * (LIMIT - 1) + "…"
+    assert len(text) < WARNING_MAX_CHARACTERS
+    assert fit("x" * 300, WARNING_MAX_CHARACTERS) == "x" * (WARNING_MAX_CHARACTERS - 1) + "…"

@@ -13,7 +13,7 @@ from tests.run.scene import BEGIN, Scene, led, workers
 from tests.wording import Wording, mentions
 from webhook.placement.fallback import parse_history
 from webhook.run.actions import CreatePod, DeletePod
-from webhook.run.reconcile import AGAIN
+from webhook.run.reconcile import LOOK_AGAIN_SECONDS
 from webhook.times import to_second
 
 SCOPES = ("Replica", "Role", "Run")
@@ -212,7 +212,7 @@ def test_a_wait_that_the_author_causes_is_no_reason_to_give_up_a_class(wording: 
     assert scene.status.message == f"1 of 2 replicas run; {condition.message}"
     wording(scene.status.message)
     assert scene.after is not None
-    assert 0 < scene.after <= AGAIN
+    assert 0 < scene.after <= LOOK_AGAIN_SECONDS
     scene.observed = replace(scene.observed, uncounted={})
     scene.later(scene.after)
     assert histories(scene) == {"1": [("spot", 11 * MINUTE)]}

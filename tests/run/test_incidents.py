@@ -12,7 +12,7 @@ from tests.run.scene import Scene, led, workers
 from tests.wording import Wording, mentions
 from webhook.backoff import GONE_AFTER
 from webhook.run.actions import DeletePod, ForceDeletePod
-from webhook.run.incidents import KEPT
+from webhook.run.incidents import KEPT_INCIDENTS
 from webhook.run.model import Incident
 from webhook.run.observed import NodeHealth
 from webhook.run.reconcile import MOST_READ
@@ -345,10 +345,10 @@ def test_incidents_tell_what_was_lost(scope: str) -> None:
 def test_the_last_incidents_are_kept() -> None:
     """A status does not grow for ever."""
     scene = spot(1, backoffLimit=99)
-    for _ in range(KEPT + 3):
+    for _ in range(KEPT_INCIDENTS + 3):
         scene.exits("worker-0", 1).later(700).runs_on(worker_0="spot-0")
-    assert len(scene.status.incidents) == KEPT
-    assert [each.cause for each in scene.status.incidents] == ["Failure"] * KEPT
+    assert len(scene.status.incidents) == KEPT_INCIDENTS
+    assert [each.cause for each in scene.status.incidents] == ["Failure"] * KEPT_INCIDENTS
 
 
 def test_a_thousand_failures_are_few_entries() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.run.runs import UID, a_run, containers, spec_of
-from webhook.run.left_pods import FEW
+from webhook.run.left_pods import MAX_PODS_READ
 from webhook.run.model import RoleStatus, Run, RunStatus
 from webhook.run.observed import Needs, Observed, OwnedPod
 from webhook.run.reconcile import reconcile
@@ -35,7 +35,7 @@ def stopped(phase: str, left: int, **spec: Any) -> Run:
 
 
 @pytest.mark.parametrize("phase", ["Suspended", "Failed"])
-@pytest.mark.parametrize(("left", "there"), [(FEW, True), (FEW + 1, False)])
+@pytest.mark.parametrize(("left", "there"), [(MAX_PODS_READ, True), (MAX_PODS_READ + 1, False)])
 def test_pods_that_left_the_watch_are_read_live(phase: str, left: int, there: bool) -> None:
     """A few at once, many when the others are gone."""
     observed = Observed(pods={THERE.name: THERE} if there else {})
@@ -47,10 +47,10 @@ def test_pods_that_left_the_watch_are_read_live(phase: str, left: int, there: bo
 @pytest.mark.parametrize("phase", ["Suspended", "Failed"])
 def test_many_pods_are_read_when_the_others_are_gone(phase: str) -> None:
     """With one list of the namespace; and the status keeps them until then."""
-    run = stopped(phase, FEW + 1)
+    run = stopped(phase, MAX_PODS_READ + 1)
     outcome = reconcile(run, Needs(), Observed(pods={THERE.name: THERE}), NOW)
     assert outcome.look_up == frozenset()
-    assert outcome.status.replicas["worker"].creating_indexes == f"0-{FEW},99"
+    assert outcome.status.replicas["worker"].creating_indexes == f"0-{MAX_PODS_READ},99"
 
 
 def test_pods_that_stay_after_the_end_are_not_read() -> None:

@@ -26,7 +26,7 @@ from webhook.run.model import Run
 from webhook.run.observed import Needs, Observed, OwnedPod, Refusal
 from webhook.run.reconcile import clean_pods, reconcile
 from webhook.run.restarts import STABLE
-from webhook.run.steps import AT_ONCE, KEYS_PAUSE, LARGE
+from webhook.run.steps import KEYS_PAUSE, LARGE, PODS_PER_RECONCILE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUOTA = (Refusal("many-worker-7", "QuotaExceeded", "exceeded quota"),)
@@ -214,7 +214,7 @@ def test_the_service_of_a_small_run_has_addresses_at_once() -> None:
 
 def test_the_service_of_a_large_run_is_opened_when_all_pods_are_there() -> None:
     """Until then it is closed; then it is opened once, and stays so."""
-    workers = AT_ONCE + LARGE
+    workers = PODS_PER_RECONCILE + LARGE
     opened = []
     for outcome, before in looks(gang(workers), Observed()):
         if OpenService() in outcome.actions:
@@ -230,7 +230,7 @@ def test_the_service_of_a_large_run_is_opened_when_all_pods_are_there() -> None:
     ("run", "observed"),
     [
         (gang(LARGE, "mpi", "launcher"), Observed()),
-        (gang(2 * AT_ONCE), Observed(service=True, service_closed=True, refusals=QUOTA)),
+        (gang(2 * PODS_PER_RECONCILE), Observed(service=True, service_closed=True, refusals=QUOTA)),
         (gang(LARGE, suspend=True), Observed(service=True, service_closed=True)),
     ],
     ids=["roles that wait for others", "refused", "suspended"],

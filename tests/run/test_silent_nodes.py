@@ -13,7 +13,7 @@ from tests.run.scene import Scene, workers
 from tests.wording import Wording, mentions
 from webhook.run.actions import CreatePod, ForceDeletePod
 from webhook.run.observed import NodeHealth
-from webhook.run.reconcile import AGAIN
+from webhook.run.reconcile import LOOK_AGAIN_SECONDS
 from webhook.times import to_second
 
 SCOPES = ("Replica", "Role", "Run")
@@ -158,7 +158,7 @@ def test_a_suspended_run_gives_a_silent_node_up_in_time(
     mentions(scene.status.message, "mnist-worker-1", "may still run")
     wording(scene.status.message)
     assert scene.after is not None
-    assert scene.after <= AGAIN
+    assert scene.after <= LOOK_AGAIN_SECONDS
     scene.later(LOST_AFTER - 1)
     assert (forced(scene), scene.pods) == (0, ["worker-1"])
     scene.later(1)

@@ -75,7 +75,7 @@ def test_an_error_of_one_connection_does_not_block_others(
         return await accept(loop, listening)
 
     monkeypatch.setattr(BaseSelectorEventLoop, "sock_accept", failing)
-    monkeypatch.setattr("webhook.server.acceptor._PAUSE", 3600)
+    monkeypatch.setattr("webhook.server.acceptor._SHORTAGE_PAUSE_SECONDS", 3600)
     with running() as server:
         connection = server.connect()
         connection.timeout = 60

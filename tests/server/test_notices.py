@@ -13,9 +13,9 @@ import yaml
 
 from webhook.decision.notice import NO_NODE, REJECTED, Notice, Owner
 from webhook.errors import ClusterError
-from webhook.kube.events import LONGEST
+from webhook.kube.events import MESSAGE_MAX_CHARACTERS
 from webhook.placement.owner_selector import SELECTING
-from webhook.server.notices import BURST, CREATED, EVERY, WAITING, Notices
+from webhook.server.notices import BURST, CREATED, EVENT_INTERVAL_SECONDS, QUEUE_LENGTH, Notices
 
 Json = dict[str, Any]
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -170,7 +170,7 @@ async def test_one_namespace_cannot_take_all_events(server: Server, replica: Rep
     assert replica.outcomes.count("dropped") == 5
     await replica.tells(notice("v", namespace="other"))
     assert replica.outcomes[-1] == "written"
-    replica.clock += EVERY + 0.1
+    replica.clock += EVENT_INTERVAL_SECONDS + 0.1
     await replica.tells(notice("w"))
     assert replica.outcomes[-1] == "written"
     assert len(server.events) == BURST + 2
@@ -187,7 +187,7 @@ async def test_a_clock_that_is_set_back_silences_no_event(replica: Replica) -> N
 
 async def test_no_caller_waits_for_an_unreachable_api_server(replica: Replica) -> None:
     """What comes while too much waits is dropped, and counted."""
-    for number in range(WAITING + 3):
+    for number in range(QUEUE_LENGTH + 3):
         replica.notices.submit(notice(f"u{number}", namespace=f"n{number}"))
     assert replica.outcomes == ["dropped"] * 3
 
@@ -221,7 +221,7 @@ async def test_a_long_message_is_cut(server: Server, replica: Replica) -> None:
     told = notice()._replace(what="x" * 5000)
     await replica.tells(told)
     (event,) = server.events.values()
-    assert len(event["message"]) == LONGEST
+    assert len(event["message"]) == MESSAGE_MAX_CHARACTERS
 
 
 def created_by(uid: str, kind: str, name: str, owner_uid: str, api: str = "batch/v1") -> Json:

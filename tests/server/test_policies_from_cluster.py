@@ -18,10 +18,10 @@ from webhook.metric_names import ENGINE_ERRORS
 from webhook.server.reload import Reloader, ReloadState
 from webhook.server.serving_policies import (
     BACK,
+    BURST_MAX_SECONDS,
+    BURST_QUIET_SECONDS,
     CHECK_LONGEST,
     CHECK_QUIET,
-    LONGEST,
-    QUIET,
     RETRY,
     ChecksWhenQuiet,
     PoliciesFromCluster,
@@ -172,7 +172,7 @@ async def test_a_burst_is_compiled_once() -> None:
             await played.wake()
         await played.takes("a=1 b0=1 b1=1 b2=1")
         assert len(played.compiled) == 2
-        assert played.sleeps[1:] == [QUIET] * 3
+        assert played.sleeps[1:] == [BURST_QUIET_SECONDS] * 3
 
 
 async def test_changes_without_an_end_are_not_waited_for_for_ever() -> None:
@@ -185,7 +185,7 @@ async def test_changes_without_an_end_are_not_waited_for_for_ever() -> None:
                 await asyncio.sleep(0)
             else:
                 await played.wake()
-        assert sum(played.sleeps[1:]) <= LONGEST + QUIET
+        assert sum(played.sleeps[1:]) <= BURST_MAX_SECONDS + BURST_QUIET_SECONDS
 
 
 async def test_a_set_that_does_not_compile_leaves_the_last_good_one() -> None:
@@ -226,11 +226,11 @@ async def test_objects_that_go_with_their_definition_leave_the_last_good_set(
         assert played.kept.condition().ready
         await until(lambda: played.sleeps[-1] == RETRY)
         await played.wake()
-        await until(lambda: played.sleeps[-1] == QUIET)
+        await until(lambda: played.sleeps[-1] == BURST_QUIET_SECONDS)
         played.watched.missing = ""
         gone = played.time
         await played.goes_on_until("b=1")
-        assert played.time - gone >= BACK - RETRY - LONGEST
+        assert played.time - gone >= BACK - RETRY - BURST_MAX_SECONDS
         assert played.reloader.state().error == ""
         assert len(played.refusals) == 2
 

@@ -35,7 +35,7 @@ _logger = logging.getLogger(__name__)
 Outcome: TypeAlias = Literal["allowed", "warned", "refused", "unjudged"]
 # Seconds for reading all objects again; the API server waits five for the whole answer. A third of
 # it is for reading a definition before that.
-PATIENCE: Final = 3.0
+READ_TIMEOUT_SECONDS: Final = 3.0
 # Seconds between the starts of two such reads. A caller in between waits for the next read: one
 # that started before the write may lack an object that was written just before it.
 READ_PAUSE: Final = 1.0
@@ -126,7 +126,7 @@ class PolicyHandler:
     observer: Observer
     nodes: Callable[[], Sequence[Node] | None] = lambda: None
     classes: Callable[[], Mapping[str, Mapping[str, JsonObject]]] = dict
-    patience: float = PATIENCE
+    patience: float = READ_TIMEOUT_SECONDS
     read_pause: float = READ_PAUSE
     waiting: int = field(default=0, init=False)
     _reads: SharedCalls[Mapping[str, bytes]] = field(init=False)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
 
 # The longest time that the API server waits for a webhook.
-SECONDS: Final = 30.0
+ANSWER_KEPT_SECONDS: Final = 30.0
 # Answers, of about 200 bytes each.
-MOST: Final = 4096
+CACHED_ANSWERS: Final = 4096
 _STAMP: Final = f"f:{names.PLACEMENT}"
 
 
@@ -51,7 +51,7 @@ class Warned:
     Times are of one monotonic clock. Pods of one controller may share a key, and the warning.
     """
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = CACHED_ANSWERS) -> None:
         self._most = most
         self._times: deque[tuple[float, bytes]] = deque()
         self._keys: Counter[bytes] = Counter()
@@ -61,7 +61,7 @@ class Warned:
 
     def remember(self, key: bytes, now: float) -> None:
         """Remember an answer, and forget those that are too old or too many."""
-        self._forget_before(now - SECONDS)
+        self._forget_before(now - ANSWER_KEPT_SECONDS)
         if len(self._times) >= self._most:
             self._forget_oldest()
         self._times.append((now, key))
@@ -69,7 +69,7 @@ class Warned:
 
     def has(self, key: bytes, now: float) -> bool:
         """Return whether an answer with this key had the warning."""
-        self._forget_before(now - SECONDS)
+        self._forget_before(now - ANSWER_KEPT_SECONDS)
         return key in self._keys
 
     def _forget_before(self, time: float) -> None:

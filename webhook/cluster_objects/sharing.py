@@ -14,7 +14,7 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 # Entries. Bounds the memory if all nodes change again and again; the pool is then emptied.
-_MOST: Final = 8192
+_POOL_ENTRIES: Final = 8192
 
 
 class Row(Mapping[str, V], Generic[V]):
@@ -93,7 +93,7 @@ def _share(pool: dict[Hashable, T], key: Hashable, value: T) -> T:
     known = pool.get(key)
     if known is not None:
         return known
-    if len(pool) >= _MOST:
+    if len(pool) >= _POOL_ENTRIES:
         pool.clear()
     pool[key] = value
     return value

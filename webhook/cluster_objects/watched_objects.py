@@ -42,7 +42,7 @@ def _keep_device_class(raw: Mapping[str, Any]) -> JsonObject:
 
 
 # By kind, what is kept of each; of others nothing.
-_KEPT: Final[Mapping[str, Callable[[Mapping[str, Any]], JsonObject]]] = {
+_KEPT_BY_KIND: Final[Mapping[str, Callable[[Mapping[str, Any]], JsonObject]]] = {
     _RUNTIME: _keep,
     DEVICE_CLASS: _keep_device_class,
 }
@@ -55,10 +55,10 @@ class ClusterClasses:
         self._watches: Mapping[str, Watch[JsonObject]] = {
             kind: watches.add(
                 path,
-                Cache(_KEPT.get(kind, _keep)),
+                Cache(_KEPT_BY_KIND.get(kind, _keep)),
                 required=False,
                 empty_if_undefined=True,
-                metadata_only=kind not in _KEPT,
+                metadata_only=kind not in _KEPT_BY_KIND,
             )
             for kind, path in CLASS_PATHS.items()
         }

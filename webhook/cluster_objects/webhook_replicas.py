@@ -20,7 +20,7 @@ CONTROLLER: Final = "controller"
 # The name of the container port for health and metrics, as in the manifests.
 _PORT: Final = "health"
 # Seconds for one replica to send its metrics.
-_PATIENCE: Final = 10.0
+_METRICS_TIMEOUT_SECONDS: Final = 10.0
 
 
 class Replica(NamedTuple):
@@ -78,7 +78,7 @@ async def read_unmet(client: Client, name: str, port: int) -> Mapping[str, str]:
     """
     try:
         answer: Mapping[str, Any] = await client.get(
-            _path(f"{name}:{port}", "readyz"), timeout=_PATIENCE
+            _path(f"{name}:{port}", "readyz"), timeout=_METRICS_TIMEOUT_SECONDS
         )
     except ClusterError as error:
         # It answers 503 with them; kubectl prints nothing then.
@@ -101,7 +101,7 @@ def _path(replica: str, page: str) -> ApiPath:
 async def _text(client: Client, replica: str) -> str:
     path = _path(replica, "metrics")
     text = bytearray()
-    async with client.stream(path, query={}, silence=_PATIENCE) as read:
+    async with client.stream(path, query={}, silence=_METRICS_TIMEOUT_SECONDS) as read:
         while chunk := await read():
             text += chunk
     return text.decode("utf-8", "replace")

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 
 # Pods of one run that are created or deleted concurrently: the limit of the writer.
-AT_ONCE: Final = 32
+CONCURRENT_PODS: Final = 32
 # Pods of one run to create or delete in one reconcile while runs of other namespaces wait.
 WHILE_OTHERS_WAIT: Final = 50
 
@@ -299,7 +299,7 @@ class ActionExecutor:
         Stop when `do` returns False, or, after a batch, when runs of other namespaces wait. The
         next reconcile does the rest.
         """
-        window = Window(AT_ONCE)
+        window = Window(CONCURRENT_PODS)
         goes_on = True
 
         async def one(action: A) -> None:

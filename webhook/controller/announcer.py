@@ -31,13 +31,13 @@ _logger = logging.getLogger(__name__)
 COMPONENT: Final = "fairlead-controller"
 # Seconds within which a repeated Event increases the count of the existing one. client-go's
 # correlator uses ten minutes too.
-AGAIN: Final = 600.0
-# Events of one run: an initial burst, then one per EVERY seconds.
+REPEATED_EVENT_SECONDS: Final = 600.0
+# Events of one run: an initial burst, then one per EVENT_INTERVAL_SECONDS seconds.
 BURST: Final = 25
-EVERY: Final = 30.0
+EVENT_INTERVAL_SECONDS: Final = 30.0
 # The maximum length of the queue, and the number of Events and runs to remember.
-WAITING: Final = 1000
-REMEMBERED: Final = 1024
+QUEUE_LENGTH: Final = 1000
+REMEMBERED_EVENTS: Final = 1024
 
 
 class _Subject(NamedTuple):
@@ -72,9 +72,11 @@ class Announcer:
         self._writer = writer
         self._clock = clock
         self._now = now
-        self._queue: asyncio.Queue[tuple[_Subject, Announcement, datetime]] = asyncio.Queue(WAITING)
-        self._written: Recent[tuple[str, Announcement], _Written] = Recent(REMEMBERED)
-        self._paces = Paces(BURST, EVERY, REMEMBERED)
+        self._queue: asyncio.Queue[tuple[_Subject, Announcement, datetime]] = asyncio.Queue(
+            QUEUE_LENGTH
+        )
+        self._written: Recent[tuple[str, Announcement], _Written] = Recent(REMEMBERED_EVENTS)
+        self._paces = Paces(BURST, EVENT_INTERVAL_SECONDS, REMEMBERED_EVENTS)
         self._dropped = 0
 
     @property
@@ -111,7 +113,7 @@ class Announcer:
         path = CollectionPath("v1", "events", subject.namespace)
         key = (subject.uid, announcement)
         before = self._written.get(key)
-        if before and self._clock() - before.at < AGAIN:
+        if before and self._clock() - before.at < REPEATED_EVENT_SECONDS:
             again = {"count": before.count + 1, "lastTimestamp": to_second(when)}
             try:
                 await self._writer.patch(path.path_of(before.name), again, "merge")

@@ -84,7 +84,7 @@ _BINDINGS: Final = CollectionPath(_ADMISSION, "validatingadmissionpolicybindings
 # The label of all guards that ship, or that `fairlead generate guard` prints.
 _OURS: Final = {"labelSelector": f"app.kubernetes.io/name={names.MANAGER}"}
 # Seconds between two looks at the configurations: some small objects.
-PERIOD: Final = 5.0
+LOOK_SECONDS: Final = 5.0
 # Seconds between two looks at what changes less, or costs more: the certificate that is presented,
 # and the pods of runs.
 LONG_PERIOD: Final = 60.0
@@ -121,7 +121,7 @@ class Interception:
         *,
         namespace: str,
         name: str = names.WEBHOOK_CONFIGURATION,
-        period: float = PERIOD,
+        period: float = LOOK_SECONDS,
         long_period: float = LONG_PERIOD,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass as CompiledClass
 
 # Limit on the names of deleted nodes, kept with the time when the deletion was noticed.
-REMEMBERED: Final = 10_000
+DELETED_NODES_KEPT: Final = 10_000
 # Nodes that are judged again in one turn of the event loop after a change of a class: 2 ms.
 SLICE: Final = 200
 _KIND: Final = {"apiVersion": names.API_VERSION, "kind": names.CLASS_KIND}
@@ -61,9 +61,9 @@ class Nodes:
         self.cache: Cache[WatchedNode] = Cache(self._keep, clock=clock)
         self.classes: Cache[CapacityClass] = Cache(_read_class, clock=clock)
         self.groups = NodeGroups()
-        self._gone: Recent[str, NodeHealth] = Recent(REMEMBERED)
+        self._gone: Recent[str, NodeHealth] = Recent(DELETED_NODES_KEPT)
         # Those of them that went before the classes were listed.
-        self._unclassed: Recent[str, Node] = Recent(REMEMBERED)
+        self._unclassed: Recent[str, Node] = Recent(DELETED_NODES_KEPT)
         self._judged = ClassedNodes()
         self._next: ClassedNodes | None = None
         self._stale = asyncio.Event()

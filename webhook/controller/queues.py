@@ -15,7 +15,7 @@ from webhook.controller.owned_objects import WORKLOAD
 from webhook.controller.refusals import backend_rights
 from webhook.errors import ClusterError
 from webhook.run.observation import owner_uid
-from webhook.run.queue import PLACEMENT_CHANGED, POSITION_PAUSE
+from webhook.run.queue import PLACEMENT_CHANGED, POSITION_PAUSE_SECONDS
 from webhook.run.queue_state import NO_QUEUE, Queueing
 from webhook.run.queue_workload import API_VERSION, find_updates, workload_name
 
@@ -42,7 +42,7 @@ LOOK_AFTER: Final = 600.0
 # The characters of a set's hash in the stamp of a pod.
 _HASH: Final = 16
 # How often in a row a run queues again at once because its pods are placed otherwise.
-_AT_ONCE: Final = 2
+_IMMEDIATE_REQUEUES: Final = 2
 _PENDING: Final = "visibility.kueue.x-k8s.io/v1beta2"
 _RIGHTS: Final = "the controller may not read {what}: " + backend_rights("kueue")
 _TWICE: Final = (
@@ -213,7 +213,7 @@ class Queues:
         """Return the seconds from an eviction by this controller until the Run queues again."""
         evicted, times = workload.conditions.get("Evicted"), self._trials.left.get(uid, 0)
         # Without a failure there is no reason to wait, unless it happens again and again.
-        if evicted and evicted.reason == PLACEMENT_CHANGED and times <= _AT_ONCE:
+        if evicted and evicted.reason == PLACEMENT_CHANGED and times <= _IMMEDIATE_REQUEUES:
             return 0.0
         return QUEUE_AGAIN_DELAYS.after(max(1, times))
 
@@ -273,7 +273,7 @@ class Queues:
             }
             now = self._clock()
             self._positions = {key: each for key, each in self._positions.items() if each[0] > now}
-            self._positions[namespace, queue] = (now + POSITION_PAUSE / 2, found)
+            self._positions[namespace, queue] = (now + POSITION_PAUSE_SECONDS / 2, found)
         return found.get(workload)
 
     def _run_changed(self, change: Change[StoredRun]) -> None:

@@ -24,9 +24,9 @@ _logger = logging.getLogger(__name__)
 
 # Seconds between two checks. A check reads one small object. The period also bounds the delay
 # after the clock was set or the machine was suspended.
-PERIOD: Final = 5.0
+CHECK_SECONDS: Final = 5.0
 # Seconds until the retry after a conflict with another client.
-AGAIN: Final = 0.2
+CONFLICT_RETRY_SECONDS: Final = 0.2
 
 
 class Resumption:
@@ -42,7 +42,7 @@ class Resumption:
         writer: Writer,
         *,
         name: str = names.WEBHOOK_CONFIGURATION,
-        period: float = PERIOD,
+        period: float = CHECK_SECONDS,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._client = client
@@ -79,7 +79,9 @@ class Resumption:
         self._announce(suspension)
         now = self._clock()
         if suspension.until and not suspension.due(now):
-            return min(self._period, max((suspension.until - now).total_seconds(), AGAIN))
+            return min(
+                self._period, max((suspension.until - now).total_seconds(), CONFLICT_RETRY_SECONDS)
+            )
         query = {"fieldManager": FIELD_MANAGER}
         await self._writer.patch(self._path, resume(configuration), "merge", query=query)
         self._announced = None
@@ -106,7 +108,7 @@ class Resumption:
 
     def _failed(self, error: ClusterError) -> float:
         if error.status == HTTPStatus.CONFLICT:
-            return AGAIN
+            return CONFLICT_RETRY_SECONDS
         if error.status != HTTPStatus.NOT_FOUND and str(error) != self._trouble:
             self._trouble = str(error)
             _logger.warning("it is unknown whether the webhook has to be enabled again: %s", error)

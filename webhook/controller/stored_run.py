@@ -33,7 +33,7 @@ TOO_LARGE: Final = "TooLarge"
 _TYPE: Final = {"apiVersion": names.API_VERSION, "kind": names.RUN_KIND}
 # Limit on cached runs, those whose replicas change at the same time. The plan of any other run is
 # computed again in milliseconds.
-MOST: Final = 64
+CACHED_PLANS: Final = 64
 # Bytes of JSON text of all cached runs; as objects they take ten to thirty times as much.
 MOST_TEXT: Final = 2 * 2**20
 
@@ -164,8 +164,8 @@ class RunCache:
 
     def __init__(self, plan: Callable[[Run], Plan]) -> None:
         self._make = plan
-        self._runs: Recent[bytes, RunReading] = Recent(MOST, MOST_TEXT)
-        self._plans: Recent[tuple[str, int, str | None], Plan] = Recent(MOST, MOST_TEXT)
+        self._runs: Recent[bytes, RunReading] = Recent(CACHED_PLANS, MOST_TEXT)
+        self._plans: Recent[tuple[str, int, str | None], Plan] = Recent(CACHED_PLANS, MOST_TEXT)
 
     def read(self, stored: StoredRun) -> RunReading:
         """Return the Run as far as this version understands it. Never raises."""

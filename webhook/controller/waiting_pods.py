@@ -22,9 +22,9 @@ _logger = logging.getLogger(__name__)
 
 # Seconds between any two reads. To find the Events about one pod, an API server goes through all of
 # the namespace.
-PAUSE: Final = 1.0
-_REMEMBERED: Final = 1_000
-_LONGEST: Final = 400
+READ_INTERVAL_SECONDS: Final = 1.0
+_REMEMBERED_PODS: Final = 1_000
+_MESSAGE_MAX_CHARACTERS: Final = 400
 
 
 class WaitingPods:
@@ -38,7 +38,7 @@ class WaitingPods:
     def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._clock = clock
-        self._known: Recent[str, tuple[float, str]] = Recent(_REMEMBERED)
+        self._known: Recent[str, tuple[float, str]] = Recent(_REMEMBERED_PODS)
         self._last = float("-inf")
 
     async def report(self, namespace: str, pod: OwnedPod, pause: float) -> tuple[str, float]:
@@ -51,8 +51,8 @@ class WaitingPods:
         at, text = self._known.get(pod.uid) or (float("-inf"), "")
         if now - at < pause:
             return text, at + pause - now
-        if now - self._last < PAUSE:
-            return text, PAUSE
+        if now - self._last < READ_INTERVAL_SECONDS:
+            return text, READ_INTERVAL_SECONDS
         self._last = now
         text = await self._read(namespace, pod)
         self._known.put(pod.uid, (now, text))
@@ -80,4 +80,4 @@ def _seen_and_text(raw: dict[str, Any]) -> tuple[str, str]:
     since = raw.get("eventTime") or raw.get("firstTimestamp") or ""
     who = (raw.get("source") or {}).get("component") or raw.get("reportingComponent") or "unknown"
     message = " ".join(str(raw.get("message") or "").split())
-    return last_seen(raw), f"{who} since {since}: {cut(message, _LONGEST)}"
+    return last_seen(raw), f"{who} since {since}: {cut(message, _MESSAGE_MAX_CHARACTERS)}"

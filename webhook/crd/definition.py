@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 # Kept unchanged ("Specifying a structural schema", Kubernetes' documentation).
-_KEPT: Final = (
+_KEPT_KEYWORDS: Final = (
     "description",
     "type",
     "format",
@@ -123,7 +123,7 @@ class Structural:
         if alternatives := _alternatives(node):
             return alternatives
         schema = _kept_keywords(node)
-        unknown = set(node) - {*_KEPT, *_DROPPED, *_HANDLED}
+        unknown = set(node) - {*_KEPT_KEYWORDS, *_DROPPED, *_HANDLED}
         if unknown:
             raise ValueError(f"a structural schema has no {', '.join(sorted(unknown))}: {node}")
         if "const" in node:
@@ -148,7 +148,7 @@ class Structural:
 
 
 def _kept_keywords(node: Json) -> Json:
-    taken: Json = {key: node[key] for key in _KEPT if key in node}
+    taken: Json = {key: node[key] for key in _KEPT_KEYWORDS if key in node}
     # The API server reads a limit as a float, and refuses every number where it is not exact.
     if abs(taken.get("maximum", 0)) > _MOST_EXACT:
         del taken["maximum"]

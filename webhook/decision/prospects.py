@@ -23,7 +23,7 @@ from webhook.placement.nodes import admits, format_requirement, work
 from webhook.placement.pod_requests import lacking, requests, with_devices
 from webhook.placement.runtime_class import EVERY_TAINT
 from webhook.placement.settings import CapacitySetting
-from webhook.placement.shortfall import LIMIT, Condition, shortfall
+from webhook.placement.shortfall import WARNING_MAX_CHARACTERS, Condition, shortfall
 from webhook.policy.node_settings import keys_of_setting
 from webhook.recent import Recent
 from webhook.shortening import fit
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
 
 # Cached results; a change of a node clears the cache. Pods of one workload share a result.
-_REMEMBERED: Final = 4096
+_CACHED_RESULTS: Final = 4096
 _LONGEST_KEY: Final = 1024
 # Limits on the size of a pod's constraints, and on that size times the nodes to check, at a
 # fraction of a microsecond each. An author may fill a request. A pod over the limit gets no result.
 _MOST_CONSTRAINTS: Final = 2000
 _MOST_WORK: Final = 100_000
 # An affinity with more terms, requirements or keys is reported as one condition.
-_MOST: Final = 32
+_MAX_AFFINITY_PARTS: Final = 32
 _WHOLE: Final = "required affinity"
 _ON_NODES: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "tolerations")
 
@@ -60,7 +60,7 @@ def demands(
     result = [*_of_selector(final, decision), *_of_topologies(final, decision, policies)]
     if final.required is None:
         return result
-    if max(len(final.required), len(own.required or ())) > _MOST:
+    if max(len(final.required), len(own.required or ())) > _MAX_AFFINITY_PARTS:
         return [*result, Condition(_WHOLE, "", final.required)]
     return [*result, *_of_policies(final, decision, policies), *_of_pod(own, final, policies)]
 
@@ -72,7 +72,7 @@ def whole(final: PodPlacement) -> Condition | None:
 
 def _of_selector(final: PodPlacement, decision: Decision) -> list[Condition]:
     selector = final.node_selector
-    if len(selector) > _MOST:
+    if len(selector) > _MAX_AFFINITY_PARTS:
         every = [label_values.equal(key, value) for key, value in selector.items()]
         return [Condition("nodeSelector", "", ({"matchExpressions": every},))]
     setters = {e.field: e.policy for e in decision.trace if e.outcome == "set"}
@@ -145,7 +145,12 @@ def _implied(terms: Sequence[Term], final: PodPlacement) -> bool:
 def _conditions(text: str, policy: str, terms: Sequence[Term]) -> Iterator[Condition]:
     """Yield a condition for each requirement of a single term, or one for several terms."""
     requirements = terms[0].get("matchExpressions") or () if len(terms) == 1 else ()
-    if text or len(terms) != 1 or terms[0].get("matchFields") or len(requirements) > _MOST:
+    if (
+        text
+        or len(terms) != 1
+        or terms[0].get("matchFields")
+        or len(requirements) > _MAX_AFFINITY_PARTS
+    ):
         yield Condition(text or _WHOLE, policy, terms)
         return
     for requirement in requirements:
@@ -169,8 +174,8 @@ class Prospects:
         self._devices = devices
         self.groups = NodeGroups() if groups is None else groups
         self._version = self.groups.version
-        self._admitted: Recent[bytes, bool] = Recent(_REMEMBERED)
-        self._explanations: Recent[tuple[object, ...], str] = Recent(_REMEMBERED)
+        self._admitted: Recent[bytes, bool] = Recent(_CACHED_RESULTS)
+        self._explanations: Recent[tuple[object, ...], str] = Recent(_CACHED_RESULTS)
 
     def unplaceable(self, pod: JsonObject, decision: Decision, policies: PolicySet) -> str:
         """Return why no node could admit the pod as decided; empty if one could, now or on demand.
@@ -256,7 +261,7 @@ class Prospects:
         ours = any(condition.policy for condition in found.conditions)
         as_created = not ours and not self._is_admitted(_key(own, requested), own, requested)
         begin = f"0 of {len(self.groups)} nodes{' for the pod as created' if as_created else ''}: "
-        return fit(begin + found.text, LIMIT)
+        return fit(begin + found.text, WARNING_MAX_CHARACTERS)
 
 
 def _may_get_tolerations(pod: JsonObject, final: PodPlacement) -> bool:

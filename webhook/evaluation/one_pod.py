@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 # What counts as such a fault.
 FAULTS: tuple[type[Exception], ...] = (Exception,)
-_LONGEST: int = 200
+_FAULT_MAX_CHARACTERS: int = 200
 
 
 class Unjudged(FairleadError):
     """A pod could not be judged because of a fault of Fairlead's own, which is `__cause__`."""
 
     def __init__(self, fault: Exception) -> None:
-        what = cut(harmless(f"{type(fault).__name__}: {fault}"), _LONGEST)
+        what = cut(harmless(f"{type(fault).__name__}: {fault}"), _FAULT_MAX_CHARACTERS)
         super().__init__(f"a fault of Fairlead itself ends the look at this pod: {what}; report it")
 
 

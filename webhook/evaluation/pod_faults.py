@@ -30,7 +30,7 @@ _OF_CONTAINERS: Final = frozenset({"args", "command", "env", "envFrom", "volumeM
 _OF_PODS: Final = frozenset({"hostname", "volumes"})
 _LISTS: Final = ("initContainers", "containers")
 # Pods with different faults or patches that are remembered, each with some hundred bytes.
-_MOST: Final = 16_384
+_CACHED_PODS: Final = 16_384
 
 # Path and message.
 _Fault: TypeAlias = tuple[str, str]
@@ -72,7 +72,7 @@ class PodFaults:
 
 
 def _kept(known: dict[bytes, T], key: bytes, value: T) -> T:
-    if len(known) >= _MOST:
+    if len(known) >= _CACHED_PODS:
         known.clear()
     known[key] = value
     return value

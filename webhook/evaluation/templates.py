@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.errors import InvalidRun, UnreadableText
 from webhook.placement.fallback import History, parse_events
-from webhook.pod_schema.field_checks import MOST
+from webhook.pod_schema.field_checks import MAX_FAULTS
 from webhook.policy.findings import path_text
 from webhook.run import template_faults as of_runs
 from webhook.run.backends.engine_object import delegated_object
@@ -183,7 +183,7 @@ def faults_of(
             if not is_judged(each)
             for fault in template_faults(each, sources)
         )
-        found = islice(every, MOST)
+        found = islice(every, MAX_FAULTS)
     return [f"{path_text(each.path)}: {each.message}" for each in found]
 
 

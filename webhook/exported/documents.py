@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 NAME: Final = "fairlead-exported"
 _COMPONENT: Final = "exported"
 # cel-go parses no more code points than this in one expression.
-_LONGEST: Final = 100_000
+_EXPRESSION_MAX_CHARACTERS: Final = 100_000
 # An API server stores an object of 1.5 MiB at most, and `kubectl apply` keeps it a second time.
 _LARGEST: Final = 250_000
 _OWN: Final = {
@@ -182,7 +182,10 @@ def _check_sizes(found: Sequence[JsonObject]) -> None:
         if len(str(document)) > _LARGEST:
             what = f"its {document['kind']} would have over {_LARGEST} characters, more than "
             what += "`kubectl apply` can keep"
-        elif any(len(expression) > _LONGEST for expression in expressions):
-            what = f"an expression would have over {_LONGEST} characters, more than CEL takes"
+        elif any(len(expression) > _EXPRESSION_MAX_CHARACTERS for expression in expressions):
+            what = (
+                f"an expression would have over {_EXPRESSION_MAX_CHARACTERS} characters, "
+                "more than CEL takes"
+            )
         if what:
             raise NotExported([f"the set: {what}: export fewer policies, or run the webhook"])

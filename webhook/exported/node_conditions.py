@@ -150,9 +150,10 @@ _OWN: Final = {
 _PATH: Final = f"/spec/affinity/nodeAffinity/{REQUIRED}"
 # Maximum number of products of the pod's required terms and the policies', which limits the work
 # that a pod can cause in the API server. The webhook allows 1,024.
-_MOST: Final = 64
+_MAX_TERM_PRODUCTS: Final = 64
 _MANY: Final = (
-    f"fairlead: required node affinity would come to over {_MOST} terms with what policies "
+    f"fairlead: required node affinity would come to over {_MAX_TERM_PRODUCTS} terms with what "
+    "policies "
     "demand, more than exported policies work out; give it fewer terms"
 )
 _LEFT: Final = (
@@ -259,7 +260,7 @@ def _hard(
     found["hard_terms"] = last
     both = f"{var('own_required')} && size({var('hard_terms')}) > 0"
     multiplied = f"{var('own_terms')}.filter(t, !({stays_unchanged('t', var('hard_terms'))}))"
-    found["few"] = f"size({multiplied}) * size({var('hard_terms')}) <= {_MOST}"
+    found["few"] = f"size({multiplied}) * size({var('hard_terms')}) <= {_MAX_TERM_PRODUCTS}"
     found["base_terms"] = (
         f"({both} && {var('few')} ? {narrowed(var('own_terms'), var('hard_terms'))} : "
         f"{var('own_required')} ? {var('own_terms')} : {var('hard_terms')})"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 # Seconds between two tries, and between two notes about what is waited for.
-PERIOD: Final = 0.25
+RETRY_SECONDS: Final = 0.25
 NOTE_PERIOD: Final = 2.0
 
 
@@ -41,7 +41,7 @@ class Patience:
         seconds: float,
         progress: Progress | None = None,
         *,
-        period: float = PERIOD,
+        period: float = RETRY_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._seconds = seconds

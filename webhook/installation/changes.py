@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 3
 # Concurrent requests.
-_AT_ONCE: Final = 8
+_CONCURRENT_REQUESTS: Final = 8
 _DRY_RUN: Final = {
     "fieldManager": names.INSTALL_MANAGER,
     "fieldValidation": "Strict",
@@ -132,7 +132,7 @@ async def find_obstacles(
         if missing := [kind.name for kind in asked if kind.resource not in served]:
             cure = NEEDED.get(version, "install what serves it")
             found.append(f"the cluster does not serve {', '.join(missing)} ({version}): {cure}")
-    limit = asyncio.Semaphore(_AT_ONCE)
+    limit = asyncio.Semaphore(_CONCURRENT_REQUESTS)
     rights = dict.fromkeys(
         Right(verb, kind.group, kind.resource, namespace=key.namespace)
         for key in wanted
@@ -163,7 +163,7 @@ async def _find_refusals(client: Client, live: Objects, wanted: Objects) -> list
 
     Nothing is known of objects in a namespace that does not exist yet.
     """
-    limit = asyncio.Semaphore(_AT_ONCE)
+    limit = asyncio.Semaphore(_CONCURRENT_REQUESTS)
     there = {"", *(key.name for key in live if key.kind.name == "Namespace")}
 
     async def refusal(key: Key) -> str:

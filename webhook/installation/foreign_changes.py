@@ -27,7 +27,7 @@ _OURS: Final = (
 )
 _ABSENT: Final = object()
 # Characters of a value in a line.
-_LONGEST: Final = 160
+_VALUE_MAX_CHARACTERS: Final = 160
 
 
 def foreign_paths(live: Json) -> dict[Path, str]:
@@ -278,4 +278,4 @@ def _list_differences(
 
 
 def _shown(value: Any) -> str:
-    return cut(value if isinstance(value, str) else json.dumps(value), _LONGEST)
+    return cut(value if isinstance(value, str) else json.dumps(value), _VALUE_MAX_CHARACTERS)

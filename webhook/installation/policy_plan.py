@@ -175,7 +175,7 @@ def _object(model: PolicyDocument) -> Json:
     }
 
 
-_MOST: Final = 5
+_SHOWN_ERRORS: Final = 5
 _KEPT_GIVEN: Final = (
     "it was changed in the cluster since (kubectl replace -f FILE writes yours anyway)"
 )
@@ -248,8 +248,8 @@ def content_of(objects: Objects) -> str:
 
 def _some(found: Sequence[object]) -> str:
     errors = [each for each in found if getattr(each, "severity", "error") == "error"]
-    more = f", and {len(errors) - _MOST} more" if len(errors) > _MOST else ""
-    return "; ".join(map(str, errors[:_MOST])) + more
+    more = f", and {len(errors) - _SHOWN_ERRORS} more" if len(errors) > _SHOWN_ERRORS else ""
+    return "; ".join(map(str, errors[:_SHOWN_ERRORS])) + more
 
 
 class NotAccepted(InstallationError):

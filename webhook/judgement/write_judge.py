@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from webhook.policy.policy_documents import Document
 
 _NAMED: Final = 3
-_MOST: Final = 20
+_MAX_ERRORS: Final = 20
 _MOST_USERS: Final = 5
 _INDEX: Final = re.compile(r"\[\d+\]")
 
@@ -277,8 +277,8 @@ def _refusals(write: Write, errors: Sequence[Finding]) -> tuple[str, ...]:
     ]
     result = [_still_named(name, orphans)] if orphans else []
     result += [_line(write, each) for each in errors if each not in orphans]
-    more = len(result) - _MOST
-    return (*result[:_MOST], f"and {more} more errors") if more > 0 else tuple(result)
+    more = len(result) - _MAX_ERRORS
+    return (*result[:_MAX_ERRORS], f"and {more} more errors") if more > 0 else tuple(result)
 
 
 def _still_named(name: str, orphans: Sequence[Finding]) -> str:

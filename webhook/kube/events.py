@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 # The API server rejects a longer message.
-LONGEST: Final = 1024
+MESSAGE_MAX_CHARACTERS: Final = 1024
 
 
 def event(
@@ -38,7 +38,7 @@ def event(
         "involvedObject": dict(about),
         "type": type_,
         "reason": reason,
-        "message": fit(message, LONGEST),
+        "message": fit(message, MESSAGE_MAX_CHARACTERS),
         "source": {"component": component},
         "reportingComponent": component,
         "reportingInstance": component,

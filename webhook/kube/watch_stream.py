@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Bytes. Far above what etcd stores (1.5 MiB per object, several times more as JSON). A server that
 # never ends a line must not exhaust the memory.
-LONGEST: Final = 64 * 2**20
+LINE_MAX_BYTES: Final = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def parse_event(line: bytes, call: Call) -> Event:
 class Lines:
     """The lines of one stream. A line must end in a newline."""
 
-    def __init__(self, *, longest: int = LONGEST) -> None:
+    def __init__(self, *, longest: int = LINE_MAX_BYTES) -> None:
         self._longest = longest
         self._rest = bytearray()
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import Mode
 
 # The longest time until a return.
-LONGEST: Final = timedelta(days=1)
+MAX_RETURN: Final = timedelta(days=1)
 # The most disruptions that a fallback may wait for.
 MOST_DISRUPTIONS: Final = 10
 # The events of a history that is read; the controller writes at most 50 (run/history.py).
@@ -65,7 +65,7 @@ class Fallback(NamedTuple):
                 recent.append(event.time)
                 falls = self.disruptions is not None and len(recent) >= self.disruptions
             if falls:
-                end = event.time + min(self.return_after * 2 ** min(times, 20), LONGEST)
+                end = event.time + min(self.return_after * 2 ** min(times, 20), MAX_RETURN)
                 times, recent = times + 1, []
         return end if end is not None and history.as_of < end else None
 
@@ -114,4 +114,4 @@ def assumed(now: datetime, classes: Mapping[str, tuple[int, timedelta | None]]) 
 
 def fallen(classes: Iterable[str], now: datetime) -> History:
     """Return a history after which every fallback of these classes applies."""
-    return assumed(now, dict.fromkeys(classes, (MOST_DISRUPTIONS, LONGEST)))
+    return assumed(now, dict.fromkeys(classes, (MOST_DISRUPTIONS, MAX_RETURN)))

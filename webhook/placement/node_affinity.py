@@ -33,7 +33,7 @@ MOST_AVOIDED: Final = 50
 # The most that are read of that annotation.
 _MOST_NAMED: Final = 200
 # Pairs of terms that are compared without preparing anything: nearly every pod has fewer.
-_FEW: Final = 64
+_PAIRS_UNPREPARED: Final = 64
 
 
 class TooManyTerms(FairleadError):
@@ -127,7 +127,7 @@ def implies(term: Term, condition: Sequence[Term]) -> bool:
 
 
 def implied(terms: Sequence[Term], condition: Sequence[Term]) -> list[bool]:
-    if len(terms) * len(condition) <= _FEW:
+    if len(terms) * len(condition) <= _PAIRS_UNPREPARED:
         return [implies(term, condition) for term in terms]
     parts = _sets_of(condition)
     if not all(parts):
@@ -218,7 +218,7 @@ def narrowed(terms: Sequence[Term], condition: Sequence[Term]) -> list[Term]:
 
 
 def _different(terms: list[Term]) -> list[Term]:
-    if len(terms) ** 2 <= _FEW:
+    if len(terms) ** 2 <= _PAIRS_UNPREPARED:
         return [term for at, term in enumerate(terms) if term not in terms[:at]]
     hashable = _hashing()
     found: dict[Hashable, Term] = {}
@@ -240,7 +240,7 @@ def conjunction(conditions: Iterable[Sequence[Term]]) -> list[Term] | None:
 
 def without_redundant(terms: Sequence[Term]) -> list[Term]:
     """Drop terms that contain another one: A or (A and B) is A."""
-    if len(terms) ** 2 > _FEW:
+    if len(terms) ** 2 > _PAIRS_UNPREPARED:
         return _without_redundant(terms)
     return [
         term

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # terms there are; each of 10,000 nodes is a group if they name the labels of nodes by host.
 MOST_LOOKS: Final = 100_000
 # Characters of a term in a message.
-_LONGEST: Final = 200
+_TERM_MAX_CHARACTERS: Final = 200
 _ALL: Final[list[Toleration]] = [{"operator": "Exists"}]
 
 
@@ -59,7 +59,11 @@ def why_none_fits(own: PodPlacement, capacity: CapacityClass, groups: NodeGroups
     elif not inside:
         return ""
     excluding = {found.condition for node in inside if (found := closed_to(terms, node))}
-    what = cut(min(excluding), _LONGEST) if excluding else "nodeSelector or required affinity"
+    what = (
+        cut(min(excluding), _TERM_MAX_CHARACTERS)
+        if excluding
+        else "nodeSelector or required affinity"
+    )
     return (
         f"no node of class {capacity.name} meets the Run's own {what}, and nodes outside of the "
         "class do"

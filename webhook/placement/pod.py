@@ -40,7 +40,7 @@ REQUIRED_NODES: Final = "affinity.nodeAffinity.required"
 # Required node affinity is bounded as node_affinity bounds what it computes.
 MAX_ENTRIES: Final = 1024
 # Terms, requirements of a term and values of a requirement that are together below every limit.
-_FEW: Final = 16
+_ENTRIES_UNCHECKED: Final = 16
 
 _TERMS: Final = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
 
@@ -239,12 +239,12 @@ def _is_small(pod: PodPlacement) -> bool:
     if pod.lists or pod.topology_spread or len(pod.tolerations) > MAX_ENTRIES:
         return False
     for term in pod.required or ():
-        if "matchFields" in term or len(term.get("matchExpressions") or ()) > _FEW:
+        if "matchFields" in term or len(term.get("matchExpressions") or ()) > _ENTRIES_UNCHECKED:
             return False
         for requirement in term.get("matchExpressions") or ():
-            if len(requirement.get("values") or ()) > _FEW:
+            if len(requirement.get("values") or ()) > _ENTRIES_UNCHECKED:
                 return False
-    return pod.required is None or len(pod.required) <= _FEW
+    return pod.required is None or len(pod.required) <= _ENTRIES_UNCHECKED
 
 
 def _counted(pod: PodPlacement) -> Iterator[tuple[str, str, int, int]]:

@@ -21,13 +21,13 @@ _DECIMAL: Final = {
 }
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 # Longer texts are not read, and not cached.
-_LONGEST: Final = 140
+_TEXT_MAX_CHARACTERS: Final = 140
 _FORM: Final = re.compile(
     r"([+-]?)([0-9]{1,64})?(?:\.([0-9]{0,64}))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?[0-9]{1,4}))",
     re.ASCII,
 )
 # The API server caps larger values; up to here, a quantity is exact.
-_MOST: Final = 2**63 - 1
+_MAX_EXACT: Final = 2**63 - 1
 NANOS: Final = 10**9
 _MILLION: Final = 10**6
 CPU: Final = "cpu"
@@ -44,8 +44,10 @@ def nanos(text: str | float) -> int:
     (ParseQuantity). Raises InvalidQuantity.
     """
     written = str(text)
-    if len(written) > _LONGEST:
-        raise InvalidQuantity(f"{written[:_LONGEST]!r}… is not a quantity: it is too long")
+    if len(written) > _TEXT_MAX_CHARACTERS:
+        raise InvalidQuantity(
+            f"{written[:_TEXT_MAX_CHARACTERS]!r}… is not a quantity: it is too long"
+        )
     return _nanos(written)
 
 
@@ -65,10 +67,10 @@ def _nanos(text: str) -> int:
         # A value above zero is rounded up, never to zero.
         value = 1 if digits else 0
     elif shift > 40:
-        value = _MOST * NANOS
+        value = _MAX_EXACT * NANOS
     else:
         value = digits * 10**shift if shift >= 0 else -(-digits // 10**-shift)
-    value = min(value, _MOST * NANOS)
+    value = min(value, _MAX_EXACT * NANOS)
     return -value if sign == "-" else value
 
 
@@ -78,7 +80,7 @@ def counted(resource: str, nano: int) -> int:
     Rounded up, as Quantity.MilliValue and Quantity.Value are (framework.Resource.Add), which are
     64 bits wide.
     """
-    return min(-(-nano // (_MILLION if resource == CPU else NANOS)), _MOST)
+    return min(-(-nano // (_MILLION if resource == CPU else NANOS)), _MAX_EXACT)
 
 
 def amount(resource: str, text: str | int) -> int:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import Taint, Term
 
 # Warnings of more than 256 characters may be cut by the API server.
-LIMIT: Final = 200
+WARNING_MAX_CHARACTERS: Final = 200
 # The length of a condition's text; an author may write very long ones.
-_LONGEST: Final = 70
+_CONDITION_MAX_CHARACTERS: Final = 70
 _TOLD: Final = 2
 
 
@@ -39,9 +39,9 @@ class Condition(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{fit(self.text, _LONGEST)} (policy {self.policy})"
+            f"{fit(self.text, _CONDITION_MAX_CHARACTERS)} (policy {self.policy})"
             if self.policy
-            else fit(self.text, _LONGEST)
+            else fit(self.text, _CONDITION_MAX_CHARACTERS)
         )
 
     def holds(self, node: Node) -> bool:
@@ -184,7 +184,7 @@ def _taint_reason(taint: Taint) -> _Reason:
     if is_cordon(taint):
         return _Reason("cordon", "")
     value = f"={taint['value']}" if taint.get("value") else ""
-    return _Reason("taint", fit(f"{taint.get('key')}{value}", _LONGEST))
+    return _Reason("taint", fit(f"{taint.get('key')}{value}", _CONDITION_MAX_CHARACTERS))
 
 
 def _of_all(

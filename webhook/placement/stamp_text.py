@@ -10,7 +10,7 @@ from webhook import names
 from webhook.dns_names import is_subdomain
 from webhook.errors import UnreadableText
 from webhook.foreign_text import annotation, parse_count, parse_moment, parse_object
-from webhook.placement.fallback import LONGEST
+from webhook.placement.fallback import MAX_RETURN
 from webhook.shortening import harmless
 from webhook.times import to_second
 
@@ -107,7 +107,7 @@ def _is_wait(seconds: object) -> TypeGuard[int | None]:
     if seconds is None:
         return True
     try:
-        parse_count(seconds, 0, round(LONGEST.total_seconds()))
+        parse_count(seconds, 0, round(MAX_RETURN.total_seconds()))
     except UnreadableText:
         return False  # the time until which a class is not required, or an author's text
     return True

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Path: TypeAlias = tuple[str | int, ...]
 # Maximum number of faults reported for one template. Suggestions for typos take time.
-MOST: Final = 50
+MAX_FAULTS: Final = 50
 TEMPLATE: Final = "PodTemplateSpec"
 POD: Final = "Pod"
 # Fields whose values have not changed in years: newer clusters reject other values, too.
@@ -65,7 +65,7 @@ def faults(value: Any, kind: str = TEMPLATE, *, whole: bool = True) -> Iterator[
 
     `whole`: the template is not merged into another one, so missing fields are faults.
     """
-    yield from islice(_value(value, kind, (), whole=whole), MOST)
+    yield from islice(_value(value, kind, (), whole=whole), MAX_FAULTS)
 
 
 def mappings(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:

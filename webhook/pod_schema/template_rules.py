@@ -13,7 +13,7 @@ from webhook.dns_names import is_label
 from webhook.placement.quantity import NANOS, InvalidQuantity, nanos
 from webhook.placement.schema.syntax import qualified_name_fault
 from webhook.pod_schema import object_rules, text_rules, value_rules
-from webhook.pod_schema.field_checks import MOST, Fault, mappings
+from webhook.pod_schema.field_checks import MAX_FAULTS, Fault, mappings
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def faults(spec: Any, *, volumes: Collection[str] = (), more_volumes: bool = Fal
     """
     if not isinstance(spec, dict):
         return []
-    return list(islice(_faults(spec, volumes, more_volumes=more_volumes), MOST))
+    return list(islice(_faults(spec, volumes, more_volumes=more_volumes), MAX_FAULTS))
 
 
 def _faults(

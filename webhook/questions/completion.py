@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
 
 # Seconds that a person waits for words after Tab.
-_PATIENCE: Final = 3.0
+_TAB_TIMEOUT_SECONDS: Final = 3.0
 
 
 def words_of(load: Callable[[], Iterable[str]]) -> Complete:
@@ -128,7 +128,7 @@ def _asked(
     kubeconfig = ctx.params.get("kubeconfig") or Kubeconfig()
 
     async def look_for_a_while(client: Client) -> Iterable[str]:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TAB_TIMEOUT_SECONDS):
             return await look(client, ctx.params.get("namespace") or kubeconfig.namespace())
 
     try:

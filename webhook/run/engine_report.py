@@ -37,7 +37,7 @@ BACKEND_SUSPENDED: Final = "BackendSuspended"
 # Seconds by which an Event may be older than the moment at which its pod was missed.
 _SLACK: Final = 5.0
 # Characters of an Event, so that the cure after it is not cut off.
-_LONGEST: Final = 320
+_EVENT_MAX_CHARACTERS: Final = 320
 _LONGEST_VALUE: Final = 60
 _MOST_PATHS: Final = 3
 _CURES: Final = {
@@ -102,7 +102,11 @@ def engine_hindrance(
         reports = [
             f"{kind} ({text or reason})" for kind, (reason, text) in found.conditions.items()
         ]
-        status = f"its status: {cut('; '.join(reports), _LONGEST)}" if reports else "no status"
+        status = (
+            f"its status: {cut('; '.join(reports), _EVENT_MAX_CHARACTERS)}"
+            if reports
+            else "no status"
+        )
         return Hindrance(
             "BackendSilent",
             f"{name} has no pods after {SILENCE:.0f} s, and no Event says why; {status}: check "
@@ -135,7 +139,7 @@ def describe_failed_write(run: Run, engine: Engine, action: Action, refused: Ref
             what = "deleted"
         case _:
             what = "created"
-    words = cut(refused.message, _LONGEST)
+    words = cut(refused.message, _EVENT_MAX_CHARACTERS)
     return f"{engine.kind} {run.name} is not {what}: {words}; it is tried again"
 
 
@@ -186,7 +190,7 @@ def rejected_pods(
     event = (known or timely)[-1]
     cure = _CURES.get(event.reason, "change what the message names")
     pods = "1 pod is" if missing == 1 else f"{missing} pods are"
-    words = cut(event.message, _LONGEST)
+    words = cut(event.message, _EVENT_MAX_CHARACTERS)
     again = "" if event.reason == "Invalid" else f"; {engine.operator} then tries again"
     message = f"{pods} not created: {words}; {cure}{again}"
     return (Refusal(f"{engine.kind} {observed.object.name}", event.reason, message),)

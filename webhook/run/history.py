@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Days for which an event is kept, and the most of one replica, and of one role.
 _KEPT_DAYS: Final = 7.0
-_MOST: Final = 50
+_MAX_EVENTS: Final = 50
 _MOST_OF_ROLE: Final = 2000
 # What the webhook reads of an event; others may have stored more.
 _OF_EVENTS: Final = set(HistoryEvent.model_fields)
@@ -151,7 +151,7 @@ class History:
 
     def _kept(self, events: Iterable[HistoryEvent]) -> tuple[HistoryEvent, ...]:
         oldest = self._now - timedelta(days=_KEPT_DAYS)
-        return tuple(each for each in events if parse_time(each.time) >= oldest)[-_MOST:]
+        return tuple(each for each in events if parse_time(each.time) >= oldest)[-_MAX_EVENTS:]
 
 
 def annotation_of(history: Sequence[ReplicaHistory], index: int) -> str:

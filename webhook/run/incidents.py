@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from webhook.run.observed import NodeHealth, Observed
 
 # Seconds. Failures within this time share one entry, because peers fail one after the other.
-TOGETHER: Final = 5.0
+SHARED_INCIDENT_SECONDS: Final = 5.0
 # The number of past incidents to keep for users.
-KEPT: Final = 5
+KEPT_INCIDENTS: Final = 5
 # The number of ongoing disruptions to keep, if a node stays unavailable for days.
-MOST: Final = 20
+MAX_ONGOING: Final = 20
 # The number of further nodes to name in an incident.
 OTHER_NODES: Final = 10
 _TROUBLES: Final = {
@@ -284,9 +284,9 @@ class _IncidentLog:
 
     def kept(self) -> tuple[Incident, ...]:
         """Return all entries that still matter, and the last of the others."""
-        matter = {*self.undecided, *self.unsettled[-MOST:], *self.recent[-MOST:]}
+        matter = {*self.undecided, *self.unsettled[-MAX_ONGOING:], *self.recent[-MAX_ONGOING:]}
         others = [at for at in range(len(self._all)) if at not in matter]
-        matter.update(others[-KEPT:])
+        matter.update(others[-KEPT_INCIDENTS:])
         return tuple(self._all[at] for at in sorted(matter))
 
     def _charge(self, at: int) -> None:
@@ -319,7 +319,7 @@ class _IncidentLog:
             alike = each.permanent == new.permanent
             if new.permanent:
                 alike = alike and each.failures.keys() == new.failures.keys()
-            if alike and elapsed(each.began, self._now) <= TOGETHER:
+            if alike and elapsed(each.began, self._now) <= SHARED_INCIDENT_SECONDS:
                 return at
         return None
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.run.observed import Observed
 
 # Maximum pods of a run that has stopped to read while others of it are still there.
-FEW: Final = 20
+MAX_PODS_READ: Final = 20
 
 
 def pods_to_read(run: Run, facts: Mapping[str, RoleFacts], observed: Observed) -> frozenset[str]:
@@ -78,4 +78,4 @@ def left_at_end(run: Run, observed: Observed) -> tuple[dict[str, RoleStatus], fr
 def _waits_to_look(missing: Collection[str], observed: Observed) -> bool:
     """Return whether pods of a run that is suspended or over are read later: when the others that
     it deletes are gone. Many are read by a list of the namespace."""
-    return len(missing) > FEW and observed.active
+    return len(missing) > MAX_PODS_READ and observed.active

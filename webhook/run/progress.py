@@ -45,7 +45,7 @@ SHOULD_BE_TRUE: Final = (CREATED, SCHEDULED, READY, UNDERSTOOD)
 _UNDER_WAY: Final = (CREATED, SCHEDULED, DISRUPTING)
 # The number of different reasons in a message.
 _SHOWN: Final = 3
-_LONGEST: Final = 500
+_MESSAGE_MAX_CHARACTERS: Final = 500
 # Waiting reasons that are normal.
 _USUAL: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 
@@ -198,7 +198,9 @@ def refused_creations(refusals: Sequence[Refusal]) -> Hindrance | None:
         return None
     first = refusals[0]
     more = f"; and {len(refusals) - 1} more" if len(refusals) > 1 else ""
-    return Hindrance(first.reason, cut(f"{first.name}: {first.message}", _LONGEST) + more)
+    return Hindrance(
+        first.reason, cut(f"{first.name}: {first.message}", _MESSAGE_MAX_CHARACTERS) + more
+    )
 
 
 def unschedulable(pods: Sequence[OwnedPod], desired: int) -> Hindrance | None:
@@ -325,7 +327,8 @@ def _name_first(pods: Sequence[OwnedPod]) -> str:
 def _group_reasons(words: Counter[str], desired: int) -> str:
     groups = sorted(words.items(), key=lambda item: (-item[1], item[0]))
     text = "; ".join(
-        f"{count} of {desired} pods: {cut(why, _LONGEST)}" for why, count in groups[:_SHOWN]
+        f"{count} of {desired} pods: {cut(why, _MESSAGE_MAX_CHARACTERS)}"
+        for why, count in groups[:_SHOWN]
     )
     rest = sum(count for _, count in groups[_SHOWN:])
     return f"{text}; and {rest} more" if rest else text

@@ -39,15 +39,15 @@ _LATE: Final = (
 # What is known of a queue is not enough to go on.
 QUEUE_UNKNOWN: Final = "QueueUnknown"
 # Seconds until a look at a queue of which nothing is known.
-AGAIN: Final = 3.0
+UNKNOWN_QUEUE_PAUSE_SECONDS: Final = 3.0
 # The same if only a change of an object can help. The whole Run is read for each.
-LASTING_PAUSE: Final = 60.0
+LASTING_PAUSE_SECONDS: Final = 60.0
 # Seconds until the next look at the position of the first run that waits.
-POSITION_PAUSE: Final = 15.0
-LONGEST: Final = 500
+POSITION_PAUSE_SECONDS: Final = 15.0
+MESSAGE_MAX_CHARACTERS: Final = 500
 # Reasons of an eviction after which Kueue's jobs may be admitted at once. After the others Kueue
 # itself says when.
-_AT_ONCE: Final = ("Preempted", "NodeFailures")
+_ADMITTED_AT_ONCE: Final = ("Preempted", "NodeFailures")
 # Reasons of evictions by this controller, after which the run queues again as it would be placed
 # then: its pods cannot be created, or ask other nodes than those of its flavors.
 CANNOT_CREATE: Final = "CannotCreate"
@@ -128,7 +128,7 @@ def decide(
         if begun and not known.served:
             return Gate(updates=_admission(known.unknown, admitted=True))
         what = f"queue {queue}: {known.unknown}"
-        pause = LASTING_PAUSE if known.lasting else AGAIN
+        pause = LASTING_PAUSE_SECONDS if known.lasting else UNKNOWN_QUEUE_PAUSE_SECONDS
         return _shut(QUEUE_UNKNOWN, what, look_again=begun, after=pause)
     if workload is None or workload.deleted:
         create = () if pods_left or workload else (CreateWorkload(queue),)
@@ -189,7 +189,7 @@ def _evicted(run: Run, workload: StoredWorkload, position: int | None, *, pods_l
     """Delete the pods, then release the quota: Kueue holds it until then."""
     _, reason, why, _ = workload.conditions["Evicted"]
     holds = workload.holds_quota
-    why = f"{reason}: {cut(why, LONGEST)}"
+    why = f"{reason}: {cut(why, MESSAGE_MAX_CHARACTERS)}"
     text = f"evicted from queue {workload.queue} ({why})"
     evicted = (reason, text) if run.status.phase != "Suspended" else None
     if not holds:
@@ -232,7 +232,7 @@ def _stuck(
 
 def evict(workload: StoredWorkload, reason: str, why: str) -> WriteWorkload:
     """Return the eviction of a run by this controller, which gives the quota back later."""
-    update = _condition("Evicted", reason, cut(why, LONGEST))
+    update = _condition("Evicted", reason, cut(why, MESSAGE_MAX_CHARACTERS))
     return WriteWorkload(workload.name, workload.uid, workload.version, (update,))
 
 
@@ -242,7 +242,7 @@ def _left(
     """Delete the pods, give the quota back, and queue again by another Workload after a pause."""
     _, reason, why, since = workload.conditions["Evicted"]
     end = parse_time(since) + timedelta(seconds=pause)
-    text = f"it gives up the quota of queue {workload.queue}: {cut(why, LONGEST)}"
+    text = f"it gives up the quota of queue {workload.queue}: {cut(why, MESSAGE_MAX_CHARACTERS)}"
     actions: tuple[Action, ...] = ()
     after = None
     if pods_left:
@@ -270,7 +270,7 @@ def _pause(position: int | None) -> float:
     """Return the seconds until the next look at a position, as no watch tells of it: one more for
     each run before, so that a long queue costs little.
     """
-    return POSITION_PAUSE + (position or 0)
+    return POSITION_PAUSE_SECONDS + (position or 0)
 
 
 def _reactivate(workload: StoredWorkload) -> str:
@@ -292,7 +292,7 @@ def _waiting(workload: StoredWorkload, position: int | None) -> str:
         return where + _reactivate(workload)
     if workload.has("QuotaReserved"):
         return f"{where}: it has quota; admission checks: {workload.checks or 'not ready'}"
-    return f"{where}: {cut(reserved.message, LONGEST)}" if reserved else where
+    return f"{where}: {cut(reserved.message, MESSAGE_MAX_CHARACTERS)}" if reserved else where
 
 
 def _flavors(workload: StoredWorkload) -> str:
@@ -331,7 +331,9 @@ def finished(run: Run, known: Queueing, *, pods_left: bool) -> Iterator[Action]:
     if workload is None or workload.deleted or workload.has("Finished") or waits:
         return
     reason = "Succeeded" if run.status.phase == "Succeeded" else "Failed"
-    update = _condition("Finished", reason, cut(run.status.message or reason, LONGEST))
+    update = _condition(
+        "Finished", reason, cut(run.status.message or reason, MESSAGE_MAX_CHARACTERS)
+    )
     yield WriteWorkload(workload.name, workload.uid, workload.version, (update,))
 
 
@@ -341,7 +343,7 @@ def _release(workload: StoredWorkload) -> tuple[JsonObject, ...]:
     return (
         _condition("QuotaReserved", "Pending", message, true=False),
         _condition("Admitted", "NoReservation", "the workload has no reservation", true=False),
-        _condition("Requeued", reason, message, true=reason in _AT_ONCE),
+        _condition("Requeued", reason, message, true=reason in _ADMITTED_AT_ONCE),
         _condition("PodsReady", _WAITS_FOR_START, "not all pods run", true=False),
     )
 

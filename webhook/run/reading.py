@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # Run grows by more than some bytes.
 MOST_BYTES: Final = 256 * 1024
 _MOST_NAMED: Final = 3
-_LONGEST: Final = 1000
+_MESSAGE_MAX_CHARACTERS: Final = 1000
 _NO_FIELD: Final = "this version knows no such field"
 _ALL_KNOWN: Final = ConditionUpdate(
     UNDERSTOOD, "True", "AllKnown", "this version knows all of the spec and of the status"
@@ -236,7 +236,7 @@ def _is(condition: object, kind: str, status: str) -> bool:
 
 
 def _not_understood(reason: str, what: tuple[str, ...], then: str) -> ConditionUpdate:
-    text = cut(first_few(what, _MOST_NAMED), _LONGEST)
+    text = cut(first_few(what, _MOST_NAMED), _MESSAGE_MAX_CHARACTERS)
     return ConditionUpdate(UNDERSTOOD, "False", reason, f"{text}; {then}")
 
 

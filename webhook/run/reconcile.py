@@ -66,7 +66,7 @@ DEFAULT_TERMS: Final = RestartTerms()
 MOST_READ: Final = 50
 # Seconds until a run looks again at what may change without an event of its own: nodes that are not
 # given up because too many are silent, and classes for which waiting does not count.
-AGAIN: Final = 60.0
+LOOK_AGAIN_SECONDS: Final = 60.0
 
 
 def reconcile(
@@ -99,7 +99,7 @@ def reconcile(
         run, observed.queue, now, pods_left=observed.active, refusals=observed.refusals
     )
     if gate.look_again:
-        return Outcome(run.status, after=queue.AGAIN, counted=False)
+        return Outcome(run.status, after=queue.UNKNOWN_QUEUE_PAUSE_SECONDS, counted=False)
     run = _with_mounted_keys(run, facts, needs)
     counted = count_down(run, facts, observed, now, terms, gate)
     end = find_verdict(run, facts, counted, now)
@@ -261,7 +261,7 @@ def _seconds_until_lost(
     """Return the seconds until a look at the nodes that are away, as the first may be given up."""
     nodes = (each.node for one in facts.values() for each in one.lost.values())
     times = (node.seconds_left(now, gone_after) for node in nodes if not node.off)
-    return min((min(each, AGAIN) for each in times if each is not None), default=None)
+    return min((min(each, LOOK_AGAIN_SECONDS) for each in times if each is not None), default=None)
 
 
 def _reconcile_active(
@@ -291,18 +291,18 @@ def _reconcile_active(
         steps.wait(left)
     if observed.uncounted:
         # Nodes of the class may go, and then it counts.
-        steps.wait(AGAIN)
+        steps.wait(LOOK_AGAIN_SECONDS)
     if waiting := first_to_give_up(facts, observed):
         steps.wait(max(0.0, (waiting[0] - now).total_seconds()))
     left = _seconds_until_lost(facts, now, terms.gone_after)
     if left is not None:
         steps.wait(left)
     if any(pod.avoid and not pod.node for one in facts.values() for pod in one.alive.values()):
-        steps.wait(AGAIN)
+        steps.wait(LOOK_AGAIN_SECONDS)
     for node in (observed.nodes or {}).values():
         ill = node.seconds_until_sick(now)
         if ill is not None and not node.sick:
-            steps.wait(min(ill, AGAIN))
+            steps.wait(min(ill, LOOK_AGAIN_SECONDS))
     status = active_status(run, status, progress.phase, progress.message, progress.conditions, now)
     return Outcome(
         status,
@@ -398,7 +398,11 @@ def _reconcile_ended(run: Run, observed: Observed, now: datetime) -> Outcome:
     actions += queue.finished(run, observed.queue, pods_left=observed.active)
     if observed.deployment is not None:
         actions.append(DeleteDeployment())
-    again = queue.AGAIN if observed.queue.unknown and observed.queue.served else None
+    again = (
+        queue.UNKNOWN_QUEUE_PAUSE_SECONDS
+        if observed.queue.unknown and observed.queue.served
+        else None
+    )
     ttl, since = run.spec.ttl_seconds_after_finished, run.status.completion_time
     if ttl is None or since is None:
         return Outcome(status, tuple(actions), after=again)

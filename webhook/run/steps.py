@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from webhook.run.restarts import Counted
 
 # Pods to create per reconcile. Then the status is written, and changes of the run take effect.
-AT_ONCE: Final = 500
+PODS_PER_RECONCILE: Final = 500
 # The Service of a run with more replicas is closed while its pods are created. The controllers of
 # Endpoints and EndpointSlices process all pods of a Service for each new pod, even though none has
 # an address yet: the work would be quadratic in the number of replicas.
@@ -117,7 +117,7 @@ def next_steps(
             elif index not in one.uncreated:
                 # The status plans it now.
                 more = True
-            elif created == AT_ONCE:
+            elif created == PODS_PER_RECONCILE:
                 steps.wait(0.0)
                 break
             else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.errors import InvalidRun
 from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
-from webhook.pod_schema.field_checks import MOST
+from webhook.pod_schema.field_checks import MAX_FAULTS
 from webhook.run import mistakes
 from webhook.run.plan import plan
 from webhook.run.template import DIRECTIVE
@@ -132,7 +132,7 @@ def _pods(plan: Plan) -> Iterator[tuple[str, JsonObject]]:
             for entry in replica.by_index or ()
             if entry.resources is not None
         }
-        for index in islice(indexes.values(), MOST):
+        for index in islice(indexes.values(), MAX_FAULTS):
             yield role, plan.pod(role, index, 0)
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
 
 # Seconds between two looks; and for how long the API server may not answer.
-PERIOD: Final = 1.0
-PATIENCE: Final = 60.0
+LOOK_SECONDS: Final = 1.0
+SILENCE_SECONDS: Final = 60.0
 
 
 class Ending(NamedTuple):
@@ -76,7 +76,7 @@ async def looks(client: Client, namespace: str, name: str) -> AsyncIterator[RunS
             raw = await client.find(run_path(namespace, name))
         except ClusterError as error:
             refused = error.status is not None and error.status < 500
-            if refused or not uid or time.monotonic() - answered > PATIENCE:
+            if refused or not uid or time.monotonic() - answered > SILENCE_SECONDS:
                 raise
         else:
             answered = time.monotonic()
@@ -89,4 +89,4 @@ async def looks(client: Client, namespace: str, name: str) -> AsyncIterator[RunS
                 resumed = status.observed_generation < raw["metadata"]["generation"]
                 status = RunStatus() if resumed else status
         yield status
-        await asyncio.sleep(PERIOD)
+        await asyncio.sleep(LOOK_SECONDS)

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from webhook.run_client.log_sources import Source
 
 # Number of logs that are read at the same time, and of pieces of each that are buffered.
-AT_ONCE: Final = 16
+CONCURRENT_LOGS: Final = 16
 _PIECES: Final = 64
 # Maximum number of logs to follow: there are 100 connections to the API server.
 FOLLOWED: Final = 64
 # Seconds without data after which reading a log ends, unless it is followed.
 _SILENCE: Final = 60.0
 # Seconds between two searches for new pods, or pods that have started.
-PERIOD: Final = 2.0
+SEARCH_SECONDS: Final = 2.0
 # Maximum length of a line; a longer one is split.
-_LONGEST: Final = 2**20
+_LINE_MAX_BYTES: Final = 2**20
 # How the API server reports a request to a kubelet that got no answer (net/url.Error of Go).
 _NO_KUBELET: Final = re.compile(r'Get "[^"]+/containerLogs/')
 
@@ -49,7 +49,7 @@ class LogLines:
     def feed(self, chunk: bytes) -> list[str]:
         """Return the lines that `chunk` completes."""
         *lines, self._rest = (self._rest + self._decode(chunk)).split("\n")
-        if len(self._rest) > _LONGEST:
+        if len(self._rest) > _LINE_MAX_BYTES:
             lines.append(self._rest)
             self._rest = ""
         return [_last_state(line) for line in lines]
@@ -86,7 +86,7 @@ class LogReader:
 
     async def read(self, sources: Sequence[Source]) -> AsyncGenerator[Piece, None]:
         """Yield the existing logs, one after the other in this order."""
-        turn = asyncio.Semaphore(AT_ONCE)
+        turn = asyncio.Semaphore(CONCURRENT_LOGS)
         queues = [asyncio.Queue[Piece | None](_PIECES) for _ in sources]
 
         async def fetch(source: Source, queue: asyncio.Queue[Piece | None]) -> None:
@@ -150,7 +150,7 @@ class LogReader:
                     await asyncio.gather(*running)
                     await queue.put(None)
                     return
-                await asyncio.sleep(PERIOD)
+                await asyncio.sleep(SEARCH_SECONDS)
         finally:
             await _cancelled(list(running))
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from webhook.run.observed import OwnedPod
 
 # The parts of a pod that the report needs; a large run has many pods.
-_KEPT: Final = ("metadata", "status")
+_KEPT_POD_FIELDS: Final = ("metadata", "status")
 # Labels whose value is the name of the pool.
 _POOLS: Final = (
     "cloud.google.com/gke-nodepool",
@@ -296,7 +296,7 @@ def _relevant_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
         for key in ("initContainers", "containers")
         if (listed := spec.get(key))
     }
-    kept = {key: pod[key] for key in _KEPT if key in pod}
+    kept = {key: pod[key] for key in _KEPT_POD_FIELDS if key in pod}
     gates = spec.get("schedulingGates")
     return {
         **kept,

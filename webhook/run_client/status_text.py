@@ -34,7 +34,7 @@ _COLOURS: Final = {
     "Failed": "red",
 }
 # So many replicas have a line each; of a larger run those are put together that are alike.
-_FEW: Final = 24
+_REPLICAS_WITH_A_LINE: Final = 24
 # The last lines of a failure, and no more than these.
 _LAST_LINES: Final = 20
 _ROLE_HEAD: Final = (
@@ -134,7 +134,7 @@ def _roles(report: Report) -> list[list[str]]:
 
 
 def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -> list[list[str]]:
-    alone = everything or len(replicas) <= _FEW
+    alone = everything or len(replicas) <= _REPLICAS_WITH_A_LINE
     rows = [
         [
             _names(group),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _JSON: Final = "application/json"
-_PATIENCE: Final = 30  # seconds until a new definition is served
+_SERVED_TIMEOUT_SECONDS: Final = 30  # seconds until a new definition is served
 _BUSY_PAUSES: Final = (0.1, 0.2, 0.5, 1, 2, 4)  # seconds before a request is sent again after 429
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # The discovery that kubectl reads (KEP-3352, aggregated discovery).
@@ -247,7 +247,7 @@ def _wait_until_served(api: Api, definition: Mapping[str, Any]) -> None:
             and spec["names"]["plural"] in _discovered(api, spec["group"], version)
         )
 
-    wait_until(name, served, lambda: None, time.monotonic() + _PATIENCE)
+    wait_until(name, served, lambda: None, time.monotonic() + _SERVED_TIMEOUT_SECONDS)
 
 
 def _discovered(api: Api, group: str, version: str) -> set[str]:

@@ -129,7 +129,7 @@ _FIXED: Final = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOW
 OLDEST: Final = (1, 26)
 REQUIREMENTS: Final = Path(__file__).parent / "requirements"
 # Ten times what the slowest program takes on two cores: then its modules do not arrive.
-_PATIENCE: Final = 3600
+_BUILD_TIMEOUT_SECONDS: Final = 3600
 _CURE: Final = "Or set KUBEBUILDER_ASSETS to a folder with the binaries."
 
 
@@ -243,7 +243,7 @@ def build(
             what,
             cwd=program.module.directory,
             environ=go_environment(toolchain, environ),
-            patience=_PATIENCE,
+            patience=_BUILD_TIMEOUT_SECONDS,
             cure=f"Check that Go can fetch modules (GOPROXY).\n{cure}",
         )
         binary.rename(target)
@@ -370,7 +370,7 @@ def _install(requirements: Path, home: Path) -> None:
         command += ["--requirement", str(requirements)]
         problem = f"pip could not install {pinned_requirement(requirements)}"
         cure = f"Put {requirements.stem} on the PATH yourself, or give this Python a working pip."
-        run_command(command, problem, patience=_PATIENCE, cure=cure)
+        run_command(command, problem, patience=_BUILD_TIMEOUT_SECONDS, cure=cure)
         # A tree without the program is left over from another version: a new tree is renamed whole.
         shutil.rmtree(home, ignore_errors=True)
         target.rename(home)

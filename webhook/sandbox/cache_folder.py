@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 # Longer than the control plane and every operator take to build on a busy machine.
-_PATIENCE: Final = 7200
+_LOCK_TIMEOUT_SECONDS: Final = 7200
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
@@ -42,7 +42,7 @@ def writing_cache() -> Iterator[None]:
 
 
 @contextmanager
-def locked(path: Path, patience: float = _PATIENCE) -> Iterator[None]:
+def locked(path: Path, patience: float = _LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
     """Hold an exclusive lock on the file; wait while another process holds it.
 
     The kernel releases the lock when its holder ends. Raises SandboxError if the file cannot be

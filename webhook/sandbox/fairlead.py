@@ -29,7 +29,7 @@ _REGISTRATION: Final = "/apis/admissionregistration.k8s.io/v1"
 _CONFIGURATIONS: Final = f"{_REGISTRATION}/mutatingwebhookconfigurations"
 _VALIDATING: Final = f"{_REGISTRATION}/validatingwebhookconfigurations"
 CONTROLLER_NAME: Final = "fairlead-controller"
-_PATIENCE: Final = 60  # seconds until a program is ready
+_READY_TIMEOUT_SECONDS: Final = 60  # seconds until a program is ready
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def start_webhook(
             *options,
         ],
     )
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _READY_TIMEOUT_SECONDS
 
     def wait(what: str, ready: Callable[[], bool]) -> None:
         wait_until(what, ready, process.check, deadline, process.log_tail)
@@ -129,7 +129,7 @@ def stop_webhook(plane: ControlPlane, webhook: Webhook) -> None:
             not _in_effect(plane.api, webhook.namespace) and not (judged and _judges(plane.api))
         ),
         lambda: None,
-        time.monotonic() + _PATIENCE,
+        time.monotonic() + _READY_TIMEOUT_SECONDS,
     )
     plane.stop_component(webhook.name)
 
@@ -254,7 +254,7 @@ def start_controller(
     )
     controller = SandboxController(name, port, process)
     if wait:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _READY_TIMEOUT_SECONDS
         wait_until(
             "the controller's caches",
             lambda: controller.ready,

@@ -37,7 +37,7 @@ _BEGUN: Final = 4
 _BEGUN_PLAIN: Final = _ACCEPTED
 # Seconds until the next accept after a shortage of descriptors or memory.
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_PAUSE: Final = 0.1
+_SHORTAGE_PAUSE_SECONDS: Final = 0.1
 # Descriptors for files, sockets to the API server and the plain port's connections.
 _OWN_DESCRIPTORS: Final = 1500
 # Errors of the listening socket itself, which will accept no more connections. All other errors
@@ -142,7 +142,7 @@ class Acceptor:
                 if error.errno in _SHORTAGES:
                     _logger.warning("cannot accept", extra={"error": str(error)})
                     self.limiter.make_room()
-                    await asyncio.sleep(_PAUSE)
+                    await asyncio.sleep(_SHORTAGE_PAUSE_SECONDS)
                 continue
             self._receive(connection, loop)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # been added meanwhile. The API server sends a bookmark each minute.
 STALE: Final = 300.0
 # Characters of the condition of all watches.
-_LONGEST: Final = 2000
+_CONDITION_MAX_CHARACTERS: Final = 2000
 _CURE: Final = (
     "fairlead install --nodes, the component nodes, or nodes=true of the chart grants that"
 )
@@ -78,7 +78,7 @@ def watches_condition(watches: Watches) -> Condition:
     if not troubles:
         return Condition(ready=True, reason=f"{len(watches)} watches, none is failing")
     failing = f"{len(watches)} watches; {'; '.join(troubles)}"
-    return Condition(ready=True, reason=cut(failing, _LONGEST))
+    return Condition(ready=True, reason=cut(failing, _CONDITION_MAX_CHARACTERS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ INTERVAL: Final = 5.0
 # Seconds for which handshakes may fail after a success before the replica is not ready. A bundle
 # that was erased is wrong for all replicas at once. It is restored within a few seconds, and
 # replicas that became unready would return later than that.
-PATIENCE: Final = 10.0
+FAILURE_TOLERANCE_SECONDS: Final = 10.0
 _SECONDS: Final = 5.0
 _NONE_YET: Final = "no handshake with itself yet"
 # Errors of an overloaded port. A short overload does not make the webhook unready, because that
@@ -54,7 +54,7 @@ class SelfHandshake:
     due: asyncio.Event
     hindered: Callable[[], str] = str
     interval: float = INTERVAL
-    patience: float = PATIENCE
+    patience: float = FAILURE_TOLERANCE_SECONDS
     clock: Callable[[], float] = time.monotonic
     on_result: Callable[[bool], None] = lambda _verified: None
     _verified: float | None = field(default=None, init=False)

@@ -35,11 +35,11 @@ Outcome: TypeAlias = Literal["written", "repeated", "dropped", "failed"]
 
 COMPONENT: Final = "fairlead-webhook"
 # The maximum length of the queue, and the number of Events and namespaces to remember.
-WAITING: Final = 500
-REMEMBERED: Final = 4096
-# The rate limit per namespace: a burst of Events, then one per EVERY seconds.
+QUEUE_LENGTH: Final = 500
+REMEMBERED_EVENTS: Final = 4096
+# The rate limit per namespace: a burst of Events, then one per EVENT_INTERVAL_SECONDS seconds.
 BURST: Final = 50
-EVERY: Final = 10.0
+EVENT_INTERVAL_SECONDS: Final = 10.0
 _HOUR: Final = 3600
 # Characters of an owner's name in the name of an Event.
 _LONGEST_NAME: Final = 200
@@ -60,7 +60,7 @@ CREATED: Final = {
 }
 # Seconds to wait for one owner, and the number of owners to read: a worker of a DaskJob has the
 # most, a ReplicaSet, a Deployment, a DaskWorkerGroup and a DaskCluster.
-_PATIENCE: Final = 5.0
+_OWNER_TIMEOUT_SECONDS: Final = 5.0
 _MOST_HOPS: Final = 5
 
 
@@ -80,10 +80,14 @@ class Notices:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     clock: Callable[[], float] = time.monotonic
     _queue: asyncio.Queue[tuple[str, Notice, datetime]] = field(
-        default_factory=lambda: asyncio.Queue(WAITING), init=False
+        default_factory=lambda: asyncio.Queue(QUEUE_LENGTH), init=False
     )
-    _sent: Recent[str, datetime] = field(default_factory=lambda: Recent(REMEMBERED), init=False)
-    _paces: Paces = field(default_factory=lambda: Paces(BURST, EVERY, REMEMBERED), init=False)
+    _sent: Recent[str, datetime] = field(
+        default_factory=lambda: Recent(REMEMBERED_EVENTS), init=False
+    )
+    _paces: Paces = field(
+        default_factory=lambda: Paces(BURST, EVENT_INTERVAL_SECONDS, REMEMBERED_EVENTS), init=False
+    )
 
     def submit(self, notice: Notice) -> None:
         """Queue an Event, unless it was sent within the hour or a limit is reached."""
@@ -168,7 +172,7 @@ class Notices:
                 path = _path(namespace, owner)
                 if path is None:
                     break
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(_OWNER_TIMEOUT_SECONDS):
                     found = await self.client.get(path, accept=METADATA)
             except (ClusterError, TimeoutError):
                 # It is gone, or the right was removed: the Event is about what is known.

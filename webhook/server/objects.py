@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from webhook.sources.table import SourceTable
 
 # Seconds for one read. A pod waits for it, and the API server waits three for the webhook.
-_PATIENCE: Final = 0.5
+_READ_TIMEOUT_SECONDS: Final = 0.5
 # Seconds for which a failure holds, and that there is no such object.
-_KEPT_FAILURE: Final = 5.0
-_REMEMBERED: Final = 4096
+_FAILURE_KEPT_SECONDS: Final = 5.0
+_CACHED_OBJECTS: Final = 4096
 # Roles of an object do not change: these kinds are immutable there, or their pods are made again.
 _KEPT_ROLES: Final = 60.0
 # Reads per second in total, and at once, because any author may name any object.
@@ -60,7 +60,7 @@ class _Facts(Generic[K, F]):
         self._pace = pace
         # By key: when the answer ends, and the answer.
         self._known: Recent[K, tuple[float, F | ClusterError]] = Recent(
-            _REMEMBERED, _MOST_CHARACTERS
+            _CACHED_OBJECTS, _MOST_CHARACTERS
         )
         self._reads: dict[K, asyncio.Task[F]] = {}
 
@@ -90,11 +90,11 @@ class _Facts(Generic[K, F]):
 
     async def _read(self, key: K, read: Callable[[], Awaitable[tuple[F, float]]]) -> F:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_READ_TIMEOUT_SECONDS):
                 found, seconds = await read()
         except (ClusterError, TimeoutError) as error:
-            failure = ClusterError(str(error) or f"no answer in {_PATIENCE} s")
-            self._put(key, _KEPT_FAILURE, failure)
+            failure = ClusterError(str(error) or f"no answer in {_READ_TIMEOUT_SECONDS} s")
+            self._put(key, _FAILURE_KEPT_SECONDS, failure)
             raise failure from error
         else:
             self._put(key, seconds, found)
@@ -117,7 +117,7 @@ class MakingObjects:
             clock, Pace(*_SELECTORS)
         )
         self._namespaces, self._names = (
-            Paces(burst, 1 / rate, _REMEMBERED)
+            Paces(burst, 1 / rate, _CACHED_OBJECTS)
             for rate, burst in (_SELECTORS_OF_ONE, _SELECTORS_OF_A_NAME)
         )
 
@@ -160,7 +160,7 @@ class MakingObjects:
         if passed.status == HTTPStatus.FORBIDDEN:
             raise ClusterError(f"the webhook may not get {resource}")
         if not found or found["metadata"].get("uid") != uid:
-            return (), _KEPT_FAILURE
+            return (), _FAILURE_KEPT_SECONDS
         # The API server refuses changes of it.
         return conditions_of(found), _FOREVER
 

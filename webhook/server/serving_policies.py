@@ -170,8 +170,8 @@ def _report(served: Served, metrics: Metrics) -> None:
 
 # Seconds without a change that end a burst, and the maximum length of one. `kubectl apply` writes
 # an object every 10 to 20 ms.
-QUIET: Final = 0.1
-LONGEST: Final = 0.5
+BURST_QUIET_SECONDS: Final = 0.1
+BURST_MAX_SECONDS: Final = 0.5
 # The same until a set that serves is checked for errors, which takes as long as many sets.
 CHECK_QUIET: Final = 1.0
 CHECK_LONGEST: Final = 10.0
@@ -263,7 +263,9 @@ class PoliciesFromCluster(Generic[T]):
         # An empty cluster is a valid, empty set.
         self._changed.set()
         while True:
-            await _settle(self._changed, QUIET, LONGEST, self.clock, self.sleep)
+            await _settle(
+                self._changed, BURST_QUIET_SECONDS, BURST_MAX_SECONDS, self.clock, self.sleep
+            )
             await self._take()
 
     def condition(self) -> Condition:

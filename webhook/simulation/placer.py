@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _PODS: Final = "pods"
 # Pods whose evaluation is kept. Their histories have times, and so most of them are used once.
-_KEPT: Final = 10_000
+_CACHED_EVALUATIONS: Final = 10_000
 
 
 class Placed(NamedTuple):
@@ -64,7 +64,7 @@ class Placer:
         """Return what becomes of a replica's pod. The attempt decides nothing."""
         key = role, index, history
         if key not in self._known:
-            if len(self._known) > _KEPT:
+            if len(self._known) > _CACHED_EVALUATIONS:
                 self._known.clear()
             self._known[key] = self._evaluate(self.plan.pod(role, index, attempt, history))
         return self._known[key]

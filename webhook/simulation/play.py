@@ -43,7 +43,7 @@ ASSUMPTIONS: Final = (
 # many; where nodes live for seconds, there would be no end.
 MOST_MOMENTS: Final = 50_000
 # Reconciles at one moment. A run whose pods are refused never comes to rest.
-_MOST: Final = 1000
+_MAX_RECONCILES: Final = 1000
 
 
 class Happening(NamedTuple):
@@ -156,7 +156,7 @@ class Play:
 
     def _reconcile(self) -> None:
         """Do what the controller does until nothing is left to do now."""
-        for _ in range(_MOST):
+        for _ in range(_MAX_RECONCILES):
             self._progress()
             outcome = self._outcome()
             for each in outcome.announcements:

@@ -14,9 +14,9 @@ from webhook.run.model.replica import Quantity
 from webhook.strict import Problem, Strict
 
 KIND: Final = "Scenario"
-_LONGEST: Final = "8760h"
-_Span: Any = span("1s", _LONGEST)
-_SpanOrZero: Any = span("0s", _LONGEST)
+_MAX_DURATION: Final = "8760h"
+_Span: Any = span("1s", _MAX_DURATION)
+_SpanOrZero: Any = span("0s", _MAX_DURATION)
 
 
 class Batches(Strict):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Width of text for a pipe without COLUMNS, and at most: longer lines are hard to read.
 _WIDTH: Final = 100
-_MOST: Final = 140
+_MAX_WIDTH: Final = 140
 # Width that text has at least beside its indentation.
 _LEAST: Final = 30
 _GAP: Final = 2
@@ -30,7 +30,7 @@ NO_HEADERS: Final = "text.no_headers"
 
 def width() -> int:
     """Return the maximum number of characters of a line of text: COLUMNS, or the terminal's."""
-    return min(_MOST, _terminal() or _columns() or _WIDTH)
+    return min(_MAX_WIDTH, _terminal() or _columns() or _WIDTH)
 
 
 def _terminal() -> int:

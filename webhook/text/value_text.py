@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.shapes import JsonObject, Term
 
-_MOST: Final = 200
+_MAX_CHARACTERS: Final = 200
 _KNOWN: Final = frozenset({"key", "operator", "value", "effect", "tolerationSeconds"})
 
 
@@ -93,7 +93,7 @@ def _term(term: JsonObject | Term, of_fields: str = "") -> str:
 def field_text(field: str, value: Any) -> str:
     """Return the field with its value, cut; tolerations include their key."""
     text = _whole(field, value)
-    return _with_name(field, value, cut(text, _MOST))
+    return _with_name(field, value, cut(text, _MAX_CHARACTERS))
 
 
 def setting_text(setting: PlacementSetting) -> str:
@@ -121,7 +121,7 @@ def both_texts(field: str, has: Any, would: Any) -> tuple[str, str]:
     if one == other:
         # Equal texts may have values that differ in members with defaults.
         one, other = _json(has), _json(would)
-    return apart(one, other, _MOST)
+    return apart(one, other, _MAX_CHARACTERS)
 
 
 def both_fields(field: str, has: Any, would: Any) -> tuple[str, str]:

@@ -57,8 +57,8 @@ _TOO_LONG: Final = (
     f"the texts have over {MOST_BYTES // 1024} KiB: fairlead preview, explain and diff take more"
 )
 # Seconds between two looks at a page that is open: at least, and at most.
-_PAUSE: Final = 1.0
-_PERIOD: Final = 5.0
+_LOOK_MIN_SECONDS: Final = 1.0
+_LOOK_MAX_SECONDS: Final = 5.0
 # Pages that are kept current at one time.
 MOST_STREAMS: Final = 50
 _FOLDER: Final = Path(__file__).parent
@@ -227,7 +227,7 @@ class Pages:
     async def _current(self, watching: Watching) -> None:
         """Begin to watch at the first look at a page."""
         if watching.begin():
-            await watching.synced(_PERIOD)
+            await watching.synced(_LOOK_MAX_SECONDS)
 
     def _kept_current(
         self, path: str, template: str, watching: Callable[[], Watching], values: Values
@@ -332,8 +332,8 @@ async def _events(watching: Watching, make: Callable[[], Awaitable[str]]) -> Asy
         html = await make()
         yield b": still there\n\n" if html == before else _event(html)
         before = html
-        await asyncio.sleep(_PAUSE)
-        await watching.change(version, _PERIOD)
+        await asyncio.sleep(_LOOK_MIN_SECONDS)
+        await watching.change(version, _LOOK_MAX_SECONDS)
 
 
 def _event(html: str) -> bytes:

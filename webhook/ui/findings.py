@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
 
 # Results of reports that are shown.
-MOST: Final = 500
+MAX_RESULTS: Final = 500
 
 
 class Result(NamedTuple):
@@ -71,7 +71,11 @@ async def _reports(client: Client, namespace: str) -> dict[str, Any]:
     ]
     results.sort(key=lambda each: (FIRST[each.result], each))
     without = "" if reports else "Nobody has written a policy report."
-    return {"results": results[:MOST], "more": max(0, len(results) - MOST), "without": without}
+    return {
+        "results": results[:MAX_RESULTS],
+        "more": max(0, len(results) - MAX_RESULTS),
+        "without": without,
+    }
 
 
 def _items(value: object) -> list[Any]:

@@ -22,7 +22,7 @@ PARAMETER: Final = "token"
 ENTRY: Final = "/enter"
 # Bytes of a form with the token, and seconds until it is there.
 _LONGEST_FORM: Final = 1024
-_PATIENCE: Final = 10.0
+_FORM_TIMEOUT_SECONDS: Final = 10.0
 # Names of every program that listens on loopback.
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _HEADERS: Final = {
@@ -133,7 +133,7 @@ async def _token_of(request: Request) -> str:
     """Return the token of a form; empty if it has none, or is too long or too slow."""
     body = bytearray()
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_FORM_TIMEOUT_SECONDS):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > _LONGEST_FORM:

@@ -35,7 +35,7 @@ PAGE: Final = 100
 MOST_SQUARES: Final = 2000
 # Lines of a log, and characters of each.
 LAST_LINES: Final = 500
-_LONGEST: Final = 2000
+_LOG_LINE_MAX_CHARACTERS: Final = 2000
 # Sequences for colours and the like (ECMA-48, SGR).
 _COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
 
@@ -129,7 +129,7 @@ class Runs(Watching):
         problems += [each.waiting for each in sources if not each.started]
         started = [each for each in sources if each.started]
         async for piece in LogReader(self.client, namespace, LAST_LINES).read(started):
-            lines += [_COLOUR.sub("", line[:_LONGEST]) for line in piece.lines]
+            lines += [_COLOUR.sub("", line[:_LOG_LINE_MAX_CHARACTERS]) for line in piece.lines]
             problems += [piece.problem] if piece.problem else []
         environment = [
             row

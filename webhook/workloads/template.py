@@ -44,7 +44,7 @@ class ReplicaAdditions(NamedTuple):
 MAX_REPLICAS: Final = 1000
 # Pods from this index on count as the last one before them. An Indexed Job may have as many pods.
 _FURTHEST: Final = 100_000
-_MOST: Final = 60
+_SHOWN_MAX_CHARACTERS: Final = 60
 _NUMBER: Final = "write a whole number that is 0 or more"
 _NUMBER_AT_END: Final = re.compile(r"[0-9]{1,18}$")
 # From a replica's index (from 0) to what its controller adds.
@@ -346,4 +346,7 @@ def count_problem(value: Any) -> str:
     if value is None or number_of_pods(value) is not None:
         return ""
     cure = f"{_NUMBER}, without quotes" if isinstance(value, str) else _NUMBER
-    return f"is {cut(json.dumps(value, default=str), _MOST)}, not a number of pods; {cure}"
+    return (
+        f"is {cut(json.dumps(value, default=str), _SHOWN_MAX_CHARACTERS)}, not a number of "
+        f"pods; {cure}"
+    )

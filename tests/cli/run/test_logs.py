@@ -153,7 +153,7 @@ def test_only_some_logs_are_read_at_a_time(tmp_path: Path) -> None:
     with served(there, tmp_path) as call:
         done = call("logs", "mnist")
     assert [line.split()[0] for line in done.stdout.splitlines()] == names
-    assert most <= log_reading.AT_ONCE
+    assert most <= log_reading.CONCURRENT_LOGS
 
 
 def test_a_log_of_many_pieces_that_waits_for_its_turn_is_whole(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_following_shows_lines_as_they_come_and_pods_that_come_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     """Each replica's in order; until the run has ended."""
-    monkeypatch.setattr(log_reading, "PERIOD", 0.02)
+    monkeypatch.setattr(log_reading, "SEARCH_SECONDS", 0.02)
     there = cluster({"worker-0": log(b"a\n", b"b\n", pause=0.1)})
     waiting = pod_object("worker-1", phase="Pending", containerStatuses=[])
     there.add(PODS, waiting)
@@ -201,7 +201,7 @@ def test_a_recreated_pod_of_the_same_name_is_followed_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is another pod, with a log of its own; and no log is opened twice."""
-    monkeypatch.setattr(log_reading, "PERIOD", 0.02)
+    monkeypatch.setattr(log_reading, "SEARCH_SECONDS", 0.02)
     there = cluster({"worker-0": log(b"a life\n")})
     looks = 0
 
@@ -229,7 +229,7 @@ def test_a_cluster_that_goes_away_while_logs_are_followed_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the reason; what is being followed is let go."""
-    monkeypatch.setattr(log_reading, "PERIOD", 0.02)
+    monkeypatch.setattr(log_reading, "SEARCH_SECONDS", 0.02)
     # Counted once the log has begun, which is read well before three more looks are over.
     looks = -math.inf
 

@@ -31,7 +31,7 @@ def test_watching_prints_each_change_until_the_run_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And nothing while nothing changes."""
-    monkeypatch.setattr(status, "PERIOD", 0.01)
+    monkeypatch.setattr(status, "LOOK_SECONDS", 0.01)
     there = cluster()
     phases = iter(["Running", "Running", "Succeeded"])
 

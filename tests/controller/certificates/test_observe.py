@@ -31,7 +31,7 @@ from tests.controller.certificates.memory import (
 )
 from webhook import names
 from webhook.controller.certificates.observe import (
-    AT_ONCE,
+    CONCURRENT_HANDSHAKES,
     Address,
     ObservedCertificates,
     Observer,
@@ -242,4 +242,4 @@ def test_all_are_asked_some_at_once() -> None:
     addresses = [Address("198.18.0.1", port) for port in range(30)]
     found = asyncio.run(serial_numbers([None, *addresses], ask))
     assert found == (None, *(port if port % 2 else None for port in range(30)))
-    assert most == AT_ONCE
+    assert most == CONCURRENT_HANDSHAKES

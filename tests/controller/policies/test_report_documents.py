@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 
 from webhook.controller.policies.pod_results import NO_NODE, JudgedPod, PodResult
-from webhook.controller.policies.report_documents import MOST, SHORTENED, differs, report
+from webhook.controller.policies.report_documents import (
+    RESULTS_PER_REPORT,
+    SHORTENED,
+    differs,
+    report,
+)
 
 LOST = PodResult(NO_NODE, "nodes", "fail", "high", "0 of 3 nodes")
 AUDITED = PodResult("strict", "audit", "warn", "low", "it would change the placement: a")
@@ -23,7 +28,7 @@ def test_a_report_of_any_number_of_pods_stays_small() -> None:
     found = [*pods(5000, longest), *pods(3, LOST), *pods(7)]
     made = report("research", found, before=None, owner=OWNER, now=1)
     assert made["summary"] == {"pass": 7, "fail": 3, "warn": 5000, "error": 0, "skip": 0}
-    assert len(made["results"]) == MOST + 1
+    assert len(made["results"]) == RESULTS_PER_REPORT + 1
     assert [each["result"] for each in made["results"][:4]] == ["fail", "fail", "fail", "warn"]
     last = made["results"][-1]
     assert (last["policy"], "4,803 of 5,003" in last["message"]) == (SHORTENED, True)

@@ -105,7 +105,7 @@ async def test_a_leader_that_stops_writes_its_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever leads next counts on from what is written."""
-    monkeypatch.setattr(reporter_module, "LAST_WRITES", 60.0)
+    monkeypatch.setattr(reporter_module, "LAST_WRITES_SECONDS", 60.0)
     world, counts = World(raw_policy("p")), gauge()
 
     async with (

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 DATA: Final = Path(__file__).parent / "data"
 NAMESPACE: Final = "research"
 _HOST: Final = "127.0.0.1"
-_PATIENCE: Final = 30.0  # seconds for one answer, or for the end
+_ANSWER_TIMEOUT_SECONDS: Final = 30.0  # seconds for one answer, or for the end
 _POD: Final = {"group": "", "version": "v1"}
 _PERSON: Final = "you@example.com"
 # Kubernetes' annotation for a description of an object.
@@ -165,7 +165,7 @@ class Loopback:
     def __init__(self, port: int, authority: Path) -> None:
         context = ssl.create_default_context(cafile=str(authority))
         self.connection = http.client.HTTPSConnection(
-            _HOST, port, timeout=_PATIENCE, context=context
+            _HOST, port, timeout=_ANSWER_TIMEOUT_SECONDS, context=context
         )
         self.connection.connect()
         self.url = f"https://{_HOST}:{port}/mutate"

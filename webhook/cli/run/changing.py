@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     Queued: TypeAlias = tuple[Change, Callable[[Mapping[str, Any]], bool], str]
 
 # Seconds between two looks, and until a deletion is given up.
-PERIOD: Final = 0.5
-PATIENCE: Final = 600.0
+LOOK_SECONDS: Final = 0.5
+DELETION_TIMEOUT_SECONDS: Final = 600.0
 _HELP = """{verb} Runs by name or label. {about}
 
 \b
@@ -225,11 +225,11 @@ async def _delete(client: Client, path: ObjectPath, _run: Mapping[str, Any]) -> 
 async def _delete_and_wait(client: Client, path: ObjectPath, run: Mapping[str, Any]) -> None:
     """Return when the Run and its pods are gone. Raises UnreadableInput if that takes long."""
     await _delete(client, path, run)
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + DELETION_TIMEOUT_SECONDS
     while left := await _left(client, path, run):
         if time.monotonic() > end:
             raise UnreadableInput([f"run {run['metadata']['name']} is deleted, and its {left}"])
-        await asyncio.sleep(PERIOD)
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _left(client: Client, path: ObjectPath, run: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from webhook.run_client.find_runs import Targets
 
 # Seconds between two looks of --watch.
-PERIOD: Final = 2.0
+LOOK_SECONDS: Final = 2.0
 _HEAD: Final = ("name", "phase", "ready", "restarts", "disruptions", "age")
 
 
@@ -115,7 +115,7 @@ async def _print_changes(
             for line in lines(new, everywhere=not targets.namespace, wide=wide):
                 click.echo(line)
         before = {(each.namespace, each.name): each for each in rows}
-        await asyncio.sleep(PERIOD)
+        await asyncio.sleep(LOOK_SECONDS)
         runs = await find_runs(client, targets)
 
 

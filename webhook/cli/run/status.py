@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
 
 # Seconds between two looks of --watch.
-PERIOD: Final = 2.0
+LOOK_SECONDS: Final = 2.0
 
 
 @click.command("status", cls=Command)
@@ -92,7 +92,7 @@ def command(
 
         print_result(output, json=document, text=lines, names=lambda: [run_reference(name)])
         while watch and not report.ended:
-            await asyncio.sleep(PERIOD)
+            await asyncio.sleep(LOOK_SECONDS)
             before, report = report, await fetch(client, within, name)
             if report != before:
                 click.echo()

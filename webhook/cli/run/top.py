@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.run_client.find_runs import Targets
 
 # Seconds between two looks.
-PERIOD: Final = 2.0
+LOOK_SECONDS: Final = 2.0
 _HEAD: Final = ("namespace", "run", "phase", "ready", "nodes", "on nodes of class", "waits for")
 _REPLICAS: Final = ("replica", "state", "node", "class", "waits for")
 _OVER: Final = ("Succeeded", "Failed")
@@ -70,7 +70,7 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool, output: str) -
                 before = found
             if once or output not in ("text", "wide") or not sys.stdout.isatty():
                 return
-            await asyncio.sleep(PERIOD)
+            await asyncio.sleep(LOOK_SECONDS)
 
     kubeconfig.ask(show)
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 # Seconds for one TLS handshake; within a cluster it takes milliseconds.
-PATIENCE: Final = 2.0
-AT_ONCE: Final = 8
+HANDSHAKE_TIMEOUT_SECONDS: Final = 2.0
+CONCURRENT_HANDSHAKES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Observer:
 
 
 async def serial_number(
-    address: Address, server_name: str, *, patience: float = PATIENCE
+    address: Address, server_name: str, *, patience: float = HANDSHAKE_TIMEOUT_SECONDS
 ) -> int | None:
     """Return the serial number of the presented leaf; None without a handshake in time."""
     leaf = await presented_leaf(address, server_name, patience=patience)
@@ -118,7 +118,7 @@ async def serial_number(
 
 
 async def presented_leaf(
-    address: Address, server_name: str, *, patience: float = PATIENCE
+    address: Address, server_name: str, *, patience: float = HANDSHAKE_TIMEOUT_SECONDS
 ) -> x509.Certificate | None:
     """Return the presented leaf; None without a handshake in time.
 
@@ -149,7 +149,7 @@ async def serial_numbers(
     addresses: Sequence[Address | None], ask: Callable[[Address], Awaitable[int | None]]
 ) -> tuple[int | None, ...]:
     """Return the serial number per address; None for a missing address or answer."""
-    turns = asyncio.Semaphore(AT_ONCE)
+    turns = asyncio.Semaphore(CONCURRENT_HANDSHAKES)
 
     async def one(address: Address | None) -> int | None:
         if address is None:

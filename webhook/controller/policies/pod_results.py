@@ -36,7 +36,7 @@ AUDITED: Final = f"{names.GROUP}/audited"
 # Faults that are logged in each pass; all are counted.
 _LOGGED: Final = 3
 # Characters. Authors choose parts of a message, and 200 results share one object.
-_LONGEST: Final = 500
+_MESSAGE_MAX_CHARACTERS: Final = 500
 
 
 class PodResult(NamedTuple):
@@ -196,4 +196,4 @@ def _audited(evaluation: Evaluation) -> Iterator[PodResult]:
 
 
 def _result(policy: str, rule: str, result: Result, severity: Severity, message: str) -> PodResult:
-    return PodResult(policy, rule, result, severity, fit(message, _LONGEST))
+    return PodResult(policy, rule, result, severity, fit(message, _MESSAGE_MAX_CHARACTERS))

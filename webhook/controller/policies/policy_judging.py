@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from webhook.policy.status_model import ObservedObject, Version
 
 # Seconds to wait for related changes: `kubectl apply` writes an object every 10 to 20 ms.
-SETTLE: Final = 0.2
+SETTLE_SECONDS: Final = 0.2
 # Seconds after which a burst of changes is judged although it goes on. To judge a thousand policies
 # takes seconds, which those who write them wait for.
-LONGEST: Final = 30.0
+BURST_MAX_SECONDS: Final = 30.0
 # Seconds without a change until what takes minutes is judged.
-QUIET: Final = 5.0
+QUIET_SECONDS: Final = 5.0
 # Seconds until unchanged objects are judged again, because exceptions expire.
-AGAIN: Final = 600.0
+EXPIRY_CHECK_SECONDS: Final = 600.0
 # The share of time for this work: thousands of policies and nodes take seconds to judge.
 SHARE: Final = 0.1
 # Seconds between checks for the first list of nodes, and after the nodes were reported unknown.
-PERIOD: Final = 0.5
+NODES_CHECK_SECONDS: Final = 0.5
 UNKNOWN: Final = 2.0
 
 
@@ -62,7 +62,7 @@ class Judging:
     classes: ClusterClasses
     news: Callable[[], None]
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    quiet: float = QUIET
+    quiet: float = QUIET_SECONDS
     acceptance: Acceptance = field(default_factory=Acceptance, init=False)
     satisfied: Mapping[str, tuple[Version, ConditionUpdate]] = field(
         default_factory=dict, init=False
@@ -103,11 +103,11 @@ class Judging:
         if versions == self._large:
             with suppress(Overtaken):
                 await self._judge_within(objects, _pausing(IN_TIME, self._changed))
-        if await self._change_within(AGAIN):
-            until = time.monotonic() + LONGEST
-            while await self._change_within(SETTLE) and time.monotonic() < until:
+        if await self._change_within(EXPIRY_CHECK_SECONDS):
+            until = time.monotonic() + BURST_MAX_SECONDS
+            while await self._change_within(SETTLE_SECONDS) and time.monotonic() < until:
                 self._changed.clear()
-                await asyncio.sleep(SETTLE)
+                await asyncio.sleep(SETTLE_SECONDS)
 
     async def _judge_within(self, objects: Mapping[str, ObservedObject], budget: Budget) -> None:
         policies, began = self.acceptance.policies, time.monotonic()
@@ -147,11 +147,11 @@ class Judging:
         try:
             while True:
                 await self._another.wait()
-                await asyncio.sleep(SETTLE)
+                await asyncio.sleep(SETTLE_SECONDS)
                 nodes = self.nodes.nodes()
                 if self.acceptance.policies is None or (nodes is None and not self.nodes.trouble()):
                     # The first list of nodes has not arrived yet.
-                    await asyncio.sleep(PERIOD)
+                    await asyncio.sleep(NODES_CHECK_SECONDS)
                     continue
                 self._another.clear()
                 await self._survey_nodes(self.acceptance, nodes, ended)

@@ -25,7 +25,7 @@ SELECTOR: Final = f"app.kubernetes.io/managed-by={NAME}"
 # The owner of all reports: removing the component removes it, and the garbage collector them.
 OWNER: Final = f"{names.CONTROLLER}-policy-reports"
 # Results in one report, of at most some 900 bytes each: below the limits of an object in etcd.
-MOST: Final = 200
+RESULTS_PER_REPORT: Final = 200
 SHORTENED: Final = f"{names.GROUP}/shortened"
 NO_DEFINITION: Final = (
     f"policy reports are not written: the cluster does not serve {RESOURCE} of {VERSION}; "
@@ -69,9 +69,12 @@ def report(
     rows = sorted((_Row(pod, each) for pod in found for each in pod.results), key=_Row.order)
     counts = Counter(row.result.result for row in rows)
     known = {_key(each): each["timestamp"] for each in (before or {}).get("results") or ()}
-    results = [_stamped(_document(row), known, now) for row in rows[:MOST]]
-    if len(rows) > MOST:
-        left = f"{len(rows) - MOST:,} of {len(rows):,} results are counted in the summary only"
+    results = [_stamped(_document(row), known, now) for row in rows[:RESULTS_PER_REPORT]]
+    if len(rows) > RESULTS_PER_REPORT:
+        left = (
+            f"{len(rows) - RESULTS_PER_REPORT:,} of {len(rows):,} results are counted in "
+            "the summary only"
+        )
         results.append(
             _stamped(
                 {

@@ -53,13 +53,13 @@ _PATIENT_LOOKS: Final = 4
 # Seconds until a part that ended with an unexpected exception restarts.
 _AFTER_A_BUG: Final = 30.0
 # Seconds for the final writes when this process stops leading.
-LAST_WRITES: Final = 2.0
+LAST_WRITES_SECONDS: Final = 2.0
 # Seconds for one replica to answer; within a cluster it takes milliseconds.
-PATIENCE: Final = 5.0
-AT_ONCE: Final = 8
+REPLICA_TIMEOUT_SECONDS: Final = 5.0
+CONCURRENT_READS: Final = 8
 _CONFIGURATION: Final = CONFIGURATIONS.path_of(names.WEBHOOK_CONFIGURATION)
 # Bytes. The metrics of 1,000 policies in 1,000 namespaces take about ten million.
-_LONGEST: Final = 64 * 2**20
+_METRICS_MAX_BYTES: Final = 64 * 2**20
 
 
 @dataclass(eq=False, repr=False)
@@ -184,9 +184,11 @@ class _Tenure:
             # Nothing has been counted.
             return
         try:
-            async with asyncio.timeout(LAST_WRITES):
+            async with asyncio.timeout(LAST_WRITES_SECONDS):
                 with suppress(ClusterError):
-                    self._learn(await poll_replicas(self._replicas, patience=LAST_WRITES / 2))
+                    self._learn(
+                        await poll_replicas(self._replicas, patience=LAST_WRITES_SECONDS / 2)
+                    )
                 await self._statuses.write_once()
         except TimeoutError:
             _logger.info("not all counts of policies were written in the end")
@@ -321,7 +323,9 @@ class ReplicaReports(NamedTuple):
 
 
 async def poll_replicas(
-    replicas: Callable[[], Awaitable[Sequence[Replica]]], *, patience: float = PATIENCE
+    replicas: Callable[[], Awaitable[Sequence[Replica]]],
+    *,
+    patience: float = REPLICA_TIMEOUT_SECONDS,
 ) -> ReplicaReports:
     """Read the replicas' metrics once, several concurrently.
 
@@ -329,7 +333,7 @@ async def poll_replicas(
     answers something else, has no report; the next read may have one.
     """
     found = await replicas()
-    turns = asyncio.Semaphore(AT_ONCE)
+    turns = asyncio.Semaphore(CONCURRENT_READS)
     limits = aiohttp.ClientTimeout(total=patience)
     async with aiohttp.ClientSession(timeout=limits, auto_decompress=False) as session:
 
@@ -358,6 +362,6 @@ async def _text(session: aiohttp.ClientSession, replica: Replica) -> str:
         text = bytearray()
         async for chunk in response.content.iter_any():
             text += chunk
-            if len(text) > _LONGEST:
+            if len(text) > _METRICS_MAX_BYTES:
                 raise ValueError(f"{url} does not come to an end")
     return text.decode("utf-8", "replace")

@@ -42,7 +42,7 @@ _QUANTITIES: Final = ("limits", "requests")
 _SECTIONS: Final = ("runPolicy", "metadata", "spec")
 # Mappings that switch something on even if they are empty.
 _SWITCHES: Final = frozenset({"elasticPolicy"})
-_MOST: Final = 60
+_VALUE_MAX_CHARACTERS: Final = 60
 # An item, such as a port of a Service, shows its last field, too.
 _MOST_OF_ITEM: Final = 160
 _IN_RUN: Final = (
@@ -189,7 +189,7 @@ def _reason(path: Path) -> str:
 def _short(value: Any) -> str:
     """Return the value as the file would have it: text in quotes, all others as JSON."""
     if isinstance(value, str):
-        return quoted(cut(value, _MOST))
+        return quoted(cut(value, _VALUE_MAX_CHARACTERS))
     # Dates and others that JSON does not have are text.
     text = json.dumps(value, default=str, ensure_ascii=False)
-    return cut(text, _MOST_OF_ITEM if isinstance(value, dict | list) else _MOST)
+    return cut(text, _MOST_OF_ITEM if isinstance(value, dict | list) else _VALUE_MAX_CHARACTERS)

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Concurrent requests.
-_AT_ONCE: Final = 8
+_CONCURRENT_REQUESTS: Final = 8
 _CONFIGURATIONS: Final = CollectionPath(
     "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"
 )
@@ -330,7 +330,7 @@ class Reader:
         self, deployments: Mapping[str, Json], expected: Mapping[Key, Json]
     ) -> list[tuple[str, Right]]:
         accounts = needed(expected.values()) if names.CONTROLLER in deployments else {}
-        limit = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_CONCURRENT_REQUESTS)
         questions = [
             *(("", right) for right in WANTED),
             *((at, right) for at in accounts if at in deployments for right in accounts[at]),
@@ -341,7 +341,7 @@ class Reader:
     async def _stored(self, wanted: Iterable[Key]) -> dict[Key, Json]:
         if ReadKind.OBJECTS not in self._kinds:
             return {}
-        limit = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_CONCURRENT_REQUESTS)
 
         async def read(key: Key) -> Json | None:
             async with limit:

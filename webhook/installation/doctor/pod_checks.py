@@ -116,7 +116,7 @@ _DRIVERS: Final = {
     "/var/lib/kubelet/plugins": "storage",
 }
 _UNMARK: Final = f"`kubectl label namespace {{}} {names.PLACE}-`"
-_KEPT: Final = f"{names.DAEMON_SETS}={names.DAEMON_SETS_KEEP}"
+_KEEP_LABEL: Final = f"{names.DAEMON_SETS}={names.DAEMON_SETS_KEEP}"
 
 
 @check(
@@ -144,7 +144,7 @@ def agents(state: ClusterState) -> Iterator[Finding]:
             if spared:
                 yield note(
                     f"DaemonSet {title} does not meet a requirement, which does not apply because "
-                    f"its namespace has {_KEPT}: {reason}",
+                    f"its namespace has {_KEEP_LABEL}: {reason}",
                     f"`kubectl label namespace {namespace} {names.DAEMON_SETS}-`",
                 )
             else:
@@ -152,7 +152,7 @@ def agents(state: ClusterState) -> Iterator[Finding]:
                     f"DaemonSet {title} does not meet a requirement, which rejects its pods or "
                     f"keeps them off nodes: {reason}",
                     "fix its template; or, if the cluster needs it so: "
-                    f"`kubectl label namespace {namespace} {_KEPT}`",
+                    f"`kubectl label namespace {namespace} {_KEEP_LABEL}`",
                 )
 
 

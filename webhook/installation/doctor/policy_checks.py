@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _CONFIG_MAP: Final = f"ConfigMap {names.NAMESPACE}/{names.POLICIES_CONFIG_MAP}"
-_MOST = 5
+_SHOWN_POLICIES = 5
 _SERVES = "until then the set serves with it"
 _UNTIL = "until then the last good set is used, and a webhook that restarts is never ready"
 _WHAT: Final = f"ValidatingWebhookConfiguration {names.WEBHOOK_CONFIGURATION}"
@@ -149,10 +149,10 @@ def _judged(found: SetJudgement, place: _Place) -> Iterator[Finding]:
         (error, cure, wrong),
         (warning, place.all, condensed(doubtful)),
     ):
-        for each in some[:_MOST]:
+        for each in some[:_SHOWN_POLICIES]:
             yield make(f"{place.name}: {each}", cures)
-        if len(some) > _MOST:
-            yield note(f"{len(some) - _MOST} more {some[0].severity}s: {place.all}")
+        if len(some) > _SHOWN_POLICIES:
+            yield note(f"{len(some) - _SHOWN_POLICIES} more {some[0].severity}s: {place.all}")
     if found.policies and not found.policies.policies:
         yield note(f"{place.name} has no policy: pods are stamped, and stay as they are")
 
@@ -219,7 +219,10 @@ def _entry(found: Json, wanted: Json, judged: EntryState | None, cure: str) -> I
 def _less(found: Json, wanted: Json) -> str:
     there, ships = writes(found), writes(wanted)
     return "; ".join(
-        f"{words} {first_few(sorted({f'{verb} {each}' for _, each, verb in some}), _MOST)}"
+        (
+            f"{words} "
+            f"{first_few(sorted({f'{verb} {each}' for _, each, verb in some}), _SHOWN_POLICIES)}"
+        )
         for words, some in (("it lacks", ships - there), ("it also has", there - ships))
         if some
     )

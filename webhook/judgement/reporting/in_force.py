@@ -37,7 +37,7 @@ _BLOCKS: Final = {"namespaceSelector": "namespaceSelector", "objectSelector": "p
 _EVERY_POD: Final = MatchedPods(Match())
 _MOST_NAMED: Final = 3
 # Objects whose condition is remembered, and bytes of them: a set of a thousand policies is large.
-_REMEMBERED: Final = 4096
+_CACHED_CONDITIONS: Final = 4096
 _MOST_BYTES: Final = 16 * 2**20
 
 
@@ -70,7 +70,7 @@ class SentPods:
 
     def __init__(self, states: Iterable[EntryState]) -> None:
         self._entries = [_entry(each) for each in states if each.kind == MUTATING]
-        self._known: Recent[bytes, ConditionUpdate] = Recent(_REMEMBERED, _MOST_BYTES)
+        self._known: Recent[bytes, ConditionUpdate] = Recent(_CACHED_CONDITIONS, _MOST_BYTES)
 
     def condition(self, text: bytes) -> ConditionUpdate:
         """Return the condition of a policy or an exception that is accepted; `text` is JSON.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from webhook.judgement.together.pod_sets import EVERY, PodSet
+from webhook.judgement.together.pod_sets import ALL_RUN_PODS, PodSet
 from webhook.judgement.together.policy_view import fold_steps
 from webhook.placement.fold import fold
 from webhook.placement.settings import CapacitySetting, TolerationSetting
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 _NAMED: Final = 3
 # Above this number, only requirements for the same node label or field are checked together.
-_MOST: Final = 20
+_MAX_POLICIES: Final = 20
 # Up to this number, each of the chosen policies is evaluated first.
-_FEW: Final = 8
+_POLICIES_EVALUATED_FIRST: Final = 8
 # The cost of folding one policy with others, and of finding a pod.
 _STEPS_OF_A_FOLD: Final = 10
 _STEPS_OF_A_SEARCH: Final = 12
@@ -119,7 +119,7 @@ class _Search:
         for core, texts in found.items():
             # A policy's own pods are named only if they are not the pods of a listed set.
             words = [each for each in texts if not each.startswith("that policy")]
-            listed = texts[:1] if texts[0] == EVERY.text else words or texts
+            listed = texts[:1] if texts[0] == ALL_RUN_PODS.text else words or texts
             yield from self._chosen_one(core, listed)
         known = {each for core in found for each in core}
         tokens = frozenset[str]().union(*(each.tokens for each in self._chosen.values()))
@@ -135,7 +135,9 @@ class _Search:
     def _concerns_chosen(self, pods: PodSet) -> bool:
         """Return whether one of the chosen holds for the pods; of many, each is evaluated later.
         Also, once nothing is left to spend."""
-        if len(self._chosen) >= _FEW or not self._effort.spend(self._work_to_match):
+        if len(self._chosen) >= _POLICIES_EVALUATED_FIRST or not self._effort.spend(
+            self._work_to_match
+        ):
             return True
         return any(each.holds_for(pods) for each in self._chosen.values())
 
@@ -163,7 +165,7 @@ class _Search:
     def _cores(self, group: Sequence[Demand]) -> Iterator[tuple[Demand, ...]]:
         """Yield a minimal group for each policy that contradicts those before it: a pair, if
         possible. Of many policies, each is compared with the first for one of its tokens."""
-        few = len(group) <= _MOST
+        few = len(group) <= _MAX_POLICIES
         if len(group) < 2 or (few and not self._contradict(group)):
             return
         kept: list[Demand] = []
@@ -217,7 +219,7 @@ class _Search:
     def _chosen_beside(self, one: Demand) -> Sequence[Demand]:
         """Return the chosen policies that may have part in a group with this one: itself, if it is
         chosen. If many are chosen, they are not asked for."""
-        if one.policy in self._chosen or len(self._chosen) >= _FEW:
+        if one.policy in self._chosen or len(self._chosen) >= _POLICIES_EVALUATED_FIRST:
             return [one]
         return [
             each

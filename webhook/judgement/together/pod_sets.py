@@ -42,7 +42,7 @@ class PodSet:
         return find_subject([WantedBlock(self.match)], self.of.unwanted if self.of else ())
 
 
-EVERY: Final = PodSet("of every run", _EMPTY, MatchedPods(_EMPTY))
+ALL_RUN_PODS: Final = PodSet("of every run", _EMPTY, MatchedPods(_EMPTY))
 
 
 def sets_by_value(policy: Policy) -> Iterator[tuple[Value, PodSet]]:
@@ -74,7 +74,7 @@ def matched_set(policy: Policy) -> PodSet:
 
 def all_sets(policies: Sequence[Policy]) -> Iterator[PodSet]:
     """Yield all pods, those with each value, and those of each policy; equal sets once."""
-    yield EVERY
+    yield ALL_RUN_PODS
     values: set[Value] = set()
     for policy in policies:
         for value, pods in policy.named_sets or sets_by_value(policy):

@@ -46,7 +46,7 @@ LIGHT: Final = 2_000
 _FEW_VALUES: Final = 64
 _TERMS: Final = "/terms"
 # Settings of a policy that are few.
-_FEW: Final = 8
+_FEW_SETTINGS: Final = 8
 UNFINISHED: Final = (
     "it is not checked together with all other policies: they are too many, or too large, to check "
     "at once; the condition Satisfiable has the result once the controller has checked the rest, "
@@ -421,7 +421,7 @@ def policy(
         _bound(spec),
         unmatchable(match, spec.exclude) is None,
         bool(fold((model.name,), [each.setting for each in required]).contradictions),
-        max(1 + sum(map(len, texts)) // LIGHT, _work(len(located), _FEW)),
+        max(1 + sum(map(len, texts)) // LIGHT, _work(len(located), _FEW_SETTINGS)),
         _work(sum(len(each.model_dump_json(exclude_none=True)) for each in blocks), LIGHT),
         operating_system.required_system(settings),
     )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
 
 # Policies that are put together; of those with equal settings, how many are tried.
-_MOST: Final = 5
+_MAX_POLICIES: Final = 5
 _MOST_ALIKE: Final = 4
 # Steps of an effort: for the evaluation of a pod, the search for one, and two matches compared.
 _EVALUATION, _SEARCH, _LOOK = 80, 12, 1
@@ -220,7 +220,7 @@ class Trial:
         """Put rivals to the two as long as a node is left; yield what leaves none."""
         group: tuple[Policy, ...] = (policy, first)
         for other in rivals:
-            if len(group) == _MOST:
+            if len(group) == _MAX_POLICIES:
                 return
             if any(each.mind == other.mind or not self._meet(each, other) for each in group):
                 continue
@@ -381,7 +381,7 @@ class Trial:
 
     def _set_of(self, group: Sequence[Policy]) -> PolicySet:
         places = tuple([self._tables.places[each.name] for each in group])
-        if len(places) <= _MOST:
+        if len(places) <= _MAX_POLICIES:
             return self._whole.only(places)
         if places not in self._large:
             self._large[places] = self._whole.only(places)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
 
 # Seconds between two reads.
-PERIOD: Final = 0.5
+LOOK_SECONDS: Final = 0.5
 _PHASES: Final = {
     "staged": "staged: it is published in every caBundle",
     "published": "published: every API server gets the time to see it",
@@ -86,7 +86,7 @@ async def progress(
                 if doing != last:
                     last = doing
                     yield last
-                await asyncio.sleep(PERIOD)
+                await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
         raise TimeOver(
             f"not done yet ({last}). Does a controller run with --certificates? Its log, and "

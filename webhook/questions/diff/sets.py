@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
 
 # Seconds. git reads locally, unless it must fetch objects of a partial clone.
-_PATIENCE: Final = 120
+_GIT_TIMEOUT_SECONDS: Final = 120
 
 
 def read_set(text: str, *, sound: bool) -> PolicySet:
@@ -128,11 +128,13 @@ def _git(
             input=stdin,
             capture_output=True,
             env=environ,
-            timeout=_PATIENCE,
+            timeout=_GIT_TIMEOUT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise UnreadableInput([f"{where}: git did not answer within {_PATIENCE} s"]) from error
+        raise UnreadableInput(
+            [f"{where}: git did not answer within {_GIT_TIMEOUT_SECONDS} s"]
+        ) from error
     if done.returncode:
         text = done.stderr.decode(errors="replace").strip() or "no words"
         raise UnreadableInput([f"{where}: {_cured(where, text)}"])

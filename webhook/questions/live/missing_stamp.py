@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.questions.live.live_pods import LivePod
     from webhook.workloads.object import Object
 
-_AGAIN: Final = (
+_CREATE_AGAIN: Final = (
     "delete it, for its controller to create it again: Fairlead cannot place an existing pod"
 )
 _BY_HAND: Final = "delete it and create it again yourself: Fairlead cannot place an existing pod"
@@ -38,7 +38,7 @@ class Why(NamedTuple):
     """Why a pod may have no stamp, and how it gets one; no cure if that is correct."""
 
     reason: str
-    cure: str = _AGAIN
+    cure: str = _CREATE_AGAIN
 
 
 _NO_RUN: Final = Why("it is not part of a run", "")
@@ -85,7 +85,7 @@ def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any]
     found = _reason(pod, labels, configuration)
     if controller_of(pod.value):
         return found
-    return Why(found.reason, found.cure.replace(_AGAIN, _BY_HAND))
+    return Why(found.reason, found.cure.replace(_CREATE_AGAIN, _BY_HAND))
 
 
 def _reason(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
@@ -132,4 +132,4 @@ def sending_notes(configuration: Mapping[str, Any] | None) -> list[str]:
 
 
 def _once(first: str, reason: str) -> Why:
-    return Why(reason, f"{first}; then {_AGAIN}")
+    return Why(reason, f"{first}; then {_CREATE_AGAIN}")

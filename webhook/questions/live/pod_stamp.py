@@ -107,7 +107,7 @@ def _file(text: str) -> PodPlacement | None:
         pod = parse_object(text) if text else {}
         faults = [*field_checks.faults(pod, field_checks.POD, whole=False)]
         # Errors may follow the last fault that is listed.
-        wrong = len(faults) == field_checks.MOST or any(f.severity == "error" for f in faults)
+        wrong = len(faults) == field_checks.MAX_FAULTS or any(f.severity == "error" for f in faults)
         return pods.parse_pod(_whole(pod)) if pod and not wrong else None
     except (UnreadableText, InvalidPod):
         return None

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
 # KubeRay shortens names of more characters, so the driver would not find the head's Service.
-_MOST: Final = 50
+_NAME_MAX_CHARACTERS: Final = 50
 _SERVICE: Final = "-head-svc"
 # Names of objects, which KubeRay refuses above that.
-_LONGEST: Final = {"RayCluster": 53, "RayJob": 47}
+_NAME_LIMITS: Final = {"RayCluster": 53, "RayJob": 47}
 DRIVER: Final = "-driver"
 _STAYS: Final = "the limit is the driver's; KubeRay always replaces the pods of the cluster"
 KIND: Final = ObjectKind(
@@ -78,8 +78,8 @@ _SUBMITTER: Final = "ray-job-submitter"
 _COMMAND: Final = ("/bin/sh", "-c")
 # They find the head's dashboard by RAY_API_SERVER_ADDRESS, which a driver has. KubeRay submits when
 # the dashboard answers.
-WAIT: Final = "until ray job list >/dev/null 2>&1; do sleep 2; done"
-_SUBMIT: Final = f"{WAIT}; exec ray job submit -- "
+WAIT_FOR_DASHBOARD: Final = "until ray job list >/dev/null 2>&1; do sleep 2; done"
+_SUBMIT: Final = f"{WAIT_FOR_DASHBOARD}; exec ray job submit -- "
 _SHELL: Final = ("bash", "-c")
 _OPERATORS: Final = "();<>|&"
 # Its entrypoint runs in the head's container, and a Run's driver in its own.
@@ -401,11 +401,21 @@ def _own_problems(run: Run, kind: ObjectKind) -> Iterator[Problem]:
             if is_set:
                 what = "KubeRay takes it only with cleanPodPolicy Running; set that, or remove it"
                 yield Problem(("spec", field), what)
-    at, room = ("metadata", "name"), _LONGEST[kind.kind]
+    at, room = ("metadata", "name"), _NAME_LIMITS[kind.kind]
     if len(run.name) > room:
         what = f"is too long: KubeRay refuses a {kind.kind} with a name of more than {room}"
         yield Problem(at, f"{what} characters")
-    elif kind is KIND and "driver" in run.spec.roles and len(run.name) > _MOST - len(_SERVICE):
-        what = f"is too long: KubeRay shortens names of more than {_MOST} characters, and appends "
-        what += f"{_SERVICE} to the Service's; want {_MOST - len(_SERVICE)} characters at most"
+    elif (
+        kind is KIND
+        and "driver" in run.spec.roles
+        and len(run.name) > _NAME_MAX_CHARACTERS - len(_SERVICE)
+    ):
+        what = (
+            f"is too long: KubeRay shortens names of more than {_NAME_MAX_CHARACTERS} "
+            "characters, and appends "
+        )
+        what += (
+            f"{_SERVICE} to the Service's; want {_NAME_MAX_CHARACTERS - len(_SERVICE)} "
+            "characters at most"
+        )
         yield Problem(at, what)

@@ -9,7 +9,7 @@ from webhook.strict import quoted
 
 _SPAN: Final = re.compile("([0-9]{1,9})(?:-([0-9]{1,9}))?")
 # The longest text has every second index.
-_LONGEST: Final = 5 * MAX_REPLICAS
+_TEXT_MAX_CHARACTERS: Final = 5 * MAX_REPLICAS
 
 
 def format_intervals(indexes: Iterable[int]) -> str:
@@ -37,7 +37,7 @@ def _parse_spans(text: str) -> Iterator[tuple[int, int]]:
 
     The intervals are in order and below MAX_REPLICAS, so that they are as many at most.
     """
-    if len(text) > _LONGEST:
+    if len(text) > _TEXT_MAX_CHARACTERS:
         raise ValueError("is too long for a set of indexes")
     before = -1
     for span in filter(None, text.split(",")):

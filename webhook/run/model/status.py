@@ -59,7 +59,7 @@ def _check_intervals(texts: Iterable[str]) -> None:
 
 
 # Fields of a role's status that only the controller uses, by their outer names.
-_REMEMBERED: Final = (
+_CONTROLLER_FIELDS: Final = (
     "attempt",
     "countsFrom",
     "succeededIndexes",
@@ -389,7 +389,7 @@ class RunStatus(Reported):
         """
         document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         for role in document["replicas"].values():
-            for field in _REMEMBERED:
+            for field in _CONTROLLER_FIELDS:
                 if not role[field]:
                     del role[field]
         # Without `usage`, a status with restarts is of a version that records none.

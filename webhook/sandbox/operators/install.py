@@ -141,7 +141,7 @@ def _redirect_services(manifests: list[Json], ports: Mapping[str, int]) -> list[
 
 # Below $TMPDIR, where controller-runtime looks by default.
 _CERTIFICATES: Final = Path("k8s-webhook-server", "serving-certs")
-_PATIENCE: Final = 120  # seconds until an operator is ready
+_READY_TIMEOUT_SECONDS: Final = 120  # seconds until an operator is ready
 _TOKEN_SECONDS: Final = 365 * 24 * 3600
 
 
@@ -214,7 +214,7 @@ def start_operator(plane: ControlPlane, kubectl: Kubectl, installation: Installa
             waits.append(("health", lambda: is_ready(port, operator.health)))
         refusals: list[str] = []
         waits.append(("webhooks", lambda: _accepts(api, operator.probes, refusals)))
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _READY_TIMEOUT_SECONDS
         for what, ready in waits:
             wait_until(
                 f"operator {operator.name}: its {what}",

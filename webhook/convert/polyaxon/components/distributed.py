@@ -112,7 +112,7 @@ _OWN_OF_ROLE: Final[Mapping[str, Mapping[str, FieldReader]]] = {
 HEAD: Final = "head"
 DRIVER: Final = "driver"
 _SHELL: Final = ("/bin/sh", "-c")
-_KEPT: Final = ("name", "image", "imagePullPolicy", "volumeMounts")
+_KEPT_CONTAINER_FIELDS: Final = ("name", "image", "imagePullPolicy", "volumeMounts")
 
 
 def distributed(
@@ -262,12 +262,14 @@ def driver(
 
     runtime_env: Ray's runtime environment of the program, with variables, as KubeRay submits it
     """
-    container: dict[str, Draft] = {name: head[name] for name in _KEPT if name in head}
+    container: dict[str, Draft] = {
+        name: head[name] for name in _KEPT_CONTAINER_FIELDS if name in head
+    }
     container["command"] = list(_SHELL)
     flag = ""
     if runtime_env is not None and (fields := want_mapping(runtime_env, notes)):
         flag = f" --runtime-env-json {shlex.quote(_as_json(fields, notes))}"
-    container["args"] = [f"{kuberay.WAIT}; exec ray job submit{flag} -- {entrypoint}"]
+    container["args"] = [f"{kuberay.WAIT_FOR_DASHBOARD}; exec ray job submit{flag} -- {entrypoint}"]
     return container
 
 
