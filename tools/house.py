@@ -2,9 +2,11 @@
 
     python -m tools.house webhook             # one line for each figure
     python -m tools.house webhook --against OTHER_CHECKOUT
+    python -m tools.house --limits            # rooms above tools/limits.toml, and refused names
 
 `imported by one` are modules that exactly one other module of the package imports. A line is a line
-of the file, blank and comment lines included.
+of the file, blank and comment lines included. A room is a folder of a package; the modules beside
+the folders are the room that has the package's name.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import argparse
 import ast
 import statistics
 import sys
-from collections import defaultdict
+import tomllib
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 # Modules with fewer lines are small.
 SMALL: Final = 80
 _P90: Final = 0.9
+LIMITS: Final = Path("tools", "limits.toml")
+# Names that leave open what a value is.
+REFUSED_NAMES: Final = frozenset({"each", "found", "known", "of", "one", "own", "there"})
 
 
 class Module(NamedTuple):
@@ -42,9 +48,13 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("package", type=Path, help="the package's folder")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("package", type=Path, nargs="?", help="the package's folder")
+    what.add_argument("--limits", action="store_true", help=f"check the limits of {LIMITS}")
     parser.add_argument("--against", type=Path, help="another checkout, which is shown first")
     arguments = parser.parse_args()
+    if arguments.limits:
+        sys.exit("\n".join(broken_limits(Path())) or 0)
     package: Path = arguments.package
     roots = [*([arguments.against] if arguments.against else ()), Path()]
     for root in roots:
@@ -79,6 +89,50 @@ def figures(root: Path, package: Path) -> dict[str, str]:
         f"of these, under {SMALL} lines": f"{sum(each.lines < SMALL for each in single):,}",
         "share of lines that import": f"{sum(each.import_lines for each in modules) / total:.1%}",
     }
+
+
+def broken_limits(root: Path) -> Iterator[str]:
+    """Yield each room with more lines than its limit, and each refused name, a line for each."""
+    table = tomllib.loads((root / LIMITS).read_text())
+    lines: dict[str, int] = table["lines"]
+    counts: Counter[str] = Counter()
+    for folder, suffixes in table["counted"].items():
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in suffixes:
+                parts = path.relative_to(root).parts
+                room = "/".join(parts[:2] if len(parts) > 2 else parts[:1])
+                kind = "" if path.suffix == ".py" else f" {path.suffix}"
+                counts[room + kind] += len(path.read_text().splitlines())
+    for room, number in sorted(counts.items()):
+        if room not in lines:
+            yield f"{LIMITS}: {room} has no limit; add its {number} lines, with the reason"
+        elif number > lines[room]:
+            yield (
+                f"{LIMITS}: {room} has {number} lines, {number - lines[room]} above its limit; "
+                "delete as many, or raise the limit in a commit of its own, with the reason"
+            )
+    yield from (f"{LIMITS}: {room} is no room; remove its limit" for room in lines.keys() - counts)
+    for folder in table["names"]["checked"]:
+        for path in sorted((root / folder).rglob("*.py")):
+            for line, name in _refused_names(ast.parse(path.read_text())):
+                yield (
+                    f"{path.relative_to(root)}:{line}: the name '{name}' leaves open what the "
+                    "value is; write what it is, such as pod, faults or nodes_by_class"
+                )
+
+
+def _refused_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            name, line = node.id, node.lineno
+        elif isinstance(node, ast.arg):
+            name, line = node.arg, node.lineno
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            name, line = node.name, node.lineno
+        else:
+            continue
+        if name in REFUSED_NAMES:
+            yield line, name
 
 
 def _p90(values: Sequence[int]) -> int:
