@@ -77,67 +77,122 @@ def describe_progress(
     before: RunStatus,
 ) -> RunProgress:
     """Return phase, message and conditions of the run; `before` has its latest failure."""
-    last_failure = before.last_failure
-    alive = [pod for one in facts.values() for pod in one.alive.values()]
-    desired = sum(one.spec.count for one in facts.values())
-    finished = sum(len(one.succeeded) for one in facts.values())
-    on_lost = [each for one in facts.values() for each in one.lost.values()]
-    unavailable = {each.pod.uid for each in on_lost}
-    running = sum(pod.phase == "Running" and pod.uid not in unavailable for pod in alive)
-    ready = sum(pod.ready and pod.uid not in unavailable for pod in alive)
-    needed = desired - finished
-
-    lost = on_lost_nodes(on_lost, desired)
-    refused = refused_creations(observed.refusals)
-    unscheduled = unschedulable(alive, desired)
-    if unscheduled:
-        more = f"; {observed.reported}" if observed.reported else ""
-        if end := first_to_give_up(facts, observed):
-            more += f"; if that lasts until {to_second(end[0])}, class {end[1]} is given up"
-        if observed.uncounted:
-            (name, capacity), why = min(observed.uncounted.items())
-            others = len({pod for pod, _ in observed.uncounted}) - 1
-            pods = f"{name} and {others} more" if others else name
-            more += f"; the wait of {pods} is no reason to give up class {capacity}: {why}"
-        unscheduled = unscheduled._replace(message=unscheduled.message + more)
-    waiting = waiting_containers(alive, desired)
-    terminating_pods = terminating(facts)
-    phase = _phase(facts, counted, needed)
-    hindrance = lost or refused or unscheduled or waiting or terminating_pods
-    if hindrance:
-        # What some pods wait for says nothing of those that run.
-        some = running and hindrance in (unscheduled, waiting)
-        message = f"{running} of {desired} replicas run; " if some else ""
-        message += hindrance.message
-    elif phase == "Running":
-        message = f"{running} of {desired} replicas run"
-        message += f", {finished} have finished" if finished else ""
-    elif phase == "Restarting" and last_failure:
-        why = f"{last_failure.replica} went down ({last_failure.reason})"
-        message = f"{running} of {desired} replicas run; {why}"
-    else:
-        message = f"{running} of {desired} replicas run"
+    replicas = _count_replicas(facts)
+    hindrances = _find_hindrances(facts, replicas, observed)
+    phase = _phase(facts, counted, replicas.needed)
+    message = _message(phase, replicas, hindrances, before)
     if uncharged := incidents.count_undecided(counted.incidents):
         message += f"; not charged yet, because a disruption may be the cause: failures {uncharged}"
-    created = _created(refused or terminating_pods, steps, len(alive), needed)
-    updates = [created]
-    if alive:
-        updates.append(_scheduled(unscheduled, all(pod.node for pod in alive)))
-    if needed and ready == needed:
-        updates.append(ConditionUpdate(READY, "True", "AllReady", f"{ready} replicas are ready"))
-    else:
-        stuck = lost or waiting
-        reason = stuck.reason if stuck else "NotReady"
-        text = stuck.message if stuck else f"{ready} of {needed} replicas are ready"
-        updates.append(ConditionUpdate(READY, "False", reason, text))
-    leaving = _on_leaving_nodes(alive, observed)
-    if leaving:
+    updates = [_created(hindrances, steps, len(replicas.pods), replicas.needed)]
+    if replicas.pods:
+        placed = all(pod.node for pod in replicas.pods)
+        updates.append(_scheduled(hindrances.unscheduled, placed))
+    updates.append(_ready(replicas, hindrances))
+    if leaving := _on_leaving_nodes(replicas.pods, observed):
         updates.append(ConditionUpdate(DISRUPTING, "True", "NodeLeaving", leaving))
         message += f"; {leaving}"
-    elif any(each.type == DISRUPTING for each in before.conditions):
+    elif any(condition.type == DISRUPTING for condition in before.conditions):
         updates.append(ConditionUpdate(DISRUPTING, "False", "NodesStay", "no node is leaving"))
     message += _ignored_illness(observed)
-    return RunProgress(phase, message, tuple(updates), hindrance)
+    return RunProgress(phase, message, tuple(updates), hindrances.first)
+
+
+class _Replicas(NamedTuple):
+    """The live pods of a run, and how many replicas are in each state.
+
+    Pods on lost nodes are live, but neither running nor ready.
+    """
+
+    pods: Sequence[OwnedPod]
+    desired: int
+    finished: int
+    running: int
+    ready: int
+
+    @property
+    def needed(self) -> int:
+        return self.desired - self.finished
+
+
+def _count_replicas(facts: Mapping[str, RoleFacts]) -> _Replicas:
+    roles = facts.values()
+    pods = [pod for role in roles for pod in role.alive.values()]
+    unavailable = {lost.pod.uid for role in roles for lost in role.lost.values()}
+    return _Replicas(
+        pods,
+        desired=sum(role.spec.count for role in roles),
+        finished=sum(len(role.succeeded) for role in roles),
+        running=sum(pod.phase == "Running" and pod.uid not in unavailable for pod in pods),
+        ready=sum(pod.ready and pod.uid not in unavailable for pod in pods),
+    )
+
+
+class _Hindrances(NamedTuple):
+    """What prevents a run from running, in the order in which it is reported."""
+
+    lost: Hindrance | None
+    refused: Hindrance | None
+    unscheduled: Hindrance | None
+    waiting: Hindrance | None
+    terminating: Hindrance | None
+
+    @property
+    def first(self) -> Hindrance | None:
+        return next(filter(None, self), None)
+
+
+def _find_hindrances(
+    facts: Mapping[str, RoleFacts], replicas: _Replicas, observed: Observed
+) -> _Hindrances:
+    pods, desired = replicas.pods, replicas.desired
+    unscheduled = unschedulable(pods, desired)
+    if unscheduled:
+        prospects = _prospects_of_waiting(facts, observed)
+        unscheduled = unscheduled._replace(message=unscheduled.message + prospects)
+    return _Hindrances(
+        on_lost_nodes([lost for role in facts.values() for lost in role.lost.values()], desired),
+        refused_creations(observed.refusals),
+        unscheduled,
+        waiting_containers(pods, desired),
+        terminating(facts),
+    )
+
+
+def _prospects_of_waiting(facts: Mapping[str, RoleFacts], observed: Observed) -> str:
+    """Return the end of a message about unscheduled pods: what was reported, and what follows."""
+    text = f"; {observed.reported}" if observed.reported else ""
+    if end := first_to_give_up(facts, observed):
+        text += f"; if that lasts until {to_second(end[0])}, class {end[1]} is given up"
+    if observed.uncounted:
+        (name, capacity), why = min(observed.uncounted.items())
+        others = len({pod for pod, _ in observed.uncounted}) - 1
+        pods = f"{name} and {others} more" if others else name
+        text += f"; the wait of {pods} is no reason to give up class {capacity}: {why}"
+    return text
+
+
+def _message(phase: Phase, replicas: _Replicas, hindrances: _Hindrances, before: RunStatus) -> str:
+    message = f"{replicas.running} of {replicas.desired} replicas run"
+    if hindrance := hindrances.first:
+        # What some pods wait for says nothing of those that run.
+        is_about_some = hindrance in (hindrances.unscheduled, hindrances.waiting)
+        if replicas.running and is_about_some:
+            return f"{message}; {hindrance.message}"
+        return hindrance.message
+    if phase == "Running" and replicas.finished:
+        return f"{message}, {replicas.finished} have finished"
+    if phase == "Restarting" and (failure := before.last_failure):
+        return f"{message}; {failure.replica} went down ({failure.reason})"
+    return message
+
+
+def _ready(replicas: _Replicas, hindrances: _Hindrances) -> ConditionUpdate:
+    if replicas.needed and replicas.ready == replicas.needed:
+        return ConditionUpdate(READY, "True", "AllReady", f"{replicas.ready} replicas are ready")
+    if stuck := hindrances.lost or hindrances.waiting:
+        return ConditionUpdate(READY, "False", stuck.reason, stuck.message)
+    text = f"{replicas.ready} of {replicas.needed} replicas are ready"
+    return ConditionUpdate(READY, "False", "NotReady", text)
 
 
 def _phase(facts: Mapping[str, RoleFacts], counted: Counted, needed: int) -> Phase:
@@ -161,7 +216,8 @@ def _phase(facts: Mapping[str, RoleFacts], counted: Counted, needed: int) -> Pha
     return "Starting" if begun else "Pending"
 
 
-def _created(hindrance: Hindrance | None, steps: Steps, alive: int, needed: int) -> ConditionUpdate:
+def _created(hindrances: _Hindrances, steps: Steps, alive: int, needed: int) -> ConditionUpdate:
+    hindrance = hindrances.refused or hindrances.terminating
     if hindrance is None and alive == needed:
         return ConditionUpdate(CREATED, "True", "AllCreated", f"{alive} pods are there")
     so_far = f"{alive} of {needed} pods are there"
