@@ -88,7 +88,11 @@ class House:
 
     def wait_begun(self, name: str, count: int) -> None:
         """Wait until so many of its pods were created."""
-        self._until("it has begun", lambda: len(self.births.of(f"{name}-")) >= count or None)
+        self._until(
+            f"{name} has begun",
+            lambda: len(self.births.of(f"{name}-")) >= count or None,
+            lambda: self._explain(name),
+        )
 
     def wait_whole(self, name: str) -> None:
         """Wait until the run says that all of its replicas run."""
@@ -98,7 +102,15 @@ class House:
             run = self.plane.api.get(self._runs(name)) or {}
             return run.get("status", {}).get("replicasReady") == wanted or None
 
-        self._until(f"{name} is whole", whole, lambda: self.plane.api.get(self._runs(name)))
+        self._until(f"{name} is whole", whole, lambda: self._explain(name))
+
+    def _explain(self, name: str) -> str:
+        """The run, and the end of each controller's log."""
+        logs = [
+            f"{controller.name}: {controller.process.log_tail()}"
+            for controller in self.controllers.values()
+        ]
+        return "\n".join([str(self.plane.api.get(self._runs(name))), *logs])
 
     def pods(self, name: str) -> list[dict[str, Any]]:
         """The run's pods that are there."""

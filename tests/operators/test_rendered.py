@@ -231,8 +231,10 @@ def test_the_engine_makes_the_pods_that_preview_shows(
     if "elastic" in run["spec"].get("pytorch", {}):
         # The operator's rendezvous is at worker 0, also beside a master.
         elsewhere = {"PET_RDZV_ENDPOINT"} if "master" in run["spec"]["replicas"] else set()
-        # A Run has as many as GPUs, the engine `auto`: docs/reference/engines.md.
-        unset = set() if "nprocPerNode" in run["spec"]["pytorch"] else {"PET_NPROC_PER_NODE"}
+        # What a Run leaves out, the engine has in its own way: docs/reference/engines.md.
+        settings = run["spec"]["pytorch"]
+        unset = set() if "nprocPerNode" in settings else {"PET_NPROC_PER_NODE"}
+        unset |= set() if "maxRestarts" in settings["elastic"] else {"PET_MAX_RESTARTS"}
         engine = engine._replace(variables=_ELASTIC - elsewhere - unset)
     if run["spec"].get("tensorflow", {}).get("masterTaskType") == "master":
         engine = engine._replace(roles={"chief": "master"})

@@ -251,25 +251,26 @@ def _certificate_sign(operator: Operator) -> Iterator[Path | None]:
     """Yield the file that the operator wants to find before it believes in its certificate.
 
     Its path is fixed and the same for many operators. So one operator at a time has it, and it is
-    removed again, with the folders that were made for it.
+    removed again, with the folders that hold nothing else. An empty file is what a process left
+    that was killed in the middle; with it, the operator would not wait for its certificate.
     """
     if not operator.asks_for:
         yield None
         return
     sign = Path(operator.asks_for)
     with locked(cache_directory(os.environ) / "operators.lock"):
-        if sign.exists():
+        if sign.exists() and sign.stat().st_size:
             yield None
             return
-        made = [each for each in sign.parents if not each.exists()]
+        sign.unlink(missing_ok=True)
         try:
             sign.parent.mkdir(parents=True, exist_ok=True)
             yield sign
         finally:
             sign.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
-                for each in made:
-                    each.rmdir()
+                for folder in sign.parents[:2]:
+                    folder.rmdir()
 
 
 def _mount(api: Api, operator: Operator, certificates: Path, sign: Path | None) -> bool:
