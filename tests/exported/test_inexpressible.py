@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from webhook.errors import NotExported
 from webhook.exported.documents import documents
 from webhook.exported.positioned_settings import placed_of
 from webhook.interception import webhooks
+from webhook.placement.settings import PlacementSetting
 
 
 def problems(*specs: Json) -> tuple[str, ...]:
@@ -25,6 +27,25 @@ def problems(*specs: Json) -> tuple[str, ...]:
     except NotExported as error:
         return error.problems
     return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewSetting(PlacementSetting):
+    """A setting of a class for which no CEL is written."""
+
+    field = "tolerations.new"
+
+
+def test_a_setting_without_cel_is_refused_not_left_out() -> None:
+    """So that a class which is new in the webhook is never missing from exported policies."""
+    placed, _ = placed_of({"p.yaml": text({"defaults": {"nodeSelector": {"a": "b"}}}).encode()})
+    (policy,) = placed.policies
+    new = NewSetting(policy="p0", part="requirements")  # type: ignore[abstract]
+    placed = placed._replace(policies=[policy._replace(settings=[*policy.settings, new])])
+    with pytest.raises(NotExported) as caught:
+        documents(placed, webhooks())
+    (problem,) = caught.value.problems
+    assert problem.startswith("policy p0: requirements.tolerations.new: it is not exported; ")
 
 
 def test_exceptions_and_rollouts_are_refused_by_name(wording: Wording) -> None:

@@ -13,22 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from webhook import names
 from webhook.placement import capacity_request, node_affinity
-from webhook.placement.bundle import condition_of
 from webhook.placement.capacity import MODES
-from webhook.placement.fields import BY_NAME, MAPS, OF_PODS, SCALARS, Shape
+from webhook.placement.fields import BY_NAME, OF_PODS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES, REQUIRED_NODES
-from webhook.placement.provenance import holds
-from webhook.placement.settings import (
-    AllowedSetting,
-    CapacitySetting,
-    ListSetting,
-    MemberSetting,
-    RequiredSetting,
-    ScalarSetting,
-    SpreadSetting,
-    TolerationSetting,
-    spread_pair,
-)
+from webhook.placement.provenance import without_class, without_field
+from webhook.placement.settings import CapacitySetting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -41,7 +30,6 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
 
 T = TypeVar("T")
-_MEMBER: Final = re.compile(r"(\w+)\[(.*)\]", re.DOTALL)
 _NAME: Final = re.compile(r"\w*")
 # Taints of a node's state, which admission plugins and the DaemonSet controller let pods tolerate.
 _OF_STATE: Final = "node.kubernetes.io/"
@@ -98,11 +86,13 @@ def without_credits(
             row = BY_NAME.get(_NAME.findall(field)[0])
             if own.node_name and row and row.chooses_node:
                 continue
-            held = [setting for setting in settings.get((policy, field), ()) if holds(setting, own)]
-            conditions += map(condition_of, held)
-            undone = result if held else _by_name(field, result, policies.classes)
+            held = [
+                setting for setting in settings.get((policy, field), ()) if setting.holds_in(own)
+            ]
+            conditions += [setting.condition for setting in held]
+            undone = result if held else without_field(result, field, policies.classes)
             for setting in held:
-                undone = undone and _by_setting(setting, undone)
+                undone = undone and setting.undone(undone)
             if field.startswith("capacity[") and not held:
                 # A class that has changed since leaves its old values.
                 doubtful |= _OF_CLASS
@@ -114,7 +104,7 @@ def without_credits(
             else:
                 result = undone
     for capacity, mode, weight in _requested_classes(own, policies.classes):
-        result = _without_capacity(result, capacity, weight)
+        result = without_class(result, capacity, weight)
         conditions.append(mode.condition(capacity))
     result = result._replace(required=_relieved(own.required, conditions))
     return Authored(result, tuple(unsure), frozenset(doubtful))
@@ -208,62 +198,6 @@ def _joined(first: list[T], then: Sequence[T]) -> list[T]:
 
 def _without(members: Mapping[str, str], key: str) -> dict[str, str]:
     return {name: value for name, value in members.items() if name != key}
-
-
-def _by_setting(setting: PlacementSetting, own: PodPlacement) -> PodPlacement:
-    match setting:
-        case MemberSetting() | ScalarSetting() | SpreadSetting():
-            return _by_name(setting.field, own, {}) or own
-        case TolerationSetting():
-            return own._replace(tolerations=[t for t in own.tolerations if t != setting.toleration])
-        case AllowedSetting() | RequiredSetting():
-            return own  # see without_credits
-        case ListSetting():
-            return _without_entries(own, setting.name, setting.entries)
-        case CapacitySetting():
-            return _without_capacity(own, setting.capacity, setting.weight)
-    raise TypeError(setting)
-
-
-def _by_name(
-    field: str, own: PodPlacement, classes: Mapping[str, CapacityClass]
-) -> PodPlacement | None:
-    """Return the placement without the field's value; None if its name is not specific enough."""
-    if field in SCALARS:
-        changed: dict[str, Any] = {SCALARS[field].attribute: SCALARS[field].silent}
-        return own._replace(**changed)
-    found = _MEMBER.fullmatch(field)
-    if found is None:
-        return None
-    holder, key = found.groups()
-    if holder in MAPS:
-        attribute = MAPS[holder].attribute
-        changed = {attribute: _without(getattr(own, attribute), key)}
-        return own._replace(**changed)
-    if holder == "tolerations":
-        left = [each for each in own.tolerations if (each.get("key") or "*") != key]
-        return own._replace(tolerations=left)
-    if holder == "topologySpreadConstraints":
-        spread = [each for each in own.topology_spread if ",".join(spread_pair(each)) != key]
-        return own._replace(topology_spread=spread)
-    if holder == "capacity" and key in classes:
-        return _without_capacity(own, classes[key], None)
-    return None
-
-
-def _without_capacity(
-    own: PodPlacement, capacity: CapacityClass, weight: int | None
-) -> PodPlacement:
-    left = [each for each in own.tolerations if each not in capacity.tolerations]
-    result = own._replace(tolerations=left)
-    if weight is not None:
-        result = _without_entries(result, PREFERRED_NODES, capacity.preferences(weight))
-    return result
-
-
-def _without_entries(own: PodPlacement, name: str, entries: Sequence[object]) -> PodPlacement:
-    left = {**own.lists, name: [each for each in own.lists.get(name, ()) if each not in entries]}
-    return own._replace(lists={key: left[key] for key in AFFINITY_LISTS if left.get(key)})
 
 
 def _relieved(

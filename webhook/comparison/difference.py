@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from webhook import names
 from webhook.placement.fields import MAPS, SCALARS, STORED_NORMAL
 from webhook.placement.pod import REQUIRED_NODES
-from webhook.placement.settings import spread_pair
 from webhook.placement.tolerations import normal
+from webhook.placement.topology import spread_pair
 from webhook.workloads import stored_pod
 
 if TYPE_CHECKING:

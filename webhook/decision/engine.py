@@ -16,7 +16,7 @@ from webhook.placement import capacity_request, node_affinity, patch, pod, prove
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import MergeContext, merge
 from webhook.placement.plugin_tolerations import Facts, default_tolerations_of
-from webhook.placement.settings import MemberSetting, field_of
+from webhook.placement.settings import AllowedSetting, CapacitySetting, MemberSetting, field_of
 from webhook.placement.split import needs_replicas
 from webhook.placement.trace import warning
 from webhook.policy import operating_system, subject
@@ -247,7 +247,7 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         if bundle is not None:
             credit = provenance.credits_of(bundle.policies, bundle.settings, placement)
             content = {"policies": credit}
-            if removers := [each.policy for each in bundle.allowed if each.remove]:
+            if removers := [each.policy for each in bundle.of(AllowedSetting) if each.remove]:
                 taken = merged.removed if merged else {}
                 if removed := stamp.removed_texts(received.own, taken, removers):
                     content["removed"] = removed
@@ -297,9 +297,9 @@ def _fallbacks(
     waits before that (None if it does not), and those that it no longer requires, with the time
     until when."""
     found: dict[str, str | int | None] = {}
-    for setting in bundle.capacity:
+    for setting in bundle.of(CapacitySetting):
         rule, name, history = setting.fallback, setting.capacity.name, received.arrival.history
-        if rule is None or not provenance.holds(setting, placement):
+        if rule is None or not setting.holds_in(placement):
             continue
         end = history and rule.lasts_until(name, history)
         waits = None if rule.pending is None else round(rule.pending.total_seconds())

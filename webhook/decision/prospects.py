@@ -8,23 +8,14 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from webhook import names
-from webhook.placement import (
-    capacity_request,
-    label_values,
-    node_affinity,
-    on_demand,
-    provenance,
-    topology,
-)
+from webhook.placement import capacity_request, label_values, node_affinity, on_demand, topology
 from webhook.placement import pod as pods
-from webhook.placement.bundle import condition_of
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import admits, format_requirement, work
 from webhook.placement.pod_requests import lacking, requests, with_devices
 from webhook.placement.runtime_class import EVERY_TAINT
 from webhook.placement.settings import CapacitySetting
 from webhook.placement.shortfall import WARNING_MAX_CHARACTERS, Condition, shortfall
-from webhook.policy.node_settings import keys_of_setting
 from webhook.recent import Recent
 from webhook.shortening import fit
 
@@ -96,7 +87,7 @@ def _of_topologies(
         if policy.name in decision.policies
         for setting in policy.settings
         if (policy.name, setting.field) in applied
-        for key in keys_of_setting(setting)
+        for key in setting.topology_keys
     }
     for key in topology.topology_keys(final):
         yield Condition(f"topologyKey {key}", setters.get(key, ""), topology.condition([key]))
@@ -111,12 +102,8 @@ def _of_policies(
     for policy in policies.policies:
         if policy.name in took_part:
             for setting in policy.settings:
-                terms = condition_of(setting)
-                if (
-                    terms
-                    and (policy.name, setting.field) in applied
-                    and provenance.holds(setting, final)
-                ):
+                terms = setting.condition
+                if terms and (policy.name, setting.field) in applied and setting.holds_in(final):
                     text = ""
                     if isinstance(setting, CapacitySetting):
                         text = _of_class(setting.capacity.name, setting.mode)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.exported import tolerations_cel
+from webhook.exported import plain_fields_cel, tolerations_cel
 from webhook.exported.positioned_settings import of_type
 from webhook.placement import label_values, node_affinity
-from webhook.placement.bundle import condition_of, keys_of, limits_nodes
 from webhook.placement.settings import (
     AllowedSetting,
     CapacitySetting,
     MemberSetting,
     RequiredSetting,
     TolerationSetting,
+    is_selector,
 )
 from webhook.policy import operating_system
 from webhook.policy.matched_pods import MatchedPods
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # A JSON patch made in CEL has numbers as floats of 64 bits.
 _EXACT: Final = 2**53
+_OF_NODES: Final = (RequiredSetting, CapacitySetting)
+_IN_CEL: Final = (*plain_fields_cel.KINDS, *tolerations_cel.KINDS, *_OF_NODES)
 
 
 def gaps(placed: Placed, settings: PositionedSettings, seconds: Mapping[str, int]) -> list[str]:
@@ -102,6 +104,10 @@ def _of_policy(policy: Enforced) -> Iterator[str]:
             yield _describe_gap(
                 setting, "matchFields are not exported; use the label kubernetes.io/hostname"
             )
+        if not isinstance(setting, _IN_CEL):
+            yield _describe_gap(
+                setting, "it is not exported; leave it out, or serve the policies by the webhook"
+            )
         if any(abs(number) > _EXACT for number in _numbers(vars(setting))):
             yield _describe_gap(
                 setting,
@@ -124,9 +130,7 @@ def _of_nodes(placed: Placed, settings: PositionedSettings) -> Iterator[str]:
     reach = _Reach(placed)
     mine: list[tuple[int, NodeSetting]] = []
     for at, setting in settings:
-        if isinstance(setting, RequiredSetting | CapacitySetting) or (
-            isinstance(setting, MemberSetting) and setting.map == "nodeSelector"
-        ):
+        if isinstance(setting, _OF_NODES) or is_selector(setting):
             mine.append((at, setting))
     for number, (at, setting) in enumerate(mine):
         for other_at, other in mine[:number]:
@@ -136,7 +140,7 @@ def _of_nodes(placed: Placed, settings: PositionedSettings) -> Iterator[str]:
                 or _harmless(other, setting)
             ):
                 continue
-            keys = ", ".join(sorted(keys_of(setting) & keys_of(other)))
+            keys = ", ".join(sorted(setting.node_keys & other.node_keys))
             yield _describe_gap(
                 setting,
                 f"it uses node label {keys}, as policy {other.policy} ({other.field}) does; "
@@ -170,12 +174,7 @@ def _of_allowed_tolerations(placed: Placed, settings: PositionedSettings) -> Ite
     """
     reach = _Reach(placed)
     lists = of_type(settings, AllowedSetting)
-    writers = [
-        (at, keys_of(setting))
-        for at, setting in settings
-        if isinstance(setting, MemberSetting | RequiredSetting | CapacitySetting)
-        and limits_nodes(setting)
-    ]
+    writers = [(at, setting.node_keys) for at, setting in settings if setting.limits_nodes]
     for at, setting in of_type(settings, CapacitySetting) if lists else ():
         capacity = setting.capacity
         if not (
@@ -215,11 +214,10 @@ def _alternatives(one: NodeSetting, other: NodeSetting) -> bool:
 def _harmless(one: NodeSetting, other: NodeSetting) -> bool:
     """Return whether both can always be met: other labels, or a value that every term admits."""
     if isinstance(one, MemberSetting):
-        return _admits(condition_of(other), one)
+        return _admits(other.condition, one)
     if isinstance(other, MemberSetting):
-        return _admits(condition_of(one), other)
-    conditions = condition_of(one), condition_of(other)
-    return None in conditions or not keys_of(one) & keys_of(other)
+        return _admits(one.condition, other)
+    return None in (one.condition, other.condition) or not one.node_keys & other.node_keys
 
 
 def _admits(condition: Sequence[Term] | None, member: MemberSetting) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.exported import cel
 from webhook.exported.cel import Check, Piece, every, flat, list_if, text, var
 from webhook.exported.plain_fields_cel import message
-from webhook.exported.positioned_settings import of_type, same_field, standing
+from webhook.exported.positioned_settings import of_type, standing
 from webhook.placement import node_affinity
 from webhook.placement.label_values import MAX_INT64
 from webhook.placement.merge_verdict import UNCHECKED
@@ -202,7 +202,7 @@ def pieces(
 
 def _entries(members: Sequence[PositionedSetting[MemberSetting]], *, defaults: bool) -> str:
     found = []
-    for one, stands in standing(members, same_field):
+    for one, stands in standing(members):
         setting = one.setting
         if setting.is_default != defaults:
             continue
@@ -338,7 +338,7 @@ def _soft(
     number = 0
     defaults = [w for w in required if w.setting.is_default]
     groups = []
-    for one, stands in standing(defaults, lambda _one, _other: True):
+    for one, stands in standing(defaults):
         together = _beside(terms, cel.data(one.setting.terms))
         left = satisfiable(together, var("hard_selector"))
         groups.append((f"{stands} && !{var('own_required')} && {left}", one.setting.terms))

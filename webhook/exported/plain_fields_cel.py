@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.exported import cel
 from webhook.exported.cel import Check, Piece, add, data, every, flat, list_if, text, var
-from webhook.exported.positioned_settings import of_type, same_field, standing
+from webhook.exported.positioned_settings import of_type, standing
 from webhook.placement.fields import PLAIN_MAPS
-from webhook.placement.fold import agree, contradiction
-from webhook.placement.merge_verdict import UNCHECKED, is_about_nodes
+from webhook.placement.fold import contradiction
+from webhook.placement.merge_verdict import UNCHECKED
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
 from webhook.placement.settings import (
     ListSetting,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from webhook.placement.fields import Field
     from webhook.placement.settings import PlacementSetting
 
+KINDS: Final = (MemberSetting, ScalarSetting, ListSetting, SpreadSetting)
+
 
 def message(setting: PlacementSetting, reason: str) -> str:
     """Return the message for a pod that a setting rejects, with the webhook's wording."""
@@ -43,7 +45,7 @@ def maps(settings: PositionedSettings, stamp: str) -> Piece:
         name = field.name
         mine = [w for w in of_type(settings, MemberSetting) if w.setting.map == name]
         entries = [cel.entry(names.PLACEMENT, stamp)] if name == "annotations" else []
-        for one, stands in standing(mine, same_field):
+        for one, stands in standing(mine):
             setting = one.setting
             when = every([stands, *_changes(setting)])
             entries.append(list_if(when, cel.entry(setting.key, setting.value)))
@@ -87,7 +89,7 @@ def scalars(settings: PositionedSettings, default_priority_class: str) -> Piece:
     checks: list[Check] = []
     mine = of_type(settings, ScalarSetting)
     exact = [w for w in mine if w.setting.row.requirement == "equal"]
-    for one, stands in (*standing(exact, same_field), *_within_maxima(mine, variables)):
+    for one, stands in (*standing(exact), *_within_maxima(mine, variables)):
         setting = one.setting
         row, value = setting.row, data(setting.value)
         fixed = setting.part == "overrides" and row.overrides == "reject"
@@ -171,7 +173,7 @@ def lists(settings: PositionedSettings, chosen: Sequence[ConditionalCapacity]) -
         own = f"object.spec.?affinity.?{kind}.?{key}.orValue([])"
         mine = [w for w in of_type(settings, ListSetting) if w.setting.name == name]
         entries = []
-        for one, stands in standing(mine, lambda one, other: one.is_default and other.is_default):
+        for one, stands in standing(mine):
             when = f"{stands} && size({own}) == 0" if one.setting.is_default else stands
             entries.append(list_if(when, cel.data(one.setting.entries)))
         if name == PREFERRED_NODES:
@@ -214,7 +216,7 @@ def _unchecked(settings: PositionedSettings) -> list[Check]:
         for at, setting in settings
         if setting.part == "requirements"
         and isinstance(setting, ListSetting | SpreadSetting)
-        and is_about_nodes(setting)
+        and setting.scheduler_holds
     ]
 
 
@@ -227,7 +229,7 @@ def spread(settings: PositionedSettings) -> Piece:
     variables = {"own_spread": "object.spec.?topologySpreadConstraints.orValue([])"}
     changes: list[str] = []
     operations: list[str] = []
-    for one, stands in standing(mine, same_field):
+    for one, stands in standing(mine):
         constraint = cel.data(one.setting.constraint)
         when = [f"!{var('bound')}", stands, f"!({constraint} in {own})"]
         if one.setting.is_default:
@@ -264,7 +266,7 @@ def _opposed(one: PlacementSetting, other: PlacementSetting) -> bool:
     later."""
     match one, other:
         case TolerationSetting(), TolerationSetting():
-            return not agree(one, other)
+            return not one.agrees(other)
         case SpreadSetting(), SpreadSetting():
-            return one.pair == other.pair and not agree(one, other)
+            return one.pair == other.pair and not one.agrees(other)
     return False

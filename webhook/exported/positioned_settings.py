@@ -112,11 +112,6 @@ def of_type(settings: PositionedSettings, kind: type[T]) -> list[PositionedSetti
     return [PositionedSetting(at, each) for at, each in settings if isinstance(each, kind)]
 
 
-def same_field(one: PlacementSetting, other: PlacementSetting) -> bool:
-    """Return whether both are about one field."""
-    return one.field == other.field
-
-
 def with_parts_apart(placed: Placed) -> Placed:
     """Split each policy: its requirements become a policy before the rest of it."""
     apart = []
@@ -142,7 +137,8 @@ def positioned_settings(placed: Placed) -> list[PositionedSetting[PlacementSetti
 
 
 def standing(
-    settings: Sequence[PositionedSetting[T]], rivals: Callable[[T, T], bool]
+    settings: Sequence[PositionedSetting[T]],
+    rivals: Callable[[T, T], bool] = lambda earlier, later: earlier.precludes(later),
 ) -> Iterator[tuple[PositionedSetting[T], str]]:
     """Yield each setting that can be applied, with the CEL for when it is: the first of its rivals
     wins.

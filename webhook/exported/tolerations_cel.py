@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import Taint, Toleration
     from webhook.placement.tolerations import Pattern
 
+KINDS: Final = (TolerationSetting, AllowedSetting)
 _PATH: Final = "/spec/tolerations"
 _ITEM: Final = text(f"{_PATH}/")
 _LAST: Final = text(f"{_PATH}/-")
@@ -92,13 +93,8 @@ def steps(
     seconds: Mapping[str, int],
 ) -> Steps:
     """Return the operations, in the order in which they are applied, and their variables."""
-    stands = [
-        (one.setting, when)
-        for one, when in standing(
-            of_type(settings, TolerationSetting),
-            lambda one, other: covers(one.toleration, other.toleration),
-        )
-    ]
+    mine = of_type(settings, TolerationSetting)
+    stands = [(one.setting, when) for one, when in standing(mine)]
     variables = {"own_tolerations": "object.spec.?tolerations.orValue([])"}
     added = cel.some([_filled_in(seconds), _NAMED, _PRESSURE % _SAME])
     variables["untouched"] = f"{var('own_tolerations')}.all(t, {added})"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from webhook.placement import node_affinity
 from webhook.placement.settings import (
@@ -14,19 +15,14 @@ from webhook.placement.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from webhook.placement.settings import (
-        AllowedSetting,
-        ListSetting,
-        ScalarSetting,
-        SpreadSetting,
-        TolerationSetting,
-    )
     from webhook.placement.shapes import Term, Toleration
     from webhook.placement.trace import Entry
 
+# Those that are merged together, because together they limit nodes.
 NodeSetting: TypeAlias = MemberSetting | RequiredSetting | CapacitySetting
+S = TypeVar("S", bound=PlacementSetting)
 
 
 class Demand(NamedTuple):
@@ -42,25 +38,24 @@ class Demand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The accepted settings, grouped by field, at most one for each key, and why others are not.
+    """The accepted settings, at most one for each key, and why others are not.
 
-    "Hard" settings are requirements and overrides. `hard` is what they together require of a node's
-    labels, `demanded` what the requirements alone do. `term_keys` are the label keys of all terms
-    that the bundle may add. `specific` are the hard NoExecute tolerations. `settings` are those of
-    all policies, including the lost ones.
+    settings: those of all policies, including the lost ones
+    by_class: the accepted ones
+    members:  of these, those of each map
+    on_nodes: those that limit nodes, field by field; a mode that does not is among them
+    specific: the NoExecute tolerations of requirements and overrides
+    hard:     what requirements and overrides together require of a node's labels; demanded: what
+              requirements alone do
+    term_keys: the label keys of all terms that the bundle may add
     """
 
     policies: tuple[str, ...]
     settings: tuple[PlacementSetting, ...]
-    members: dict[str, tuple[MemberSetting, ...]]
-    scalars: tuple[ScalarSetting, ...]
-    tolerations: tuple[TolerationSetting, ...]
+    by_class: Mapping[type, tuple[Any, ...]]
+    members: Mapping[str, tuple[MemberSetting, ...]]
+    on_nodes: tuple[NodeSetting, ...]
     specific: tuple[Toleration, ...]
-    allowed: tuple[AllowedSetting, ...]
-    required: tuple[RequiredSetting, ...]
-    lists: tuple[ListSetting, ...]
-    spread: tuple[SpreadSetting, ...]
-    capacity: tuple[CapacitySetting, ...]
     hard: Demand
     demanded: Demand
     term_keys: frozenset[str]
@@ -68,36 +63,14 @@ class Bundle:
     trace: tuple[Entry, ...]
     warnings: tuple[str, ...]
 
+    def of(self, kind: type[S]) -> tuple[S, ...]:
+        """Return the accepted settings of a class."""
+        return self.by_class.get(kind, ())
 
-def node_settings(bundle: Bundle) -> tuple[NodeSetting, ...]:
-    """Return the settings of a bundle that restrict nodes, field by field."""
-    return (*bundle.members.get("nodeSelector", ()), *bundle.required, *bundle.capacity)
-
-
-def condition_of(setting: PlacementSetting) -> tuple[Term, ...] | None:
-    """Return the terms of which one must hold; None for a nodeSelector key, or a mode without
-    any."""
-    match setting:
-        case RequiredSetting():
-            return setting.terms
-        case CapacitySetting():
-            return setting.condition
-    return None
-
-
-def limits_nodes(setting: PlacementSetting) -> bool:
-    if isinstance(setting, MemberSetting):
-        return setting.map == "nodeSelector"
-    return condition_of(setting) is not None
-
-
-def keys_of(setting: NodeSetting) -> frozenset[str]:
-    match setting:
-        case MemberSetting():
-            return frozenset({setting.key})
-        case CapacitySetting():
-            return setting.capacity.keys
-    return node_affinity.keys(setting.terms)
+    @property
+    def accepted(self) -> Iterator[PlacementSetting]:
+        """All accepted settings."""
+        return chain.from_iterable(self.by_class.values())
 
 
 def conjoined(
@@ -114,4 +87,5 @@ def with_settings(base: Demand, settings: Sequence[NodeSetting]) -> Demand:
     if not settings:
         return base
     members = {w.key: w.value for w in settings if isinstance(w, MemberSetting)}
-    return Demand({**base.selector, **members}, conjoined(base.terms, map(condition_of, settings)))
+    terms = conjoined(base.terms, [setting.condition for setting in settings])
+    return Demand({**base.selector, **members}, terms)

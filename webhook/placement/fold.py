@@ -15,24 +15,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.placement import node_affinity
-from webhook.placement.bundle import Bundle, Demand, condition_of, keys_of, limits_nodes
+from webhook.placement.bundle import Bundle, Demand
 from webhook.placement.settings import (
     PARTS,
-    AllowedSetting,
     CapacitySetting,
-    ListSetting,
     MemberSetting,
-    PlacementSetting,
     RequiredSetting,
-    ScalarSetting,
-    SpreadSetting,
     TolerationSetting,
+    is_selector,
 )
-from webhook.placement.tolerations import NO_EXECUTE, covers, normal
-from webhook.placement.trace import Ledger, Outcome, quoted, quoted_both, warning
+from webhook.placement.tolerations import NO_EXECUTE, normal
+from webhook.placement.trace import Ledger, Outcome, warning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from webhook.placement.settings import PlacementSetting
 
 _ALONE: Final = "no node can meet it"
 _TOGETHER: Final = "no node can meet both"
@@ -50,7 +48,7 @@ def fold(
     """
     folding = _Folding()
     # The pod's author chooses how many keys there are; only these can meet a setting.
-    restricted = _selector_keys(settings) if ahead else ()
+    restricted = {key for each in settings for key in each.node_keys} if ahead else ()
     for part in PARTS:
         if part == "overrides":
             folding.add_with_node([each for each in ahead if each.key in restricted])
@@ -73,8 +71,7 @@ class _Folding:
     def add_with_node(self, ahead: Sequence[MemberSetting]) -> None:
         """Accept for now those with which requirements leave a node; do not record the others."""
         for setting in ahead:
-            rival = any(_rivals(each, setting) for each in self.standing)
-            if not rival and not _obstacle([*self.standing, setting]):
+            if self._rival(setting) is None and not _obstacle([*self.standing, setting]):
                 self.standing.append(setting)
                 self.ahead.append(setting)
 
@@ -86,26 +83,29 @@ class _Folding:
         return any(setting is other for other in self.ahead)
 
     def take(self, setting: PlacementSetting) -> None:
-        rival = next((each for each in self.standing if _rivals(each, setting)), None)
-        if rival is not None and not (self._is_ahead(rival) and agree(setting, rival)):
+        rival = self._rival(setting)
+        if rival is not None and not (self._is_ahead(rival) and setting.agrees(rival)):
             self._lose(setting, rival)
         elif self._can_be_met(setting):
             self.standing.append(setting)
 
+    def _rival(self, setting: PlacementSetting) -> PlacementSetting | None:
+        """Return the accepted setting that leaves no room for this one."""
+        kind = type(setting)
+        rivals = (each for each in self.standing if type(each) is kind and each.precludes(setting))
+        return next(rivals, None)
+
     def _lose(self, setting: PlacementSetting, rival: PlacementSetting) -> None:
-        if setting.part == rival.part == "requirements" and _contradicts(setting, rival):
+        if setting.part == rival.part == "requirements" and setting.contradicts(rival):
             self._contradict(setting, [rival])
             return
-        if (
-            isinstance(rival, MemberSetting)
-            and isinstance(setting, MemberSetting)
-            and self._is_ahead(rival)
-        ):
-            wants, has = quoted_both(setting.value, rival.value)
+        if self._is_ahead(rival):
+            wants, has = setting.describe_both(rival)
             self.ledger.note(setting, "kept", f"{rival.policy} set {has}")
             self._warn(setting, f": wants {wants}; kept {has}, which {rival.policy} set")
             return
-        outcome: Outcome = "kept" if agree(setting, rival) else "lost"
+        same = setting.agrees(rival) and not setting.accumulates
+        outcome: Outcome = "kept" if same else "lost"
         says = "sets the same value" if outcome == "kept" else "sets it"
         if rival.if_null and not setting.if_null:
             says += " where the pod has nothing in the field (IsNull)"
@@ -123,7 +123,7 @@ class _Folding:
 
     def _can_be_met(self, setting: PlacementSetting) -> bool:
         """Return whether a node can meet the setting and the accepted ones; if not, record it."""
-        if not limits_nodes(setting):
+        if not setting.limits_nodes:
             return True
         if not _obstacle([*self.standing, setting]):
             return True
@@ -150,7 +150,7 @@ class _Folding:
         """
         if _obstacle([setting]):
             return []
-        found = [other for other in self.standing if limits_nodes(other)]
+        found = [other for other in self.standing if other.limits_nodes]
         one = next((other for other in found if _obstacle([other, setting])), None)
         if one is not None:
             return [one]
@@ -168,35 +168,37 @@ class _Folding:
             named = [f"policy {name}" for name in dict.fromkeys(policies)]
             return " and ".join([*named, *ahead])
         (one,) = others
-        if isinstance(one, MemberSetting) and self._is_ahead(one):
-            return f"{one.policy}, which set {one.field}={quoted(one.value)}"
+        if self._is_ahead(one):
+            return f"{one.policy}, which set {one.field}={one.describe_value}"
         return f"policy {one.policy} ({one.field})"
 
     def _warn(self, setting: PlacementSetting, what: str) -> None:
         self.ledger.warnings.append(warning(f"policy {setting.policy}: {setting.field}{what}"))
 
     def bundle(self, policies: tuple[str, ...], settings: tuple[PlacementSetting, ...]) -> Bundle:
+        by_class: dict[type, tuple[PlacementSetting, ...]] = {}
         members: dict[str, tuple[MemberSetting, ...]] = {}
         for setting in self.standing:
+            by_class[type(setting)] = (*by_class.get(type(setting), ()), setting)
             if isinstance(setting, MemberSetting):
                 members[setting.map] = (*members.get(setting.map, ()), setting)
-        tolerations = tuple(w for w in self.standing if isinstance(w, TolerationSetting))
         return Bundle(
             policies=policies,
             settings=settings,
+            by_class=by_class,
             members=members,
-            scalars=tuple(w for w in self.standing if isinstance(w, ScalarSetting)),
-            tolerations=tolerations,
+            on_nodes=(
+                *members.get("nodeSelector", ()),
+                *(w for w in self.standing if isinstance(w, RequiredSetting)),
+                *(w for w in self.standing if isinstance(w, CapacitySetting)),
+            ),
             specific=tuple(
                 w.toleration
-                for w in tolerations
-                if not w.is_default and normal(w.toleration).effect == NO_EXECUTE
+                for w in self.standing
+                if isinstance(w, TolerationSetting)
+                and not w.is_default
+                and normal(w.toleration).effect == NO_EXECUTE
             ),
-            allowed=tuple(w for w in self.standing if isinstance(w, AllowedSetting)),
-            required=tuple(w for w in self.standing if isinstance(w, RequiredSetting)),
-            lists=tuple(w for w in self.standing if isinstance(w, ListSetting)),
-            spread=tuple(w for w in self.standing if isinstance(w, SpreadSetting)),
-            capacity=tuple(w for w in self.standing if isinstance(w, CapacitySetting)),
             hard=_demand([w for w in self.standing if not w.is_default]),
             demanded=_demand([w for w in self.standing if w.part == "requirements"]),
             term_keys=_term_keys(self.standing),
@@ -206,44 +208,15 @@ class _Folding:
         )
 
 
-def _rivals(one: PlacementSetting, other: PlacementSetting) -> bool:
-    """Return whether an accepted setting leaves no room for another one."""
-    match one, other:
-        case AllowedSetting(), AllowedSetting():
-            return False  # all of them hold
-        case TolerationSetting(), TolerationSetting():
-            return covers(one.toleration, other.toleration)
-        case CapacitySetting(), CapacitySetting():
-            if one.capacity.name != other.capacity.name:
-                return False
-            if one.part == other.part != "requirements" or other.is_default:
-                return True
-            # None conflicts with every other mode, although no node contradicts it.
-            gives_way = one.mode.does_nothing or other.mode.does_nothing
-            return agree(one, other) or gives_way or not one.mode.compatible(other.mode)
-        case RequiredSetting(), RequiredSetting():
-            return one.is_default and other.is_default  # others are ANDed, in any number
-        case ListSetting(), ListSetting():
-            same = one.is_default and other.is_default  # others are appended, in any number
-            return same and one.name == other.name
-        case ScalarSetting(), ScalarSetting():
-            return one.name == other.name and not one.leaves_room(other)
-        case SpreadSetting(), SpreadSetting():
-            return one.pair == other.pair
-    return type(one) is type(other) and one.field == other.field
-
-
 def _required(setting: PlacementSetting, wanted: str) -> str:
     return f"policy {setting.policy} requires {setting.field} {wanted}"
 
 
 def _describe_values(settings: Sequence[PlacementSetting]) -> list[str]:
     """Return what each wants; two long values are cut so that they differ."""
-    texts = [each.describe_value for each in settings]
-    match settings:
-        case [ScalarSetting() | MemberSetting() as one, ScalarSetting() | MemberSetting() as other]:
-            return list(quoted_both(one.value, other.value)) if texts[0] == texts[1] else texts
-    return texts
+    if len(settings) == 2 and type(settings[0]) is type(settings[1]):
+        return list(settings[0].describe_both(settings[1]))
+    return [each.describe_value for each in settings]
 
 
 def contradiction(settings: Sequence[PlacementSetting], reason: str = "") -> str:
@@ -261,36 +234,10 @@ def contradiction(settings: Sequence[PlacementSetting], reason: str = "") -> str
     return f"{what}; change one of them or narrow its match"
 
 
-def agree(one: PlacementSetting, other: PlacementSetting) -> bool:
-    """Return whether two settings of one field want the same."""
-    match one, other:
-        case MemberSetting(), MemberSetting():
-            return bool(one.value == other.value)
-        case ScalarSetting(), ScalarSetting():
-            return one.value == other.value
-        case TolerationSetting(), TolerationSetting():
-            # They differ only where both are about the same taints and give other seconds.
-            a, b = normal(one.toleration), normal(other.toleration)
-            return a.reach != b.reach or a.seconds == b.seconds
-        case CapacitySetting(), CapacitySetting():
-            return (one.mode, one.weight) == (other.mode, other.weight)
-        case SpreadSetting(), SpreadSetting():
-            return one.constraint == other.constraint
-    return False
-
-
-def _contradicts(one: PlacementSetting, other: PlacementSetting) -> bool:
-    if isinstance(one, CapacitySetting) and isinstance(other, CapacitySetting):
-        return not one.mode.compatible(other.mode)
-    return not agree(one, other)
-
-
 def _demand(settings: Sequence[PlacementSetting]) -> Demand:
-    selector = {
-        w.key: w.value for w in settings if isinstance(w, MemberSetting) and w.map == "nodeSelector"
-    }
+    selector = {w.key: w.value for w in settings if is_selector(w)}
     terms = node_affinity.conjunction(
-        condition for w in settings if (condition := condition_of(w)) is not None
+        condition for w in settings if (condition := w.condition) is not None
     )
     return Demand(selector, None if terms is None else node_affinity.pruned(terms, selector))
 
@@ -305,16 +252,5 @@ def _obstacle(settings: Sequence[PlacementSetting]) -> str:
         return str(error)
 
 
-def _selector_keys(settings: Sequence[PlacementSetting]) -> frozenset[str]:
-    members = [w for w in settings if isinstance(w, MemberSetting) and w.map == "nodeSelector"]
-    return _term_keys(settings).union(w.key for w in members)
-
-
 def _term_keys(settings: Sequence[PlacementSetting]) -> frozenset[str]:
-    return frozenset[str]().union(
-        *(
-            keys_of(setting)
-            for setting in settings
-            if isinstance(setting, RequiredSetting | CapacitySetting)
-        )
-    )
+    return frozenset[str]().union(*(node_affinity.keys(w.condition or ()) for w in settings))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
 from webhook.placement import node_affinity
-from webhook.placement.settings import MemberSetting
+from webhook.placement.settings import CapacitySetting, MemberSetting
 from webhook.placement.trace import quoted
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def overruled(
         if now == value:
             continue
         if now is None:
-            classes = (w for w in bundle.capacity if w.part == "overrides")
+            classes = (w for w in bundle.of(CapacitySetting) if w.part == "overrides")
             policies = [w.policy for w in classes if key in w.capacity.keys]
         else:
             policies = [members[key].policy] if key in members else []

@@ -27,6 +27,7 @@ from webhook.placement import (
 from webhook.placement.node_affinity import TooManyTerms
 from webhook.placement.plugin_tolerations import NO_FACTS
 from webhook.placement.pod import REQUIRED_NODES
+from webhook.placement.settings import AllowedSetting
 from webhook.placement.trace import Entry, Ledger, quoted
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _with_nodes(
         # Before the verdict: a request without effect must not excuse anything.
         asked, requests = [], ()
     others = len(ledger.rejections)
-    if bundle.allowed:
+    if bundle.of(AllowedSetting):
         pod = merge_tolerations.allowed(bundle, pod, asked, context, ledger)
     merge_verdict.judge(bundle, pod, asked, ledger)
     if context.kept or pod.node_name:

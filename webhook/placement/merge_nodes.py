@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from webhook import names
 from webhook.placement import node_affinity
-from webhook.placement.bundle import (
-    Demand,
-    NodeSetting,
-    condition_of,
-    conjoined,
-    node_settings,
-    with_settings,
-)
+from webhook.placement.bundle import Demand, NodeSetting, conjoined, with_settings
 from webhook.placement.merge_verdict import judge_result
 from webhook.placement.settings import CapacitySetting, MemberSetting, RequiredSetting
 from webhook.placement.trace import Entry, quoted, quoted_both
@@ -83,9 +76,9 @@ def choose(
             ledger.warn(setting, "dropped", what)
     if lost and not ledger.rejections:
         judge_result(bundle, pod, asked, selector, ledger)
-    for setting in (*(w for w in node_settings(bundle) if not w.is_default), *defaults):
+    for setting in (*(w for w in bundle.on_nodes if not w.is_default), *defaults):
         _note(setting, pod, ledger)
-    hard = [w for w in bundle.capacity if not w.is_default]
+    hard = [w for w in bundle.of(CapacitySetting) if not w.is_default]
     settled = [*hard, *asked, *(w for w in defaults if isinstance(w, CapacitySetting))]
     return NodeChoice(
         pod.node_selector if result.selector == pod.node_selector else result.selector,
@@ -98,7 +91,7 @@ def _freed(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> dict[str, str]:
     """Return the pod's nodeSelector without keys that contradict a capacity override."""
     selector = pod.node_selector
     fixed = bundle.hard.selector
-    for setting in bundle.capacity:
+    for setting in bundle.of(CapacitySetting):
         if setting.part != "overrides" or setting.condition is None or not selector:
             continue
         keys = setting.capacity.keys
@@ -139,7 +132,7 @@ def _applicable(
     """
     result: list[NodeSetting] = []
     kept: list[tuple[NodeSetting, str]] = []
-    for setting in node_settings(bundle):
+    for setting in bundle.on_nodes:
         if setting.is_default:
             reason = _precedence_reason(setting, pod, selector, named, requested)
             if reason is None:
@@ -175,6 +168,8 @@ def _precedence_reason(
                 selector
             ) or not setting.capacity.keys.isdisjoint(named):
                 return "the pod's nodeSelector or required affinity uses a label of this class"
+        case _:
+            assert_never(setting)
     return None
 
 
@@ -193,7 +188,7 @@ def _split_defaults(
     result: list[NodeSetting] = []
     dropped: list[NodeSetting] = []
     for setting in defaults:
-        limits = isinstance(setting, MemberSetting) or condition_of(setting) is not None
+        limits = setting.limits_nodes
         together = _beside(base, [*result, setting])
         leaves_node = together is not None and (not limits or together.possible)
         (result if leaves_node else dropped).append(setting)
@@ -215,6 +210,8 @@ def _note(setting: NodeSetting, pod: PodPlacement, ledger: Ledger) -> None:
             ledger.note(setting, "set", "set" if pod.required is None else "ANDed into every term")
         case CapacitySetting():
             ledger.note(setting, "set", setting.describe_value)
+        case _:
+            assert_never(setting)
 
 
 def settle(
@@ -234,7 +231,7 @@ def settle(
             weight=request.weight,
         )
         requested = f"{request.class_name}={request.mode}"
-        of_class = [w for w in bundle.capacity if w.capacity is asked.capacity]
+        of_class = [w for w in bundle.of(CapacitySetting) if w.capacity is asked.capacity]
         required = _opposed(asked, of_class)
         override = next((w for w in of_class if w.part == "overrides"), None)
         if required is not None:

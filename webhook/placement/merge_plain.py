@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.placement.fields import PLAIN_MAPS, SCALARS
 from webhook.placement.pod import PREFERRED_NODES
-from webhook.placement.settings import ScalarSetting, spread_pair
+from webhook.placement.settings import ListSetting, ScalarSetting, SpreadSetting
+from webhook.placement.topology import spread_pair
 from webhook.placement.trace import quoted, quoted_both
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.placement.fields import Field
     from webhook.placement.owner_selector import OwnerSelector
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import CapacitySetting, ListSetting, MemberSetting
+    from webhook.placement.settings import CapacitySetting, MemberSetting
     from webhook.placement.shapes import Json, JsonObject
     from webhook.placement.trace import Ledger
 
@@ -39,7 +40,7 @@ def merge(
             owner = selector if field.selected else None
             changes[field.attribute] = _members(field, settings, pod, owner, ledger)
     maxima: list[ScalarSetting] = []
-    for setting in bundle.scalars:
+    for setting in bundle.of(ScalarSetting):
         field = SCALARS[setting.name]
         value: str | int = getattr(pod, field.attribute)
         unset = value in field.unwritten(default_priority_class)
@@ -155,7 +156,7 @@ def lists(
 ) -> dict[str, list[JsonObject]]:
     """Preferred node affinity, pod affinity and anti-affinity; capacity's preferences too."""
     result = pod.lists
-    for setting in bundle.lists:
+    for setting in bundle.of(ListSetting):
         if setting.is_default and pod.lists.get(setting.name):
             ledger.note(setting, "kept", "the pod has a list of its own")
             continue
@@ -190,7 +191,7 @@ def _appended(
 def spread(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> list[JsonObject]:
     """Topology spread constraints, one for each pair of topologyKey and whenUnsatisfiable."""
     result = pod.topology_spread
-    for setting in bundle.spread:
+    for setting in bundle.of(SpreadSetting):
         if setting.is_default and pod.topology_spread:
             ledger.note(setting, "kept", "the pod has constraints of its own")
             continue

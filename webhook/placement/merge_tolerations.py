@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from webhook.placement import plugin_tolerations
 from webhook.placement.capacity import names_taint
+from webhook.placement.settings import AllowedSetting, CapacitySetting, TolerationSetting
 from webhook.placement.tolerations import (
     NO_EXECUTE,
     covered,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.merge import MergeContext
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import AllowedSetting, CapacitySetting, TolerationSetting
     from webhook.placement.shapes import Toleration
     from webhook.placement.trace import Ledger
 
@@ -40,8 +40,8 @@ def merge(
     own = _without_prevented(bundle, pod.tolerations, capacity, context, ledger)
     result = with_seconds(own, bundle.specific) if bundle.specific else own
     # Most bundles have no such setting, and most pods have tolerations that others added.
-    has_own = any(each.if_null for each in bundle.tolerations) and _any_own(own, context)
-    for setting in bundle.tolerations:
+    has_own = any(each.if_null for each in bundle.of(TolerationSetting)) and _any_own(own, context)
+    for setting in bundle.of(TolerationSetting):
         if setting.if_null and has_own:
             ledger.note(setting, "kept", "the pod has tolerations of its own")
             continue
@@ -65,9 +65,9 @@ def allowed(
     plugins and controllers add. A class for which the author asks adds tolerations by the author's
     word.
     """
-    added = [setting.toleration for setting in bundle.tolerations]
-    for each in bundle.capacity:
-        added += each.capacity.tolerations if each.mode.tolerates else ()
+    added = [setting.toleration for setting in bundle.of(TolerationSetting)]
+    for each in bundle.of(CapacitySetting):
+        added += each.tolerated
     given = [pattern_of(each) for each in added]
     not_own = plugin_tolerations.added(context.facts)
 
@@ -81,7 +81,7 @@ def allowed(
         ]
 
     left = pod.tolerations
-    for setting in bundle.allowed:
+    for setting in bundle.of(AllowedSetting):
         wrong = others(left, setting)
         may = setting.describe_allowed
         if wrong and setting.remove and not pod.node_name:
@@ -135,7 +135,7 @@ def _without_prevented(
     ledger: Ledger,
 ) -> list[Toleration]:
     """Remove tolerations for the taints of a prevented class, unless another class has them."""
-    wanted = [setting.toleration for setting in bundle.tolerations]
+    wanted = [setting.toleration for setting in bundle.of(TolerationSetting)]
     result = tolerations
     for settled in capacity:
         if not settled.mode.excludes or not settled.capacity.taints:

@@ -8,18 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
-from webhook.placement import label_values, node_affinity
-from webhook.placement.bundle import (
-    Demand,
-    condition_of,
-    conjoined,
-    keys_of,
-    limits_nodes,
-    node_settings,
-    with_settings,
-)
-from webhook.placement.pod import REQUIRED_LISTS
-from webhook.placement.settings import ListSetting, MemberSetting, SpreadSetting
+from webhook.placement import node_affinity
+from webhook.placement.bundle import Demand, conjoined, with_settings
+from webhook.placement.settings import MemberSetting
 from webhook.placement.trace import quoted, quoted_both
 
 if TYPE_CHECKING:
@@ -28,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import CapacitySetting, PlacementSetting
+    from webhook.placement.settings import CapacitySetting
     from webhook.placement.shapes import Term
     from webhook.placement.trace import Ledger
 
@@ -46,7 +37,7 @@ def judge(
     with another value is rejected in any case, because an override may change the value by which
     the pod contradicts itself.
     """
-    settings = [w for w in node_settings(bundle) if w.part == "requirements"]
+    settings = [w for w in bundle.on_nodes if w.part == "requirements"]
     if not settings:
         return
     selector = pod.node_selector
@@ -69,9 +60,9 @@ def judge(
                     f"must be {quoted(setting.value)}; {_own_word(pod, asked, [setting.key])}",
                 )
         elif possible and not node_affinity.satisfiable(
-            conjoined(own, [condition_of(setting)]), selector
+            conjoined(own, [setting.condition]), selector
         ):
-            ledger.reject(setting, f"leaves no node; {_own_word(pod, asked, keys_of(setting))}")
+            ledger.reject(setting, f"leaves no node; {_own_word(pod, asked, setting.node_keys)}")
 
 
 def judge_node(bundle: Bundle, pod: PodPlacement, node: Node | None, ledger: Ledger) -> None:
@@ -81,35 +72,18 @@ def judge_node(bundle: Bundle, pod: PodPlacement, node: Node | None, ledger: Led
     nothing that is written into it would hold: what cannot be judged by the node rejects it too.
     Any other pod that names its node leaves the scheduler to hold what is not known here.
     """
-    standing: tuple[PlacementSetting, ...] = (*node_settings(bundle), *bundle.lists, *bundle.spread)
-    for setting in standing:
-        if setting.part != "requirements" or not is_about_nodes(setting):
+    others = [each for each in bundle.accepted if each not in bundle.on_nodes]
+    others.sort(key=lambda each: each.row.name)
+    for setting in (*bundle.on_nodes, *others):
+        if setting.part != "requirements" or not setting.scheduler_holds:
             continue
-        terms = _terms_of(setting)
+        terms = setting.node_terms
         if terms is None or node is None:
             if pod.node_name:
                 ledger.reject(setting, UNCHECKED)
         elif not node_affinity.holds(terms, node.labels, node.name):
             which = "nodeName" if pod.node_name else "the pod's node"
             ledger.reject(setting, f"{which} {node.name} does not meet it; {_labels(node, terms)}")
-
-
-def is_about_nodes(setting: PlacementSetting) -> bool:
-    """Return whether a scheduler enforces the setting: the pod stays Pending until it is met."""
-    match setting:
-        case ListSetting():
-            return setting.name in REQUIRED_LISTS
-        case SpreadSetting():
-            return setting.constraint.get("whenUnsatisfiable") == "DoNotSchedule"
-    return limits_nodes(setting)
-
-
-def _terms_of(setting: PlacementSetting) -> Sequence[Term] | None:
-    """Return the setting as terms on a node's labels; None if they do not show whether it is
-    met."""
-    if isinstance(setting, MemberSetting):
-        return ({"matchExpressions": [label_values.equal(setting.key, str(setting.value))]},)
-    return condition_of(setting)
 
 
 def _labels(node: Node, terms: Sequence[Term]) -> str:
@@ -132,7 +106,7 @@ def judge_result(
     if not node_affinity.satisfiable(own, pod.node_selector):
         ledger.warn_pod("nodeSelector, affinity", "kept", "no node meets the pod's own settings")
         return
-    hard = [w for w in node_settings(bundle) if not w.is_default]
+    hard = [w for w in bundle.on_nodes if not w.is_default]
     guilty = [
         setting for setting in hard if not with_settings(Demand(selector, own), [setting]).possible
     ]
@@ -142,7 +116,7 @@ def judge_result(
             if isinstance(setting, MemberSetting)
             else "leaves no node"
         )
-        ledger.reject(setting, f"{what}; {_own_word(pod, asked, keys_of(setting))}")
+        ledger.reject(setting, f"{what}; {_own_word(pod, asked, setting.node_keys)}")
 
 
 def _own_word(pod: PodPlacement, asked: Sequence[CapacitySetting], keys: Collection[str]) -> str:

@@ -1,34 +1,29 @@
 """Which policy is credited with which field of a pod's final placement.
 
 A policy is credited with a field if the final pod has the value that the policy sets, even if
-another source set it. So a second call on our own output gives the same credits.
+another source set it. So a second call on our own output gives the same credits. A credit is undone
+by the name of its field, as far as that is specific enough.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.placement import node_affinity
-from webhook.placement.fields import MAPS
-from webhook.placement.pod import PREFERRED_NODES
-from webhook.placement.settings import (
-    AllowedSetting,
-    CapacitySetting,
-    ListSetting,
-    MemberSetting,
-    RequiredSetting,
-    ScalarSetting,
-    SpreadSetting,
-    TolerationSetting,
-)
-from webhook.placement.tolerations import covered
+from webhook.placement.fields import MAPS, SCALARS
+from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
+from webhook.placement.topology import spread_pair
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from webhook.placement.capacity import CapacityClass
     from webhook.placement.pod import PodPlacement
     from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term
+
+_MEMBER: Final = re.compile(r"(\w+)\[(.*)\]", re.DOTALL)
 
 
 def credits_of(
@@ -37,51 +32,56 @@ def credits_of(
     """For each policy the fields that it is credited with, sorted, without duplicates."""
     result: dict[str, list[str]] = {policy: [] for policy in policies}
     for setting in settings:
-        if holds(setting, final) and setting.field not in result[setting.policy]:
+        if setting.holds_in(final) and setting.field not in result[setting.policy]:
             result[setting.policy].append(setting.field)
     for fields in result.values():
         fields.sort()
     return result
 
 
-def holds(setting: PlacementSetting, final: PodPlacement) -> bool:
-    match setting:
-        case MemberSetting():
-            members = getattr(final, MAPS[setting.map].attribute)
-            return setting.key in members and bool(members[setting.key] == setting.value)
-        case ScalarSetting():
-            if getattr(final, setting.row.attribute) != setting.value:
-                return False
-            # A maximum is set only if it is less than the value that the API server fills in.
-            return not setting.is_maximum or int(setting.value) < int(setting.row.silent)
-        case AllowedSetting():
-            return False
-        case TolerationSetting():
-            return setting.toleration in final.tolerations
-        case RequiredSetting():
-            return _required(setting.terms, final)
-        case ListSetting():
-            own = final.lists.get(setting.name, ())
-            return all(item in own for item in setting.entries)
-        case SpreadSetting():
-            return setting.constraint in final.topology_spread
-        case CapacitySetting():
-            return _capacity(setting, final)
-    raise TypeError(setting)
-
-
-def _required(terms: Sequence[Term], final: PodPlacement) -> bool:
+def has_condition(final: PodPlacement, terms: Sequence[Term]) -> bool:
+    """Return whether every term of a pod's required affinity implies one of these."""
     own = [term for term in final.required or () if not node_affinity.is_empty(term)]
     return bool(own) and all(node_affinity.implied(own, terms))
 
 
-def _capacity(setting: CapacitySetting, final: PodPlacement) -> bool:
-    terms = setting.condition
-    if setting.mode.does_nothing or (terms is not None and not _required(terms, final)):
-        return False
-    if setting.mode.prefers:
-        own = final.lists.get(PREFERRED_NODES, ())
-        if not all(item in own for item in setting.capacity.preferences(setting.weight)):
-            return False
-    tolerations = setting.capacity.tolerations if setting.mode.tolerates else ()
-    return all(covered(each, final.tolerations) for each in tolerations)
+def without_field(
+    own: PodPlacement, field: str, classes: Mapping[str, CapacityClass]
+) -> PodPlacement | None:
+    """Return the placement without the field's value; None if its name is not specific enough."""
+    if field in SCALARS:
+        changed: dict[str, Any] = {SCALARS[field].attribute: SCALARS[field].silent}
+        return own._replace(**changed)
+    found = _MEMBER.fullmatch(field)
+    if found is None:
+        return None
+    holder, key = found.groups()
+    if holder in MAPS:
+        attribute = MAPS[holder].attribute
+        members = getattr(own, attribute).items()
+        changed = {attribute: {name: value for name, value in members if name != key}}
+        return own._replace(**changed)
+    if holder == "tolerations":
+        left = [each for each in own.tolerations if (each.get("key") or "*") != key]
+        return own._replace(tolerations=left)
+    if holder == "topologySpreadConstraints":
+        spread = [each for each in own.topology_spread if ",".join(spread_pair(each)) != key]
+        return own._replace(topology_spread=spread)
+    if holder == "capacity" and key in classes:
+        return without_class(own, classes[key], None)
+    return None
+
+
+def without_class(own: PodPlacement, capacity: CapacityClass, weight: int | None) -> PodPlacement:
+    """Return the placement without tolerations of a class and, with a weight, its preferences."""
+    left = [each for each in own.tolerations if each not in capacity.tolerations]
+    result = own._replace(tolerations=left)
+    if weight is not None:
+        result = without_entries(result, PREFERRED_NODES, capacity.preferences(weight))
+    return result
+
+
+def without_entries(own: PodPlacement, name: str, entries: Sequence[object]) -> PodPlacement:
+    """Return the placement without entries of an affinity list."""
+    left = {**own.lists, name: [each for each in own.lists.get(name, ()) if each not in entries]}
+    return own._replace(lists={key: left[key] for key in AFFINITY_LISTS if left.get(key)})

@@ -46,3 +46,8 @@ def keys_of(
     ]
     asked += [each.get(_KEY) for each in affinity]
     return dict.fromkeys(key for key in asked if isinstance(key, str) and key)
+
+
+def spread_pair(constraint: JsonObject) -> tuple[str, str]:
+    """Return a spread constraint's topologyKey and whenUnsatisfiable, unique within a pod."""
+    return str(constraint.get(_KEY)), str(constraint.get("whenUnsatisfiable"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.placement import capacity as classes_of
 from webhook.placement.capacity import Mode
 from webhook.placement.fallback import Fallback
-from webhook.placement.fields import MAPS, SCALARS, Shape
+from webhook.placement.fields import MAPS, SCALARS
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.schema.placement import Requirements
 from webhook.placement.settings import (
@@ -136,24 +136,9 @@ def located(settings: Iterable[PlacementSetting]) -> Iterator[tuple[PlacementSet
     counts: Counter[tuple[str, type[PlacementSetting]]] = Counter()
     for setting in settings:
         kind = (setting.part, type(setting))
-        yield setting, ("spec", setting.part, *_place(setting, counts[kind]))
+        place = setting.place or (setting.row.name, counts[kind])
+        yield setting, ("spec", setting.part, *place)
         counts[kind] += 1
-
-
-def _place(setting: PlacementSetting, before: int) -> Path:
-    """Return the path of a setting in its part, after `before` settings of its type."""
-    match setting:
-        case MemberSetting():
-            return (setting.map, setting.key)
-        case AllowedSetting():
-            return (setting.written,)
-        case RequiredSetting():
-            return ("affinity", "nodeAffinity", REQUIRED)
-        case CapacitySetting() if setting.share is not None:
-            return ("split", setting.share)
-        case ListSetting():
-            return ("affinity", *AFFINITY_LISTS[setting.name])
-    return (setting.row.name,) if setting.row.shape is Shape.SCALAR else (setting.row.name, before)
 
 
 def shares_apart(policy: PlacementPolicy) -> Sequence[PlacementPolicy]:

@@ -10,31 +10,23 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.placement import runtime_class
-from webhook.placement.bundle import node_settings
 from webhook.placement.fold import fold
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import taint_text
 from webhook.placement.plugin_tolerations import EXTENDED
 from webhook.placement.pod_requests import is_extended
-from webhook.placement.settings import (
-    PARTS,
-    CapacitySetting,
-    MemberSetting,
-    PlacementSetting,
-    ScalarSetting,
-)
+from webhook.placement.settings import PARTS, CapacitySetting, PlacementSetting
 from webhook.placement.tolerations import NO_EXECUTE
 from webhook.policy.compile import located
 from webhook.policy.findings import Kind
 from webhook.policy.node_settings import (
     count,
     groups_by,
-    keys_of_setting,
     limits,
     makers,
     meets,
     nodes_meeting,
+    runtime_class_of,
     tolerations_of,
     untolerated,
     with_runtime_class,
@@ -135,7 +127,7 @@ def unreached(
             named = _runtime_class(settings)
             known = not named or named in runtime_classes
             conditions = [terms for each in standing if (terms := limits(each))]
-            reaching.append((conditions, list(tolerations_of(standing)) if known else None))
+            reaching.append((conditions, tolerations_of(standing) if known else None))
     every = [terms for conditions, _ in reaching for terms in conditions]
     return [
         each
@@ -153,14 +145,7 @@ def _standing(
 ) -> list[PlacementSetting]:
     """Return the settings that folding leaves, and those of the RuntimeClass."""
     bundle = fold((policy.name,), policy.settings)
-    left_over = [
-        *node_settings(bundle),
-        *bundle.spread,
-        *bundle.lists,
-        *bundle.tolerations,
-        *bundle.scalars,
-    ]
-    return list(with_runtime_class(left_over, runtime_classes))
+    return list(with_runtime_class(bundle.accepted, runtime_classes))
 
 
 class _PolicySettings(NamedTuple):
@@ -200,7 +185,7 @@ class _Judging:
         """Check one policy by those of its settings that folding leaves: a part may exclude
         another."""
         standing = _standing(policy, self.runtime_classes)
-        tolerations = list(tolerations_of(standing))
+        tolerations = tolerations_of(standing)
         empty = False
         for part in PARTS:
             settings = [setting for setting in policy.settings if setting.part == part]
@@ -253,7 +238,7 @@ class _Judging:
         alone = [each for each in limiting if not nodes_meeting([limits(each)], self.nodes)]
         for setting in alone:
             yield _concern(
-                policy, policy.path_of(setting), f"{_describe_setting(setting)} leaves {none}"
+                policy, policy.path_of(setting), f"{setting.describe_limit} leaves {none}"
             )
         if not alone:
             yield _concern(policy, ("spec", part), f"these together leave {none}")
@@ -340,8 +325,7 @@ def _blocking_taints(nodes: Iterable[Alike], tolerations: Sequence[Toleration]) 
 
 def _runtime_class(settings: Iterable[PlacementSetting]) -> str:
     """Return the RuntimeClass that the settings name; empty if there is none."""
-    scalars = (each for each in settings if isinstance(each, ScalarSetting))
-    return next((str(each.value) for each in scalars if each.name == runtime_class.FIELD), "")
+    return next(filter(None, map(runtime_class_of, settings)), "")
 
 
 def _concern(
@@ -356,13 +340,3 @@ def _concern(
         severity = "warning"
         message += ", once the policy is enforced"
     return Concern("PlacementPolicy", policy.name, path, message, severity, about)
-
-
-def _describe_setting(setting: PlacementSetting) -> str:
-    match setting:
-        case MemberSetting():
-            return f"{setting.key}={setting.value}"
-        case CapacitySetting():
-            return f"class {setting.capacity.name} with mode {setting.mode}"
-    keys = keys_of_setting(setting)
-    return f"topologyKey {' and '.join(keys)}" if keys else "required node affinity"

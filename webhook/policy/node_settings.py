@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.placement import label_values, node_affinity, on_demand, runtime_class, topology
+from webhook.placement import node_affinity, on_demand, runtime_class, topology
 from webhook.placement import pod as pods
-from webhook.placement.bundle import condition_of
 from webhook.placement.settings import (
-    CapacitySetting,
-    ListSetting,
     MemberSetting,
     PlacementSetting,
     ScalarSetting,
-    SpreadSetting,
     TolerationSetting,
 )
 from webhook.placement.tolerations import EXCLUDING_EFFECTS, passing, tolerates
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.node_groups import Alike, NodeGroups
@@ -34,18 +30,9 @@ def is_of(capacity: CapacityClass, node: Node) -> bool:
     return node_affinity.holds(capacity.inside, node.labels, node.name)
 
 
-def tolerations_of(settings: Iterable[PlacementSetting]) -> Iterator[Toleration]:
-    """Yield the tolerations of the settings, including those of capacity classes.
-
-    A RuntimeClass among them is not known, and may tolerate every taint.
-    """
-    for setting in settings:
-        if isinstance(setting, TolerationSetting):
-            yield setting.toleration
-        elif isinstance(setting, CapacitySetting) and setting.mode.tolerates:
-            yield from setting.capacity.tolerations
-        elif isinstance(setting, ScalarSetting) and setting.name == runtime_class.FIELD:
-            yield runtime_class.EVERY_TAINT
+def tolerations_of(settings: Iterable[PlacementSetting]) -> list[Toleration]:
+    """Return what the settings tolerate."""
+    return [each for setting in settings for each in setting.tolerated]
 
 
 def with_runtime_class(
@@ -56,9 +43,7 @@ def with_runtime_class(
     `known` are node.k8s.io/v1 RuntimeClasses by name; of another class its name stays.
     """
     for setting in settings:
-        found = None
-        if isinstance(setting, ScalarSetting) and setting.name == runtime_class.FIELD:
-            found = known.get(str(setting.value))
+        found = known.get(runtime_class_of(setting))
         if found is None:
             yield setting
             continue
@@ -68,6 +53,13 @@ def with_runtime_class(
             yield MemberSetting(policy=policy, part=part, map="nodeSelector", key=key, value=value)
         for each in scheduling.get("tolerations") or ():
             yield TolerationSetting(policy=policy, part=part, toleration=each)
+
+
+def runtime_class_of(setting: PlacementSetting) -> str:
+    """Return the RuntimeClass that the setting names; empty if it names none."""
+    if isinstance(setting, ScalarSetting) and setting.name == runtime_class.FIELD:
+        return str(setting.value)
+    return ""
 
 
 def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:
@@ -84,19 +76,7 @@ def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:
 def limits(setting: PlacementSetting) -> Sequence[Term]:
     """Return the terms of which a node must meet one for the setting; none if it allows every
     node."""
-    if isinstance(setting, MemberSetting) and setting.map == "nodeSelector":
-        return [{"matchExpressions": [label_values.equal(setting.key, str(setting.value))]}]
-    return condition_of(setting) or topology.condition(keys_of_setting(setting))
-
-
-def keys_of_setting(setting: PlacementSetting) -> Collection[str]:
-    """Return the keys that a node must have for the setting, as others are counted by them."""
-    match setting:
-        case SpreadSetting():
-            return topology.keys_of(spread=[setting.constraint])
-        case ListSetting() if setting.name == topology.AFFINITY:
-            return topology.keys_of(affinity=setting.entries)
-    return ()
+    return setting.node_terms or topology.condition(setting.topology_keys)
 
 
 def nodes_meeting(conditions: Sequence[Sequence[Term]], nodes: NodeGroups) -> list[Alike]:

@@ -10,13 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook import names
-from webhook.placement.settings import (
-    PARTS,
-    CapacitySetting,
-    MemberSetting,
-    PlacementSetting,
-    RequiredSetting,
-)
+from webhook.placement.settings import PARTS, CapacitySetting, PlacementSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,14 +42,10 @@ def required_system(settings: Iterable[PlacementSetting]) -> tuple[int, str] | N
 
 
 def _system_of(setting: PlacementSetting) -> str | None:
-    match setting:
-        case MemberSetting() if setting.map == "nodeSelector" and setting.key == names.OS_LABEL:
-            return str(setting.value)
-        case RequiredSetting():
-            return _of_terms(setting.terms)
-        case CapacitySetting() if setting.mode.requires:
-            return _of_terms(setting.capacity.inside)
-    return None
+    # Prevent says where nodes are not.
+    if isinstance(setting, CapacitySetting) and setting.mode.excludes:
+        return None
+    return _of_terms(setting.node_terms or ())
 
 
 def _of_terms(terms: Sequence[Term]) -> str | None:

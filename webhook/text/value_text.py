@@ -7,14 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.placement.nodes import format_requirement
 from webhook.placement.pod import PREFERRED, REQUIRED, REQUIRED_NODES
-from webhook.placement.settings import (
-    AllowedSetting,
-    ListSetting,
-    PlacementSetting,
-    RequiredSetting,
-    SpreadSetting,
-    TolerationSetting,
-)
 from webhook.run.environment import SPEC
 from webhook.shortening import apart, cut
 from webhook.text.yaml_out import yaml_line
@@ -22,6 +14,7 @@ from webhook.text.yaml_out import yaml_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import JsonObject, Term
 
 _MAX_CHARACTERS: Final = 200
@@ -98,18 +91,10 @@ def field_text(field: str, value: Any) -> str:
 
 def setting_text(setting: PlacementSetting) -> str:
     """Return the value of a setting; empty if the reason of its trace entry has it."""
-    match setting:
-        case TolerationSetting():
-            return toleration_text(dict(setting.toleration))
-        case AllowedSetting():
-            return setting.describe_value
-        case RequiredSetting():
-            return _whole(REQUIRED_NODES, setting.terms)
-        case ListSetting():
-            return yaml_line(_by_key([*setting.entries]))
-        case SpreadSetting():
-            return yaml_line(_by_key(setting.constraint))
-    return ""
+    value = setting.listed_value
+    if value is None or isinstance(value, str):
+        return value or ""
+    return _whole(setting.field, value)
 
 
 def both_texts(field: str, has: Any, would: Any) -> tuple[str, str]:

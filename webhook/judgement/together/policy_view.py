@@ -12,15 +12,7 @@ from webhook.judgement.together import alone, pod_sets
 from webhook.judgement.together.witness import WantedBlock, Witness, find
 from webhook.placement import node_affinity
 from webhook.placement.fold import fold
-from webhook.placement.settings import (
-    PARTS,
-    CapacitySetting,
-    MemberSetting,
-    PlacementSetting,
-    SpreadSetting,
-    TolerationSetting,
-)
-from webhook.placement.tolerations import normal
+from webhook.placement.settings import PARTS, CapacitySetting, PlacementSetting, is_selector
 from webhook.policy import compile as compiling
 from webhook.policy import operating_system
 from webhook.policy.findings import Kind
@@ -241,7 +233,7 @@ class Policy:
     def concerns_nodes(self) -> bool:
         """Whether it limits nodes, or tolerates taints."""
         settings = [each.setting for each in self.settings]
-        return any(each.limits for each in self.settings) or any(tolerations_of(settings))
+        return any(each.limits for each in self.settings) or bool(tolerations_of(settings))
 
     @cached_property
     def node_keys(self) -> frozenset[str]:
@@ -260,9 +252,7 @@ class Policy:
         for located in self.hard:
             setting = located.setting
             found.update(f"node {key}" for key in located.rivals)
-            if isinstance(setting, TolerationSetting):
-                found.add(f"toleration {setting.toleration.get('key') or ''}")
-            elif not (isinstance(setting, MemberSetting) and setting.map == "nodeSelector"):
+            if not is_selector(setting):
                 found.add(setting.field)
         return frozenset(found)
 
@@ -271,9 +261,9 @@ class Policy:
         """The keys of its settings, by part."""
         found: dict[str, list[SettingKey]] = {}
         for each in self.settings:
-            several = each.limits and not isinstance(each.setting, MemberSetting)
+            several = each.limits and not is_selector(each.setting)
             terms = limits(each.setting) if several else ()
-            key = SettingKey(each, key_of(each.setting), terms, orjson.dumps(terms))
+            key = SettingKey(each, each.setting.identity, terms, orjson.dumps(terms))
             found.setdefault(each.setting.part, []).append(key)
         return found
 
@@ -446,13 +436,3 @@ def _keys(terms: Sequence[Term]) -> frozenset[str]:
     """Keys of labels and fields; no label's key begins with a slash."""
     fields = (f"/{each.get('key')}" for term in terms for each in term.get("matchFields") or ())
     return node_affinity.keys(terms) | frozenset(fields)
-
-
-def key_of(setting: PlacementSetting) -> Hashable:
-    """Return what two settings have in common if one may decide what the other sets."""
-    match setting:
-        case TolerationSetting():
-            return ("toleration", normal(setting.toleration).reach)
-        case SpreadSetting():
-            return ("spread", setting.pair)
-    return (type(setting), setting.field)

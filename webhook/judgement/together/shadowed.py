@@ -11,25 +11,14 @@ import math
 from typing import TYPE_CHECKING
 
 from webhook.placement import node_affinity
-from webhook.placement.settings import (
-    AllowedSetting,
-    CapacitySetting,
-    ListSetting,
-    MemberSetting,
-    PlacementSetting,
-    RequiredSetting,
-    ScalarSetting,
-    SpreadSetting,
-    TolerationSetting,
-)
-from webhook.placement.tolerations import normal
+from webhook.placement.settings import is_selector
 from webhook.policy.findings import Kind
 from webhook.policy.node_settings import limits
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from webhook.judgement.together.policy_view import LocatedSetting, Policy, RankedSetting
+    from webhook.judgement.together.policy_view import Policy, RankedSetting
     from webhook.placement.shapes import Term
     from webhook.policy.findings import Finding
 
@@ -45,12 +34,11 @@ class Shadows:
         # By label: when the first setting that limits it is folded, without selectors and with.
         self._first_terms: dict[str, _Rank] = {}
         self._first: dict[str, _Rank] = {}
-        self._required_classes: set[str] = set()
-        self._with_maximum: set[str] = set()
+        self._some_accepted: set[Hashable] = set()
         conditions: dict[bytes, Sequence[Term]] = {}
         for policy in policies:
             for each in policy.ranked:
-                rank, key, setting = each.rank, each.key, each.key.located.setting
+                rank, key = each.rank, each.key
                 self._by_key.setdefault(key.key, []).append(each)
                 for label in key.located.limits:
                     self._first[label] = min(rank, self._first.get(label, rank))
@@ -58,10 +46,8 @@ class Shadows:
                         self._first_terms[label] = min(rank, self._first_terms.get(label, rank))
                 if key.terms:
                     conditions[key.text] = key.terms
-                if isinstance(setting, CapacitySetting) and setting.part == "requirements":
-                    self._required_classes.add(setting.capacity.name)
-                if isinstance(setting, ScalarSetting) and setting.is_maximum:
-                    self._with_maximum.add(setting.name)
+                if key.located.setting.accepts_some:
+                    self._some_accepted.add(key.key)
         self._few_terms = _few(conditions.values())
 
     def over(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
@@ -105,37 +91,14 @@ class Shadows:
 
     def _decides(self, rival: RankedSetting, one: RankedSetting) -> bool:
         """Return whether the setting never takes effect where the earlier rival applies."""
-        located = one.located
-        if located.setting.part == "requirements" or rival.rank > one.rank:
+        setting, before = one.located.setting, rival.located.setting
+        if setting.part == "requirements" or rival.rank > one.rank:
             return False
         return (
-            _other(rival.located.setting, located.setting)
+            not setting.agrees(before)
             and self._never_dropped(rival)
-            and self._loses(rival.located, located)
+            and setting.loses_to(before, some_accepted=one.key.key in self._some_accepted)
         )
-
-    def _loses(self, rival: LocatedSetting, located: LocatedSetting) -> bool:
-        """Return whether a setting loses to this accepted one, or to the one that this one lost
-        to."""
-        setting, before = located.setting, rival.setting
-        match setting, before:
-            case CapacitySetting(), CapacitySetting():
-                if setting.is_default:
-                    return True
-                if before.part == "requirements":
-                    # With None it is unknown to which setting it has lost.
-                    if setting.mode.does_nothing or before.mode.does_nothing:
-                        return setting.mode.does_nothing
-                    return not before.mode.compatible(setting.mode)
-                return setting.capacity.name not in self._required_classes
-            case ScalarSetting(), ScalarSetting():
-                # The rival may have lost to a maximum that leaves room for this setting.
-                return before.is_maximum or setting.name not in self._with_maximum
-            case (AllowedSetting(), _):
-                return False
-            case (RequiredSetting(), _) | (ListSetting(), _):
-                return setting.is_default and before.is_default
-        return True
 
     def _never_dropped(self, one: RankedSetting) -> bool:
         """Return whether the setting is never dropped because it leaves no node.
@@ -147,7 +110,7 @@ class Shadows:
         setting = one.located.setting
         if setting.part == "requirements" or not one.located.limits:
             return True
-        if isinstance(setting, MemberSetting):
+        if is_selector(setting):
             return self._few_terms and not _is_limited(self._first_terms, one)
         return (
             setting.is_default
@@ -169,26 +132,6 @@ def _few(conditions: Iterable[Sequence[Term]]) -> bool:
         max(len(term.get("matchExpressions") or ()) for term in terms) for terms in listed
     )
     return most <= node_affinity.MAX_TERMS and most * longest <= node_affinity.MAX_REQUIREMENTS
-
-
-def _other(one: PlacementSetting, two: PlacementSetting) -> bool:
-    """Return whether two settings for one key want different things."""
-    match one, two:
-        case MemberSetting(), MemberSetting():
-            return bool(one.value != two.value)
-        case ScalarSetting(), ScalarSetting():
-            return one.value != two.value and not one.leaves_room(two)
-        case TolerationSetting(), TolerationSetting():
-            return normal(one.toleration).seconds != normal(two.toleration).seconds
-        case CapacitySetting(), CapacitySetting():
-            return (one.mode, one.weight) != (two.mode, two.weight)
-        case SpreadSetting(), SpreadSetting():
-            return one.constraint != two.constraint
-        case RequiredSetting(), RequiredSetting():
-            return one.terms != two.terms
-        case ListSetting(), ListSetting():
-            return one.entries != two.entries
-    return False
 
 
 def _finding(one: RankedSetting, decides: RankedSetting) -> Finding:

@@ -12,10 +12,10 @@ from webhook.errors import NoSuch
 from webhook.evaluation.result import answers, result_of
 from webhook.placement import pod as pods
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
-from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES, REQUIRED_NODES
+from webhook.placement.pod import AFFINITY_LISTS, REQUIRED_NODES
 from webhook.placement.schema.placement import SETTABLE
 from webhook.placement.schema.security import PodSecurityContext
-from webhook.placement.settings import CapacitySetting, PlacementSetting
+from webhook.placement.settings import PlacementSetting, written_by_class
 from webhook.placement.tolerations import NO_EXECUTE
 from webhook.shortening import first_few
 from webhook.strict import guess
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from webhook.decision.decision import Audited
     from webhook.evaluation.replicas import Replicas
-    from webhook.placement.capacity import CapacityClass
     from webhook.placement.stamp_text import Stamp
     from webhook.policy.policy_set import PolicySet
     from webhook.questions.live.live_pods import Difference, LivePod
@@ -103,22 +102,12 @@ def touched(field: str, path: str, policies: PolicySet) -> bool:
         return True
     found = _CAPACITY.fullmatch(field)
     known = policies.classes.get(found[1]) if found else None
-    return known is not None and any(is_within(each, path) for each in _of_class(known))
+    return known is not None and any(is_within(each, path) for each in written_by_class(known))
 
 
 def concerns_path(setting: PlacementSetting, path: str) -> bool:
     """Return whether a policy's setting sets what is at the path."""
-    if is_within(setting.field, path):
-        return True
-    if not isinstance(setting, CapacitySetting) or setting.mode.does_nothing:
-        return False
-    return any(is_within(each, path) for each in _of_class(setting.capacity))
-
-
-def _of_class(capacity: CapacityClass) -> Iterator[str]:
-    yield from (f"tolerations[{each.get('key') or '*'}]" for each in capacity.tolerations)
-    yield REQUIRED_NODES
-    yield PREFERRED_NODES
+    return any(is_within(each, path) for each in setting.writes)
 
 
 class NoSuchPolicy(NoSuch):
