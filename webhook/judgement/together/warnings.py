@@ -50,15 +50,13 @@ class Budget(NamedTuple):
 
 # The set is judged without the write and with it, and the API server waits five seconds for all
 # that a write needs, on a processor that others use as well.
-OF_A_WRITE: Final = Budget(25_000, 10_000)
+OF_A_WRITE: Final = Budget(25_000, 2_500)
 # A whole set, while a page, a replica that loads it or the status of a new policy waits.
 AT_ONCE: Final = Budget(250_000, 400_000)
 # When nothing waits: some minutes.
 IN_TIME: Final = Budget(10_000_000, 20_000_000)
 # What is left unchecked would be an answer of `fairlead check`.
 UNBOUNDED: Final = Budget(math.inf, math.inf)
-# How often a set is walked before it is indexed.
-_WALKS: Final = 5
 # What depends on the nodes.
 _OF_NODES: Final = frozenset({Kind.NO_NODE, Kind.NOT_CHECKED})
 
@@ -77,7 +75,6 @@ class Tables:
         self._whole = whole
         self._nodes = nodes
         self.outcomes = outcomes
-        self._asked = 0
 
     @cached_property
     def match_steps(self) -> int:
@@ -85,14 +82,8 @@ class Tables:
         return 3 * sum(len(each.match_text) // LIGHT for each in self._policies)
 
     def matching(self, pod: Subject) -> Sequence[int]:
-        """Return the positions of the policies that match, in their order.
-
-        The index of a set takes as long as to walk its policies a few times.
-        """
-        self._asked += 1
-        if self._asked > _WALKS:
-            return self._whole.matching(pod)
-        return [at for at, each in enumerate(self._whole.policies) if each.matches(pod)]
+        """Return the positions of the policies that match, in their order."""
+        return self._whole.matching(pod)
 
     @cached_property
     def shadows(self) -> Shadows:
