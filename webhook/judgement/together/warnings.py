@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import cached_property
 from itertools import combinations
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.judgement.together.everywhere import demands, rejecting
@@ -79,7 +80,7 @@ class Tables:
     @cached_property
     def match_steps(self) -> int:
         """The steps of `matching`, beyond those of small policies."""
-        return 3 * sum(len(each.match_text) // LIGHT for each in self._policies)
+        return 3 * sum([len(each.match_text) // LIGHT for each in self._policies])
 
     def matching(self, pod: Subject) -> Sequence[int]:
         """Return the positions of the policies that match, in their order."""
@@ -200,7 +201,8 @@ class Memory:
             model = document.model
             if not isinstance(model, PlacementPolicy):
                 continue
-            before = known.get(model.metadata.name)
+            name = model.metadata.name
+            before = known.get(name)
             same = before is not None and before.document is document
             if before is None or not (same and as_before):
                 wanted = before.names if before and same else classes_of(model)
@@ -210,10 +212,10 @@ class Memory:
                 if not (before and same and before.named == named):
                     made = [policy(document, each, classes) for each in shares_apart(model)]
                     before = KnownPolicies(document, wanted, named, made)
-            found[model.metadata.name] = before
+            found[name] = before
         self._known, self._classes = found, dict(classes)
         policies = [each for one in found.values() for each in one.policies]
-        policies.sort(key=lambda each: each.order)
+        policies.sort(key=attrgetter("order"))
         whole = PolicySet([each.model for each in policies], classes, "", compiler=self._compiler)
         tables = Tables(policies, whole, self._nodes, self._outcomes)
         return Prepared(policies, found, whole, inputs, tables)
