@@ -19,6 +19,7 @@ from tests.bench.client import Connection, patch
 from tests.bench.process import cpu_ms
 from tests.objects import an_object
 from webhook import names, validating
+from webhook.judgement.reporting.conditions import ACCEPTED, SATISFIABLE
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions, wait_until
 from webhook.sandbox.binaries import obtain_kubectl
@@ -36,6 +37,8 @@ _VALIDATING: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookcon
 # Seconds between two looks at one replica, and the longest that one write may take.
 _LOOK: Final = 0.005
 _LONGEST: Final = 60.0
+# Seconds until a controller that has just started has written a status of each policy.
+_UNTIL_STATUSES: Final = 300.0
 # Before each write a pause of up to this, so that writes keep no step with anything.
 _PAUSE: Final = 0.3
 _CONTROLLER: Final = "controller"
@@ -72,15 +75,24 @@ class BurstResult:
 
 
 def burst(policies: int, written: int, progress: Progress) -> BurstResult:
-    """Apply `written` policies to a cluster of `policies`, beside a webhook and a controller."""
+    """Apply `written` policies to a cluster of `policies`, beside a webhook and a controller.
+
+    All policies that are there have a status: a new controller writes 50 of them a second.
+    """
     with policy_arena.api_server(progress) as plane:
-        with progress.step(f"{policies} policies, a webhook and a controller", about=20):
+        with progress.step(f"{policies} policies, a webhook and a controller", about=60):
             policy_arena.store(plane, policies)
             install_definitions(plane.api, [custom_resource_definition()])
             plane.create_namespace(names.NAMESPACE)
             webhook = policy_arena.replica(plane, "replica", None)
             _have_judged(plane, webhook)
             start_controller(plane, name=_CONTROLLER, options=("--no-leader-election",))
+            wait_until(
+                "all policies to have a status",
+                lambda: _all_have_a_status(plane),
+                lambda: None,
+                time.monotonic() + _UNTIL_STATUSES,
+            )
         more = policy_arena.documents(policies + written)[-written:]
         text = "\n".join(orjson.dumps(each).decode() for each in more)
         kubectl = Kubectl(obtain_kubectl(progress), plane.kubeconfig)
@@ -167,6 +179,12 @@ def serves(connection: Connection, review: bytes, value: str) -> float:
             return time.perf_counter()
         time.sleep(_LOOK)
     raise RuntimeError(f"a replica does not serve {value} {now - until + _LONGEST:.0f} s later")
+
+
+def _all_have_a_status(plane: ControlPlane) -> bool:
+    listed = plane.api.get(policy_arena.collection(names.POLICY_KIND))["items"]
+    found = [each.get("status", {}).get("conditions", ()) for each in listed]
+    return all({ACCEPTED, SATISFIABLE} <= {each["type"] for each in listed} for listed in found)
 
 
 def _have_judged(plane: ControlPlane, replica: policy_arena.Replica) -> None:

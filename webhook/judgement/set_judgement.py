@@ -6,6 +6,7 @@ these findings. With an error a set does not load. With a fault, a stored set st
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import orjson
@@ -244,9 +245,9 @@ def read_object(place: str, text: bytes) -> Documents[PolicyDocument]:
 
 def _together(parts: list[Documents[PolicyDocument]]) -> Documents[PolicyDocument]:
     return Documents(
-        tuple(document for part in parts for document in part.documents),
-        tuple(finding for part in parts for finding in part.findings),
-        frozenset(name for part in parts for name in part.broken),
+        tuple(chain.from_iterable([part.documents for part in parts])),
+        tuple(chain.from_iterable([part.findings for part in parts])),
+        frozenset(chain.from_iterable([part.broken for part in parts])),
     )
 
 

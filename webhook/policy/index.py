@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # One dimension: the policies that it leaves possible for a pod.
 Lookup: TypeAlias = "Callable[[Subject], int]"
 
+# So many policies are tried with each pod rather than making an index again for each change.
+MOST_UNINDEXED: Final = 32
 # How many names are cached; a cluster has fewer namespaces, and forged names gain nothing.
 _REMEMBERED_NAMES = 10_000
 
@@ -201,3 +203,52 @@ class Index:
             lowest = mask & -mask
             yield lowest.bit_length() - 1
             mask ^= lowest
+
+
+class MovedIndex(NamedTuple):
+    """The index of another set, for one that has most of its policies.
+
+    places:    the position in this set of each policy of the other one; None if it has gone
+    unindexed: the positions of policies that the other set does not have; each pod may match them
+    """
+
+    index: Index
+    places: Sequence[int | None]
+    unindexed: Sequence[int]
+
+    def candidates(self, subject: Subject) -> Sequence[int]:
+        """Return the positions of the policies that the pod may match, in their order."""
+        places = (self.places[at] for at in self.index.candidates(subject))
+        return sorted([*self.unindexed, *(at for at in places if at is not None)])
+
+
+def always_tried(count: int) -> MovedIndex:
+    """Return the index of so few policies that each of them is tried."""
+    return MovedIndex(_EMPTY, (), range(count))
+
+
+class IndexCache:
+    """Makes the indexes of sets that differ in a few policies, one after the other."""
+
+    def __init__(self) -> None:
+        # The policies are kept, so that no other one can have the identity of one of them.
+        self._last: tuple[Index, Mapping[int, int], Sequence[object]] = (_EMPTY, {}, ())
+
+    def index(
+        self, policies: Sequence[object], matches: Callable[[], Sequence[Match]]
+    ) -> MovedIndex:
+        """Return the index of the policies, given in their order; `matches` are their match blocks.
+
+        A new one takes as long as to try all policies with some ten pods.
+        """
+        index, known, _ = self._last
+        unindexed = [at for at, each in enumerate(policies) if id(each) not in known]
+        gone = len(known) + len(unindexed) - len(policies)
+        places = {id(each): at for at, each in enumerate(policies)}
+        if not known or max(gone, len(unindexed)) > MOST_UNINDEXED:
+            index, known, unindexed = Index(matches()), places, []
+            self._last = index, known, policies
+        return MovedIndex(index, [places.get(each) for each in known], unindexed)
+
+
+_EMPTY: Final = Index(())

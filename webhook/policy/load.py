@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import InvalidDocuments
-from webhook.names import CLASS_KIND, POLICY_KIND
+from webhook.names import CLASS_KIND, EXCEPTION_KIND, POLICY_KIND, SOURCE_KIND
 from webhook.placement import capacity
 from webhook.placement.capacity import CapacityClass, InvalidClass
 from webhook.policy import compile as compiling
@@ -81,21 +81,28 @@ def judge_documents(
 ) -> tuple[dict[str, CapacityClass], list[Finding]]:
     """Return every class that compiles, by name, and all findings, ordered by place."""
     good = documents.documents
-    own = {(d.model.kind, d.model.metadata.name) for d in good}
+    of_kind: dict[str, list[Document]] = {}
+    for document in good:
+        of_kind.setdefault(document.model.kind, []).append(document)
+    own = {(kind, d.model.metadata.name) for kind, listed in of_kind.items() for d in listed}
     # An invalid class is reported at the class, not where it is named.
     named = documents.broken | own
     known = {name for kind, name in named if kind == CLASS_KIND}
-    classes, wrong_classes = compiled_classes(good, known)
+    classes, wrong_classes = compiled_classes(of_kind.get(CLASS_KIND, ()), known)
+    sources = of_kind.get(SOURCE_KIND, ())
     findings = sorted(
         [
             *documents.findings,
             *(collisions(good) if len(own) < len(good) else ()),
             *wrong_classes,
-            *unknown_classes(good, known),
-            *source_faults(good),
-            *source_warnings(good),
+            *unknown_classes(of_kind.get(POLICY_KIND, ()), known),
+            *source_faults(sources),
+            *source_warnings(sources),
             *written_and_read(good),
-            *unknown_policies(good, {name for kind, name in named if kind == POLICY_KIND}),
+            *unknown_policies(
+                of_kind.get(EXCEPTION_KIND, ()),
+                {name for kind, name in named if kind == POLICY_KIND},
+            ),
         ]
     )
     return classes, findings

@@ -7,6 +7,7 @@ import itertools
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 import orjson
@@ -18,7 +19,7 @@ from webhook.placement.split import ANY, ends, share_of
 from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
 from webhook.policy.exceptions import Exceptions
-from webhook.policy.index import Index
+from webhook.policy.index import IndexCache, always_tried
 from webhook.policy.match_model import Match
 from webhook.sources import SHIPPED
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from webhook.placement.kueue import Flavor
     from webhook.placement.settings import MemberSetting, PlacementSetting
     from webhook.placement.split import Replica, Share
+    from webhook.policy.index import MovedIndex
     from webhook.policy.model import PlacementException, PlacementPolicy
     from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.subject import Subject
@@ -49,7 +51,6 @@ class Variant(NamedTuple):
 
 
 _ONLY: Final = Variant()
-_EVERY_POD: Final = Match()
 _Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[Variant, ...]]
 
 
@@ -60,6 +61,7 @@ class Policy:
     settings: all of its settings; without a split, those of its one variant
     shares:   of its split; empty without one
     variants: the settings for a replica of each share
+    wanted:   the match block of which `match` is compiled
     """
 
     name: str
@@ -73,6 +75,17 @@ class Policy:
     shares: tuple[Share, ...]
     variants: tuple[tuple[PlacementSetting, ...], ...]
     tested: Mapping[str, frozenset[object]]
+    wanted: Match
+
+    @cached_property
+    def order(self) -> tuple[int, str]:
+        """The sort key of policies: higher priority first, then by name."""
+        return -self.priority, self.name
+
+    @cached_property
+    def is_varied(self) -> bool:
+        """Whether its settings are not the same for all replicas at all times."""
+        return bool(self.shares) or self.has_fallback
 
     @property
     def requires(self) -> bool:
@@ -89,6 +102,13 @@ class Policy:
     def has_fallback(self) -> bool:
         """Whether a class of its settings may be given up."""
         return any(isinstance(each, CapacitySetting) and each.fallback for each in self.settings)
+
+    @cached_property
+    def everywhere(self) -> Policy:
+        """This policy, enforced for all pods that it matches."""
+        if self.enforced and self.rollout is None:
+            return self
+        return replace(self, enforced=True, rollout=None)
 
     def share(self, replica: Replica) -> int:
         """Return the position of a replica's share; 0 without a split."""
@@ -157,17 +177,17 @@ class PolicySet:
         compiler: Compiler | None = None,
         sources: SourceTable = SHIPPED,
     ) -> None:
-        ordered = sorted(policies, key=lambda p: (-p.spec.priority, p.metadata.name))
         compiler = compiler or Compiler()
         classes = compiler.classes(classes)
-        self.policies: tuple[Policy, ...] = compiler.policies(ordered, classes)
+        listed = sorted(compiler.policies(policies, classes), key=attrgetter("order"))
+        self.policies: tuple[Policy, ...] = tuple(listed)
         self.systems = _systems(self.policies)
         self.varied = _varied(self.policies)
         self.classes = dict(classes)
         self.sources = sources
         self.exceptions = Exceptions(exceptions)
         self.hash = content_hash
-        self._matches = [each.spec.match for each in ordered]
+        self._indexes = compiler.indexes
         self._matches_of_exceptions = [each.spec.match for each in exceptions]
         self._bundles: dict[_Key, Bundle] = {}
         self._trial: str | None = None
@@ -192,8 +212,8 @@ class PolicySet:
         return any(each.row.selected for each in settings)
 
     @cached_property
-    def _index(self) -> Index:
-        return Index([each or _EVERY_POD for each in self._matches])
+    def _index(self) -> MovedIndex:
+        return self._indexes.index(self.policies, lambda: [each.wanted for each in self.policies])
 
     def indexed(self) -> Self:
         """Return this set, ready for its first pod; it takes as long as to walk some ten times."""
@@ -214,14 +234,13 @@ class PolicySet:
         exceptions."""
         made = copy(self)
         some = [self.policies[at] for at in sorted(positions)]
-        made.policies = tuple([replace(each, enforced=True, rollout=None) for each in some])
+        made.policies = tuple([each.everywhere for each in some])
         made.systems = _systems(made.policies)
         made.varied = _varied(made.policies)
         made.exceptions = Exceptions(())
         made.__dict__.pop("tested", None)
         made.__dict__.pop("sets_labels", None)
-        # Of a few, all are candidates.
-        made.__dict__["_index"] = Index([_EVERY_POD] * len(some))
+        made.__dict__["_index"] = always_tried(len(some))
         made._matches_of_exceptions = []  # noqa: SLF001
         made._bundles = {}  # noqa: SLF001
         return made
@@ -325,9 +344,7 @@ def _systems(policies: Sequence[Policy]) -> dict[int, tuple[int, str]]:
 
 
 def _varied(policies: Sequence[Policy]) -> frozenset[int]:
-    return frozenset(
-        at for at, policy in enumerate(policies) if policy.shares or policy.has_fallback
-    )
+    return frozenset([at for at, policy in enumerate(policies) if policy.is_varied])
 
 
 class Compiler:
@@ -341,6 +358,7 @@ class Compiler:
         self._classes: dict[str, CapacityClass] = {}
         # The classes with which the policies are compiled.
         self._compiled_with: Mapping[str, CapacityClass] = {}
+        self.indexes = IndexCache()
 
     def classes(self, classes: Mapping[str, CapacityClass]) -> dict[str, CapacityClass]:
         """Return the classes; unchanged ones are the same objects as before.
@@ -355,22 +373,22 @@ class Compiler:
 
     def policies(
         self, models: Sequence[PlacementPolicy], classes: Mapping[str, CapacityClass]
-    ) -> tuple[Policy, ...]:
+    ) -> list[Policy]:
         """Return the models compiled, in their order."""
         old = self._compiled_with
         same = old.keys() == classes.keys() and all(old[each] is classes[each] for each in old)
+        current = {}
         result = []
         for model in models:
-            known = self._policies.get(model.metadata.name)
-            if known and known[0] is model and (same or _of_classes(known[1], classes)):
-                result.append(known[1])
-            else:
-                result.append(_compiled(model, classes))
-        self._policies = {
-            policy.name: (model, policy) for model, policy in zip(models, result, strict=True)
-        }
+            name = model.metadata.name
+            known = self._policies.get(name)
+            if not (known and known[0] is model and (same or _of_classes(known[1], classes))):
+                known = model, _compiled(model, classes)
+            current[name] = known
+            result.append(known[1])
+        self._policies = current
         self._compiled_with = classes
-        return tuple(result)
+        return result
 
 
 def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:
@@ -383,7 +401,7 @@ def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:
 
 
 def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> Policy:
-    rollout = policy.spec.rollout
+    rollout, wanted = policy.spec.rollout, policy.spec.match or Match()
     variants = tuple(compiling.settings(each, classes) for each in policy.variants())
     settings = [*variants[0]]
     for setting in itertools.chain(*variants[1:]):
@@ -395,12 +413,13 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
         description=policy.spec.description or "",
         enforced=policy.spec.enforcement == "Enforce",
         rollout=conditions.globs(rollout.namespaces) if rollout else None,
-        match=conditions.block(policy.spec.match or Match()),
+        match=conditions.block(wanted),
         exclude=tuple(conditions.block(part) for part in policy.spec.exclude),
         settings=tuple(settings),
         shares=policy.shares,
         variants=variants,
-        tested=conditions.collect_tested([policy.spec.match or Match(), *policy.spec.exclude]),
+        tested=conditions.collect_tested([wanted, *policy.spec.exclude]),
+        wanted=wanted,
     )
 
 

@@ -59,6 +59,25 @@ def test_of_many_that_require_the_same_a_few_are_tried() -> None:
     assert len(conflicts(prepared([A, *alike, C]), 100_000)) == 1
 
 
+def test_no_pod_is_sought_for_two_policies_that_have_nothing_to_report() -> None:
+    """Once one pair has shown that only the names of policies with equal priority would decide."""
+    level, *others = (
+        policy(
+            f"p{at:02}",
+            priority=at,
+            match={"podSelector": {"matchLabels": {f"l{at}": "x"}}},
+            overrides=pool("a"),
+        )
+        for at in range(60)
+    )
+    ready = prepared([level, *others, policy("q", match=WORKERS, overrides=pool("b"))])
+    effort = Effort(600)
+    (found,) = Trial(ready, None, effort).findings([ready.by_document["q"].policies[0]])
+    assert found.kind is Kind.EQUAL_PRIORITY
+    mentions(found.message, "'p00'")
+    assert not effort.is_over
+
+
 def test_a_policy_alone_is_evaluated_once_for_all_sets_and_costs_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

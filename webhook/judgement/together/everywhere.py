@@ -90,7 +90,8 @@ def rejecting(given: Prepared, chosen: Collection[Policy], effort: Effort) -> It
 
     A policy that contradicts itself is left out: it rejects all of its pods without any other.
     """
-    return _Search(given, chosen, effort).groups()
+    if any(each.requirements for each in chosen):
+        yield from _Search(given, chosen, effort).groups()
 
 
 class _Search:

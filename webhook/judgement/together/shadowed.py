@@ -8,6 +8,7 @@ has lost to another one in the same place. Exceptions do not count, because they
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from webhook.placement import node_affinity
@@ -17,6 +18,7 @@ from webhook.policy.node_settings import limits
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from webhook.judgement.together.policy_view import Policy, RankedSetting
     from webhook.placement.shapes import Term
@@ -26,29 +28,43 @@ if TYPE_CHECKING:
 
 
 class Shadows:
-    """The settings of all policies."""
+    """The settings of all policies. What only some checks need is computed for the first one."""
 
     def __init__(self, policies: Iterable[Policy]) -> None:
-        self._by_key: dict[Hashable, list[RankedSetting]] = {}
+        self._settings = [each for policy in policies for each in policy.ranked]
         self._sorted: set[Hashable] = set()
-        # By label: when the first setting that limits it is folded, without selectors and with.
-        self._first_terms: dict[str, _Rank] = {}
-        self._first: dict[str, _Rank] = {}
-        self._some_accepted: set[Hashable] = set()
-        conditions: dict[bytes, Sequence[Term]] = {}
-        for policy in policies:
-            for each in policy.ranked:
-                rank, key = each.rank, each.key
-                self._by_key.setdefault(key.key, []).append(each)
-                for label in key.located.limits:
-                    self._first[label] = min(rank, self._first.get(label, rank))
-                    if key.terms:
-                        self._first_terms[label] = min(rank, self._first_terms.get(label, rank))
-                if key.terms:
-                    conditions[key.text] = key.terms
-                if key.located.setting.accepts_some:
-                    self._some_accepted.add(key.key)
-        self._few_terms = _few(conditions.values())
+
+    @cached_property
+    def _by_key(self) -> Mapping[Hashable, list[RankedSetting]]:
+        found: dict[Hashable, list[RankedSetting]] = {}
+        for each in self._settings:
+            found.setdefault(each.key.key, []).append(each)
+        return found
+
+    @cached_property
+    def _with_terms(self) -> Sequence[RankedSetting]:
+        return [each for each in self._settings if each.key.terms]
+
+    @cached_property
+    def _first(self) -> Mapping[str, _Rank]:
+        """When the first setting that limits a label is folded, by label."""
+        return _first_ranks(self._settings)
+
+    @cached_property
+    def _first_terms(self) -> Mapping[str, _Rank]:
+        """The same, of settings that are not selectors."""
+        return _first_ranks(self._with_terms)
+
+    @cached_property
+    def _few_terms(self) -> bool:
+        conditions = {each.key.text: each.key.terms for each in self._with_terms}
+        return _few(conditions.values())
+
+    @cached_property
+    def _some_accepted(self) -> AbstractSet[Hashable]:
+        return {
+            ranked.key.key for ranked in self._settings if ranked.key.located.setting.accepts_some
+        }
 
     def over(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
         """Yield settings of the policy that never take effect, after the policy."""
@@ -118,6 +134,14 @@ class Shadows:
             and not _is_limited(self._first, one)
             and node_affinity.satisfiable(limits(setting), {})
         )
+
+
+def _first_ranks(settings: Iterable[RankedSetting]) -> dict[str, _Rank]:
+    found: dict[str, _Rank] = {}
+    for each in settings:
+        for label in each.located.limits:
+            found[label] = min(each.rank, found.get(label, each.rank))
+    return found
 
 
 def _is_limited(first: Mapping[str, _Rank], one: RankedSetting) -> bool:

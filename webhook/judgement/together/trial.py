@@ -56,8 +56,18 @@ class _Effect(NamedTuple):
     settings: tuple[tuple[int, int, Kind, bool], ...] = ()
     faults: frozenset[str] = frozenset()
 
+    @property
+    def is_any(self) -> bool:
+        """Whether there is anything to report."""
+        return bool(self.settings or self.faults)
 
-_NOTHING: Final = _Effect()
+    def between(self, one: Policy, two: Policy) -> _Effect:
+        """Return what it is of policies with these priorities: if they differ, names decide
+        nothing."""
+        if one.model.spec.priority == two.model.spec.priority:
+            return self
+        kept = tuple([each for each in self.settings if each[2] is not Kind.EQUAL_PRIORITY])
+        return self._replace(settings=kept)
 
 
 class Trial:
@@ -112,7 +122,11 @@ class Trial:
             for other in self._near(policy):
                 one, two = (policy, other) if policy.order < other.order else (other, policy)
                 known = self._pairs.get((one.mind, two.mind))
-                if other.name not in done and known != _NOTHING and self._meet(one, two):
+                if (
+                    other.name not in done
+                    and (known is None or known.between(one, two).is_any)
+                    and self._meet(one, two)
+                ):
                     yield from self._pair(one, two)
             self._note_unchecked(policy, refused)
         told: set[str] = set()
@@ -149,12 +163,9 @@ class Trial:
             return
         if key not in self._pairs:
             self._pairs[key] = self._effect(both, pod)
-        effect = self._pairs[key]
+        effect = self._pairs[key].between(one, two)
         for at, setting, kind, later in effect.settings:
             policy, other = both if at == 0 else (two, one)
-            level = one.model.spec.priority == two.model.spec.priority
-            if kind is Kind.EQUAL_PRIORITY and not level:
-                continue
             if kind is not Kind.SOME_PODS_REJECTED or self._is_so(both, pod):
                 path = policy.hard[setting].path
                 yield Conflict(policy, path, kind, (other,), pod, later=later)
@@ -165,7 +176,7 @@ class Trial:
         """Return what two policies do together, and neither does alone."""
         seen = self._evaluated(both, pod)
         if seen is None:
-            return _NOTHING
+            return _Effect()
         own = [each for policy in both if (each := self._own(policy, pod))]
         lines = seen.lines.difference(*(each.lines for each in own))
         first = lines & seen.before_fallbacks[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import cached_property
 from itertools import combinations
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.judgement.together.everywhere import demands, rejecting
@@ -50,15 +51,13 @@ class Budget(NamedTuple):
 
 # The set is judged without the write and with it, and the API server waits five seconds for all
 # that a write needs, on a processor that others use as well.
-OF_A_WRITE: Final = Budget(25_000, 10_000)
+OF_A_WRITE: Final = Budget(25_000, 2_500)
 # A whole set, while a page, a replica that loads it or the status of a new policy waits.
 AT_ONCE: Final = Budget(250_000, 400_000)
 # When nothing waits: some minutes.
 IN_TIME: Final = Budget(10_000_000, 20_000_000)
 # What is left unchecked would be an answer of `fairlead check`.
 UNBOUNDED: Final = Budget(math.inf, math.inf)
-# How often a set is walked before it is indexed.
-_WALKS: Final = 5
 # What depends on the nodes.
 _OF_NODES: Final = frozenset({Kind.NO_NODE, Kind.NOT_CHECKED})
 
@@ -77,22 +76,15 @@ class Tables:
         self._whole = whole
         self._nodes = nodes
         self.outcomes = outcomes
-        self._asked = 0
 
     @cached_property
     def match_steps(self) -> int:
         """The steps of `matching`, beyond those of small policies."""
-        return 3 * sum(len(each.match_text) // LIGHT for each in self._policies)
+        return 3 * sum([len(each.match_text) // LIGHT for each in self._policies])
 
     def matching(self, pod: Subject) -> Sequence[int]:
-        """Return the positions of the policies that match, in their order.
-
-        The index of a set takes as long as to walk its policies a few times.
-        """
-        self._asked += 1
-        if self._asked > _WALKS:
-            return self._whole.matching(pod)
-        return [at for at, each in enumerate(self._whole.policies) if each.matches(pod)]
+        """Return the positions of the policies that match, in their order."""
+        return self._whole.matching(pod)
 
     @cached_property
     def shadows(self) -> Shadows:
@@ -209,7 +201,8 @@ class Memory:
             model = document.model
             if not isinstance(model, PlacementPolicy):
                 continue
-            before = known.get(model.metadata.name)
+            name = model.metadata.name
+            before = known.get(name)
             same = before is not None and before.document is document
             if before is None or not (same and as_before):
                 wanted = before.names if before and same else classes_of(model)
@@ -219,10 +212,10 @@ class Memory:
                 if not (before and same and before.named == named):
                     made = [policy(document, each, classes) for each in shares_apart(model)]
                     before = KnownPolicies(document, wanted, named, made)
-            found[model.metadata.name] = before
+            found[name] = before
         self._known, self._classes = found, dict(classes)
         policies = [each for one in found.values() for each in one.policies]
-        policies.sort(key=lambda each: each.order)
+        policies.sort(key=attrgetter("order"))
         whole = PolicySet([each.model for each in policies], classes, "", compiler=self._compiler)
         tables = Tables(policies, whole, self._nodes, self._outcomes)
         return Prepared(policies, found, whole, inputs, tables)
