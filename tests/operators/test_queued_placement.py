@@ -181,6 +181,31 @@ def test_a_run_that_waits_follows_the_policies(
         running.serve(POLICIES)
 
 
+def test_a_policy_that_comes_while_a_run_runs_puts_no_pod_on_nodes_of_another_flavor(
+    space_for: Callable[[str], Space], running: Running
+) -> None:
+    """Its quota is counted for the flavor; resumed, the run queues by the policies of then."""
+    run = workers(space_for("moved"), "either", 2)
+    run.until_whole(2)
+    assert set(pools(run).values()) == {"gpu"}
+    running.serve(POLICIES + MOVED)
+    try:
+        run.ends("worker-0", 1)
+        run.until("it says why", lambda: f"nodeSelector[{POOL}] of worker 0" in said(run))
+        mentions(said(run), "'on-demand' in place of 'gpu'", "suspend and resume the run")
+        assert pools(run) == {"worker-1": "gpu"}
+        assert holds(run, "Admitted")
+        run.set(suspend=True)
+        run.until("it is out of the queue", lambda: not workload(run))
+        run.set(suspend=False)
+        run.until_whole(2)
+        assert set(pools(run).values()) == {"on-demand"}
+        assigned = workload(run)["status"]["admission"]["podSetAssignments"]
+        assert assigned[0]["flavors"]["cpu"] == "on-demand"
+    finally:
+        running.serve(POLICIES)
+
+
 def asked(run: LiveRun) -> Json:
     """The nodes that the first pod set of its Workload asks for."""
     found = workload(run)
