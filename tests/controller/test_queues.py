@@ -73,6 +73,10 @@ def placed(pool: str, **stamp: Any) -> Callable[[Json], Json]:
     return admit
 
 
+def with_selector(pod: Json, selector: Json) -> Json:
+    return {**pod, "spec": {**pod["spec"], "nodeSelector": selector}}
+
+
 class Admitting(Api):
     """An API whose admission answers dry runs, and notes the pods."""
 
@@ -443,6 +447,18 @@ def test_a_run_whose_own_selector_contradicts_the_flavor_gives_the_quota_back() 
     mentions(found[1], "nodeSelector[pool] of worker 0", "'mine'", "'spot'")
 
 
+def test_a_selector_of_the_run_that_policies_override_contradicts_no_flavor() -> None:
+    """Kueue chose the flavor by what they put in its place, and the pod gets that."""
+    stage = Stage(environment={"nodeSelector": {"pool": "mine"}})
+    stage.api.admit = lambda pod: with_selector(placed("spot")(pod), {"pool": "spot"})
+    made = stage.queue()
+    stage.known.flavors.replace({"spot": Flavor({"pool": "spot"}, ())}, "1")
+    stage.keep(made, "QuotaReserved", "Admitted", **GIVEN)
+    assert stage.look() is None
+    assert stage.evicted() is None
+    assert stage.api.tried[-1]["spec"]["nodeSelector"] == {"pool": "spot"}
+
+
 def test_a_webhook_that_does_not_answer_gives_no_quota_back() -> None:
     """It is tried again: nobody knows whether the pods can be created."""
     stage = Stage()
@@ -487,14 +503,12 @@ def test_a_class_that_policies_give_up_ends_the_admission() -> None:
 
 def move(pod: Json) -> Json:
     """Admission of a policy that overrides the pool, also that of a flavor."""
-    made = placed("on-demand")(pod)
-    return {**made, "spec": {**made["spec"], "nodeSelector": {"pool": "on-demand"}}}
+    return with_selector(placed("on-demand")(pod), {"pool": "on-demand"})
 
 
 def remove_selector(pod: Json) -> Json:
     """Admission that takes the pool of a flavor, for a class of other nodes."""
-    made = placed("spot")(pod)
-    return {**made, "spec": {**made["spec"], "nodeSelector": {}}}
+    return with_selector(placed("spot")(pod), {})
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,17 @@ def test_the_replica_that_leads_is_charged_to_its_own_flavor(
     assert sets(run) == {"worker": 1, "worker-1": 2}
 
 
+def test_policies_override_the_selector_of_a_run_in_a_queue_too(
+    space_for: Callable[[str], Space],
+) -> None:
+    """Kueue gives it the flavor of the nodes that policies require, not of those that it wanted."""
+    run = workers(
+        space_for("fallback"), "either", 1, environment={"nodeSelector": {POOL: "on-demand"}}
+    )
+    run.until_whole(1)
+    assert pools(run) == {"worker-0": "gpu"}
+
+
 def test_a_run_that_waits_follows_the_policies(
     space_for: Callable[[str], Space], running: Running
 ) -> None:

@@ -160,7 +160,9 @@ class WorkloadExecutor:
             update = updates.get(each.name)
             pod = plan.pod(each.role, each.tried, 0, each.history)
             if update is not None:
-                if why := conflict(each.text, pod, update):
+                # Policies may have put another value in place of the run's own.
+                placed = {"metadata": pod["metadata"], "spec": each.asks["template"]["spec"]}
+                if why := conflict(each.text, placed, update):
                     return why
                 placed = await self._try(run, updated(pod, update))
                 if why := overridden(each.text, placed, update):

@@ -182,7 +182,10 @@ def find_updates(
 
 
 def conflict(pod_set: str, pod: JsonObject, update: PodUpdate) -> str:
-    """Return in which key a pod and what Kueue wants contradict each other; empty if in none."""
+    """Return in which key a pod and what Kueue wants contradict each other; empty if in none.
+
+    pod: its metadata as the run has them, its spec as admission places it without Kueue.
+    """
     fields = (
         ("nodeSelector", pod["spec"].get("nodeSelector"), update.node_selector),
         ("labels", pod["metadata"].get("labels"), update.labels),
