@@ -7,6 +7,7 @@ import ast
 import builtins
 import inspect
 import symtable
+import sys
 import textwrap
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +18,21 @@ if TYPE_CHECKING:
 
 _FILE: Final = "train.py"
 _DECORATED: Final = "it is decorated: give the function without its decorators"
-# What every module has without a definition.
-_OF_MODULES: Final = frozenset({*dir(builtins), "__file__", "__builtins__"})
+
+
+def _names_of_modules() -> frozenset[str]:
+    """Return what every module has without a definition, in an interpreter without a notebook.
+
+    IPython adds names of its own to the builtins of this one, such as get_ipython, and hides two.
+    """
+    of = {name: getattr(value, "__module__", None) for name, value in vars(builtins).items()}
+    own = {
+        name
+        for name, module in of.items()
+        if (module or "builtins").partition(".")[0] in sys.stdlib_module_names
+    }
+    own -= {"_", "__IPYTHON__"}
+    return frozenset({*own, "exit", "quit", "__file__", "__builtins__"})
 
 
 def program_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
@@ -48,7 +62,10 @@ def program_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> st
     program = f"{head}{source}\n\n{call}"
     if not problems and (around := sorted(_undefined(program))):
         names = ", ".join(around)
-        problems.append(f"{title}: it uses {names} from around: import or make that in it")
+        cure = "import or make that in it"
+        if "get_ipython" in around:
+            cure = "lines that begin with ! or % are for a notebook alone; use subprocess"
+        problems.append(f"{title}: it uses {names} from around: {cure}")
     if problems:
         raise UnreadableInput(problems)
     return program
@@ -121,4 +138,4 @@ def _undefined(program: str) -> set[str]:
                 made.add(symbol.get_name())
             if symbol.is_referenced():
                 used.add(symbol.get_name())
-    return used - made - _OF_MODULES
+    return used - made - _names_of_modules()

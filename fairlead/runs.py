@@ -45,7 +45,7 @@ class Run:
     restart_scope: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     namespace: str = ""
-    code: Mapping[str, bytes] = field(default_factory=dict)
+    code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Raise FairleadError for values of other types, and for files that cannot be mounted."""

@@ -6,16 +6,20 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 
 from tests.controller.runs import TEMPLATE, UID, Api, Json, owner_reference, raw_run, refused
+from tests.controller.test_action_executor import Counted
 from tests.wording import mentions
 from webhook import names
+from webhook.controller.action_executor import ActionExecutor, Done
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
 from webhook.controller.queues import Queues, Trials
+from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import store
 from webhook.controller.workload_executor import WorkloadExecutor
 from webhook.errors import ClusterError
@@ -27,7 +31,7 @@ from webhook.run.actions import (
     DeleteWorkload,
     WriteWorkload,
 )
-from webhook.run.observed import Refusal
+from webhook.run.observed import Observed, Refusal
 from webhook.run.plan import plan
 from webhook.run.queue import evict
 from webhook.run.queue_state import Flavor, Queueing
@@ -69,6 +73,10 @@ def placed(pool: str, **stamp: Any) -> Callable[[Json], Json]:
     return admit
 
 
+def with_selector(pod: Json, selector: Json) -> Json:
+    return {**pod, "spec": {**pod["spec"], "nodeSelector": selector}}
+
+
 class Admitting(Api):
     """An API whose admission answers dry runs, and notes the pods."""
 
@@ -97,7 +105,7 @@ class Stage:
         self.known.workloads.replace({key: each for key, each in kept.items() if each}, "1")
         self.known.flavors.replace({}, "1")
         self.known.runs.replace({"lab/mnist": self.stored}, "1")
-        objects = Objects(self.api.client, self.api.writer, self.known)
+        objects = self.objects = Objects(self.api.client, self.api.writer, self.known)
         trials = Trials(self.known)
 
         def clock() -> float:
@@ -142,6 +150,14 @@ class Stage:
 
     def observe(self) -> Queueing:
         return asyncio.run(self.queues.observe(self.stored, plan(self.run)))
+
+    def create(self, *workers: int) -> Done:
+        """Replace these workers."""
+        no_pauses, counts = Refusals(clock=lambda: self.now, random=Random(1)), Counted()
+        memory, observed = self.known.memory, Observed(queue=self.observe())
+        executor = ActionExecutor(self.objects, no_pauses, memory, counts, self.workloads)
+        pods = [CreatePod("worker", index, 1) for index in workers]
+        return asyncio.run(executor.carry_out(self.run, plan(self.run), observed, pods))
 
     def do(self, action: CreateWorkload | CheckWorkload | WriteWorkload) -> Refusal | None:
         return asyncio.run(self.workloads.carry_out(self.run, plan(self.run), action))
@@ -431,6 +447,18 @@ def test_a_run_whose_own_selector_contradicts_the_flavor_gives_the_quota_back() 
     mentions(found[1], "nodeSelector[pool] of worker 0", "'mine'", "'spot'")
 
 
+def test_a_selector_of_the_run_that_policies_override_contradicts_no_flavor() -> None:
+    """Kueue chose the flavor by what they put in its place, and the pod gets that."""
+    stage = Stage(environment={"nodeSelector": {"pool": "mine"}})
+    stage.api.admit = lambda pod: with_selector(placed("spot")(pod), {"pool": "spot"})
+    made = stage.queue()
+    stage.known.flavors.replace({"spot": Flavor({"pool": "spot"}, ())}, "1")
+    stage.keep(made, "QuotaReserved", "Admitted", **GIVEN)
+    assert stage.look() is None
+    assert stage.evicted() is None
+    assert stage.api.tried[-1]["spec"]["nodeSelector"] == {"pool": "spot"}
+
+
 def test_a_webhook_that_does_not_answer_gives_no_quota_back() -> None:
     """It is tried again: nobody knows whether the pods can be created."""
     stage = Stage()
@@ -471,6 +499,44 @@ def test_a_class_that_policies_give_up_ends_the_admission() -> None:
     assert found is not None
     assert found[0] == "PlacementChanged"
     mentions(found[1], "policies give up class spot for worker-0")
+
+
+def move(pod: Json) -> Json:
+    """Admission of a policy that overrides the pool, also that of a flavor."""
+    return with_selector(placed("on-demand")(pod), {"pool": "on-demand"})
+
+
+def remove_selector(pod: Json) -> Json:
+    """Admission that takes the pool of a flavor, for a class of other nodes."""
+    return with_selector(placed("spot")(pod), {})
+
+
+@pytest.mark.parametrize(
+    ("admit", "words"),
+    [
+        (move, ["nodeSelector[pool] of worker 1", "'on-demand'", "'spot'", "suspend and resume"]),
+        (remove_selector, ["nodeSelector[pool] of worker 1", "remove 'spot'", names.KUEUE]),
+        (remove_tolerations, ["tolerations of worker 1", '"key": "gpu"']),
+    ],
+)
+def test_no_pod_is_made_that_would_leave_the_nodes_of_its_flavor(
+    admit: Callable[[Json], Json], words: list[str]
+) -> None:
+    """By policies that came after the admission: quota is counted for other nodes."""
+    stage = Stage(status={"phase": "Running", "startTime": MOMENT})
+    made = stage.queue()
+    toleration = {"key": "gpu", "operator": "Exists"}
+    stage.known.flavors.replace({"spot": Flavor({"pool": "spot"}, (toleration,))}, "1")
+    stage.keep(made, "QuotaReserved", "Admitted", **GIVEN)
+    tries, pods = len(stage.api.tried), ["mnist-worker-1", "mnist-worker-2"]
+    assert stage.create(1, 2).made == {*pods}
+    assert len(stage.api.tried) == tries + 1
+    stage.api.admit = admit
+    done = stage.create(1, 2)
+    assert done.made == set()
+    assert stage.api.named("create") == [NAME, *pods]
+    assert [(each.name, each.reason) for each in done.refused] == [(pods[0], "PlacementChanged")]
+    mentions(done.refused[0].message, *words)
 
 
 def test_who_gives_quota_back_again_and_again_waits_longer() -> None:

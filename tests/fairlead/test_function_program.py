@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import io
 import itertools
@@ -139,6 +140,29 @@ def test_what_would_end_in_an_error_there_is_refused_with_its_reason(
     with pytest.raises(fl.FairleadError) as caught:
         program_of(define(cell), {})
     mentions(str(caught.value), *facts)
+
+
+def test_what_only_a_notebook_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """IPython puts names into the builtins of its process, and hides others."""
+
+    def get_ipython() -> None:
+        """As IPython's, which is no function of the standard library."""
+
+    get_ipython.__module__ = "IPython.core.getipython"
+    monkeypatch.setattr(builtins, "get_ipython", get_ipython, raising=False)
+    monkeypatch.setattr(builtins, "__IPYTHON__", True, raising=False)
+    monkeypatch.delattr(builtins, "exit")
+    with pytest.raises(fl.FairleadError) as caught:
+        program_of(define("def train():\n    get_ipython().system('ls')"), {})
+    mentions(str(caught.value), "get_ipython", "! or %", "subprocess")
+    with pytest.raises(fl.FairleadError, match="__IPYTHON__"):
+        program_of(define("def train():\n    print(__IPYTHON__)"), {})
+    assert program_of(define("def train():\n    exit(0)"), {})
+
+
+def test_the_code_of_a_run_does_not_fill_a_cell_that_shows_it() -> None:
+    run = fl.Run("mnist", image="i", code={"data.bin": b"x" * 900_000})
+    assert len(repr(run)) < 1000
 
 
 def test_all_reasons_are_given_at_once() -> None:

@@ -153,6 +153,17 @@ def test_the_replica_that_leads_is_charged_to_its_own_flavor(
     assert sets(run) == {"worker": 1, "worker-1": 2}
 
 
+def test_policies_override_the_selector_of_a_run_in_a_queue_too(
+    space_for: Callable[[str], Space],
+) -> None:
+    """Kueue gives it the flavor of the nodes that policies require, not of those that it wanted."""
+    run = workers(
+        space_for("fallback"), "either", 1, environment={"nodeSelector": {POOL: "on-demand"}}
+    )
+    run.until_whole(1)
+    assert pools(run) == {"worker-0": "gpu"}
+
+
 def test_a_run_that_waits_follows_the_policies(
     space_for: Callable[[str], Space], running: Running
 ) -> None:
@@ -177,6 +188,31 @@ def test_a_run_that_waits_follows_the_policies(
         run.until_whole(1)
         assert pools(run) == {"worker-0": "on-demand"}
         assert workload(run)["metadata"]["uid"] == uid
+    finally:
+        running.serve(POLICIES)
+
+
+def test_a_policy_that_comes_while_a_run_runs_puts_no_pod_on_nodes_of_another_flavor(
+    space_for: Callable[[str], Space], running: Running
+) -> None:
+    """Its quota is counted for the flavor; resumed, the run queues by the policies of then."""
+    run = workers(space_for("moved"), "either", 2)
+    run.until_whole(2)
+    assert set(pools(run).values()) == {"gpu"}
+    running.serve(POLICIES + MOVED)
+    try:
+        run.ends("worker-0", 1)
+        run.until("it says why", lambda: f"nodeSelector[{POOL}] of worker 0" in said(run))
+        mentions(said(run), "'on-demand' in place of 'gpu'", "suspend and resume the run")
+        assert pools(run) == {"worker-1": "gpu"}
+        assert holds(run, "Admitted")
+        run.set(suspend=True)
+        run.until("it is out of the queue", lambda: not workload(run))
+        run.set(suspend=False)
+        run.until_whole(2)
+        assert set(pools(run).values()) == {"on-demand"}
+        assigned = workload(run)["status"]["admission"]["podSetAssignments"]
+        assert assigned[0]["flavors"]["cpu"] == "on-demand"
     finally:
         running.serve(POLICIES)
 

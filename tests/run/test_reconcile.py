@@ -12,6 +12,8 @@ import pytest
 
 from tests.run.runs import UID, a_run, containers, spec_of
 from tests.run.scene import Scene, led, workers
+from tests.wording import mentions
+from webhook import names
 from webhook.run.actions import (
     CreateKeys,
     CreatePod,
@@ -135,6 +137,22 @@ def test_a_notebook_that_is_not_ready_says_so() -> None:
     """Whatever the reason is."""
     scene = Scene(Needs(address="http://mnist"), kind="notebook")
     assert (scene.status.phase, scene.status.message) == ("Starting", "the pod is not ready yet")
+
+
+def test_a_notebook_with_the_label_of_a_queue_says_that_it_runs_without_quota() -> None:
+    """One Event, and a condition; its Deployment does not wait."""
+    scene = Scene(Needs(address="http://mnist"), kind="notebook")
+    assert scene.condition("Admitted") is None
+    metadata = scene.run.metadata.model_copy(update={"labels": {names.KUEUE_QUEUE: "ml"}})
+    scene.run = scene.run.model_copy(update={"metadata": metadata})
+    scene.look().later(60).later(60)
+    condition = scene.condition("Admitted")
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("False", "NotQueued")
+    mentions(condition.message, "notebook runs without the quota of queue ml", names.KUEUE_QUEUE)
+    mentions(scene.status.message, "not ready yet", condition.message)
+    assert [each.reason for each in scene.told].count("NotQueued") == 1
+    assert scene.observed.deployment is not None
 
 
 def test_a_notebook_is_over_at_its_maximum_age() -> None:

@@ -81,11 +81,17 @@ def test_a_private_key_is_refused_whatever_its_name(tmp_path: Path, kind: str) -
 
 
 def test_what_is_too_large_is_named(tmp_path: Path) -> None:
+    """Beside every link to a file that is elsewhere; such a link may be left out by its name."""
     (tmp_path / "small.py").write_text("")
+    for name in ("one", "other"):
+        (tmp_path / name).symlink_to("/etc/hostname")
     (tmp_path / "data.bin").write_bytes(bytes(MOST_CODE + 1))
     with pytest.raises(UnreadableInput) as caught:
         read_code(tmp_path)
     mentions(str(caught.value), "901 KiB", "900 KiB", "data.bin with 901 KiB", ".fairleadignore")
+    mentions(str(caught.value), "one: it leads out of", "other: it leads out of")
+    (tmp_path / ".fairleadignore").write_text("one\nother\ndata.bin\n")
+    assert [*read_code(tmp_path).files] == ["small.py"]
 
 
 def test_a_folder_of_which_all_stays_behind_says_so(tmp_path: Path) -> None:

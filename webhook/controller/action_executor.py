@@ -158,11 +158,11 @@ class ActionExecutor:
             workload = observed.queue.workload
             if plan and workload and await self.workloads.leaves_for(run, plan, workload, pods):
                 done.cut = True
+            # The objects that the run's pods depend on exist before the first pod.
+            if plan and not (done.error or done.refused or done.cut) and done.left is None:
+                await self._create_pods(run, plan, observed.queue, pods, done)
         except (ClusterError, NotLeading) as error:
             done.error = error
-        # The objects that the run's pods depend on exist before the first pod.
-        if plan and not (done.error or done.refused or done.cut) and done.left is None:
-            await self._create_pods(run, plan, observed.queue, pods, done)
         return done
 
     async def _one(
@@ -243,6 +243,9 @@ class ActionExecutor:
                 free.append(action)
 
         workload = queue.workload
+        if elsewhere := await self.workloads.refuse_elsewhere(run, plan, queue, free):
+            self._note(elsewhere, elsewhere.name, done)
+            return
         sets = sets_of_replicas(workload) if workload and free else {}
 
         async def create(action: CreatePod) -> bool:

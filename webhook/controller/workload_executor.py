@@ -26,8 +26,8 @@ from webhook.run.queue_workload import (
     conflict,
     find_updates,
     longest,
+    overridden,
     pod_set_of,
-    removed_tolerations,
     sets_of_replicas,
     updated,
     workload_name,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from webhook.run.model import Run
     from webhook.run.plan import Plan
     from webhook.run.pod_sets import PodSet
-    from webhook.run.queue_state import PodUpdate, StoredWorkload
+    from webhook.run.queue_state import PodUpdate, Queueing, StoredWorkload
 
 _PRIORITY_CLASSES: Final = CollectionPath(API_VERSION, "workloadpriorityclasses")
 
@@ -160,10 +160,12 @@ class WorkloadExecutor:
             update = updates.get(each.name)
             pod = plan.pod(each.role, each.tried, 0, each.history)
             if update is not None:
-                if why := conflict(each.text, pod, update):
+                # Policies may have put another value in place of the run's own.
+                placed = {"metadata": pod["metadata"], "spec": each.asks["template"]["spec"]}
+                if why := conflict(each.text, placed, update):
                     return why
                 placed = await self._try(run, updated(pod, update))
-                if why := removed_tolerations(each.text, placed, update):
+                if why := overridden(each.text, placed, update):
                     return why
         return ""
 
@@ -198,6 +200,33 @@ class WorkloadExecutor:
                 return True
             tried.histories.add((own.name, each.history))
         return False
+
+    async def refuse_elsewhere(
+        self, run: Run, plan: Plan, queue: Queueing, pods: Sequence[CreatePod]
+    ) -> Refusal | None:
+        """Return why a pod is not to be created: policies of now, which may be newer than the
+        admission, would put it on other nodes than those of its flavor; None if they do not.
+
+        One pod of each pod set and history is tried.
+        """
+        by_replica = sets_of_replicas(queue.workload) if queue.workload else {}
+        tried = set()
+        for each in pods:
+            name = pod_set_of(queue.workload, by_replica, each.role, each.index)
+            update = queue.updates.get(name)
+            if update is None or (name, each.history) in tried:
+                continue
+            tried.add((name, each.history))
+            pod = plan.pod(each.role, each.index, each.attempt, each.history)
+            try:
+                placed = await self._try(run, updated(pod, update))
+            except _RefusedError:
+                # The creation itself will say so.
+                continue
+            replica = run.pod_name(each.role, each.index)
+            if why := overridden(f"{each.role} {each.index}", placed, update):
+                return Refusal(replica, PLACEMENT_CHANGED, why)
+        return None
 
     async def _create(self, run: Run, plan: Plan, queue: str) -> Refusal | None:
         """Create the Workload, of pods as admission places them: by a dry run of each kind.

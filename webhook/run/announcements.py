@@ -13,6 +13,7 @@ from webhook.times import format_span
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from webhook.crd.conditions import ConditionUpdate, Truth
     from webhook.run.facts import DownReplica, RoleFacts
     from webhook.run.model import Run, RunStatus
     from webhook.run.observed import OwnedPod
@@ -32,6 +33,17 @@ def make_announcements(
         *_announce_change(run, status, down),
         *_announce_hindrance(run, status, hindrance),
     )
+
+
+def announce_condition(
+    run: Run, condition: ConditionUpdate | None, status: Truth
+) -> Iterator[Announcement]:
+    """Yield one Event for each new message of a condition with this status, not for each
+    reconcile."""
+    if condition and condition.status == status:
+        known = {each.type: each.message for each in run.status.conditions}
+        if known.get(condition.type) != condition.message:
+            yield Announcement("Warning", condition.reason, condition.message)
 
 
 def announce_given_up(

@@ -18,7 +18,7 @@ from webhook.run.actions import (
     Outcome,
     SuspendEngineObject,
 )
-from webhook.run.announcements import make_announcements
+from webhook.run.announcements import announce_condition, make_announcements
 from webhook.run.backends.engine_pods import assign_replicas
 from webhook.run.backends.engines import FAILED
 from webhook.run.delegated_counts import Counts, count_replicas
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from webhook.crd.conditions import Truth
     from webhook.run.actions import Action
     from webhook.run.backends.engines import Engine
     from webhook.run.facts import RoleFacts
@@ -258,8 +257,8 @@ def _reconcile_active(
         actions,
         announcements=(
             *make_announcements(run, status, counted.down, hindrance),
-            *_announce_anew(run, edited, "True"),
-            *_announce_anew(run, admitted, "False"),
+            *announce_condition(run, edited, "True"),
+            *announce_condition(run, admitted, "False"),
             *_announce_new_object(run, engine, found, lost),
         ),
         after=seconds_until_due(run, min(waits, default=None), counted, now),
@@ -285,17 +284,6 @@ def _announce_new_object(
     elif found is None and run.status.phase != "Suspended" and (created or active):
         why = f"{engine.kind} {run.name} was deleted"
         yield Announcement("Warning", "BackendObjectReplaced", f"{why}: {again}")
-
-
-def _announce_anew(
-    run: Run, condition: ConditionUpdate | None, status: Truth
-) -> Iterator[Announcement]:
-    """Yield one Event for each new message of a condition with this status, not for each
-    reconcile."""
-    if condition and condition.status == status:
-        known = {each.type: each.message for each in run.status.conditions}
-        if known.get(condition.type) != condition.message:
-            yield Announcement("Warning", condition.reason, condition.message)
 
 
 def _reconcile_ended(run: Run, engine: Engine, observed: EngineObserved, now: datetime) -> Outcome:

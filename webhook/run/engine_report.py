@@ -14,7 +14,7 @@ from webhook.run.backends.engine_object import render_delegated
 from webhook.run.observation import OTHER_WARNING
 from webhook.run.observed import Refusal
 from webhook.run.progress import CREATED, Hindrance
-from webhook.run.queue import ADMITTED
+from webhook.run.queue import ADMITTED, NOT_QUEUED
 from webhook.shortening import cut
 from webhook.times import elapsed, parse_time, to_second
 
@@ -222,7 +222,7 @@ def unqueued_condition(
     return ConditionUpdate(
         ADMITTED,
         "False",
-        "NotQueued",
+        NOT_QUEUED,
         f"{engine.kind} {found.name} runs without the quota of queue {queue}: Kueue does not queue "
         f"it; add {group}/{engine.kind.lower()} to integrations.frameworks of Kueue if it has such "
         "an integration, and create the run again, or remove its label "

@@ -255,7 +255,7 @@ class Refusal(NamedTuple):
     """The object's name."""
     reason: str
     """QuotaExceeded, PodSecurity, Rejected (by an admission webhook), NameTaken, Invalid,
-    Forbidden, FailedCreate, or QueueUnknown, if nothing was sent."""
+    Forbidden, FailedCreate, or QueueUnknown or PlacementChanged, if nothing was sent."""
     message: str
     """The API server's message; for a name that is taken, the owner."""
     certain: bool = True

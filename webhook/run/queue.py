@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # The condition of a Run that was in a queue.
 ADMITTED: Final = "Admitted"
-_NOT_QUEUED: Final = "NotQueued"
+NOT_QUEUED: Final = "NotQueued"
 _LATE: Final = (
     f"label {names.KUEUE_QUEUE} was given after the run began: it counts when the run is suspended "
     "and resumed"
@@ -88,7 +88,7 @@ def queue_of(run: Run) -> str:
 
 def was_queued(status: RunStatus) -> bool:
     """Return whether the Run is in a queue, or was admitted by one."""
-    return any(each.type == ADMITTED and each.reason != _NOT_QUEUED for each in status.conditions)
+    return any(each.type == ADMITTED and each.reason != NOT_QUEUED for each in status.conditions)
 
 
 def waits_in_queue(run: Run) -> bool:
@@ -118,7 +118,7 @@ def decide(
         leaves = workload and not workload.deleted and not (run.spec.suspend and pods_left)
         late = queue and not run.spec.suspend
         about = _LATE if late else "the run is not in a queue"
-        update = ConditionUpdate(ADMITTED, "False", _NOT_QUEUED, about)
+        update = ConditionUpdate(ADMITTED, "False", NOT_QUEUED, about)
         return Gate(
             actions=(DeleteWorkload(workload.name, workload.uid),) if workload and leaves else (),
             updates=(update,) if queued or late else (),

@@ -182,7 +182,10 @@ def find_updates(
 
 
 def conflict(pod_set: str, pod: JsonObject, update: PodUpdate) -> str:
-    """Return in which key a pod and what Kueue wants contradict each other; empty if in none."""
+    """Return in which key a pod and what Kueue wants contradict each other; empty if in none.
+
+    pod: its metadata as the run has them, its spec as admission places it without Kueue.
+    """
     fields = (
         ("nodeSelector", pod["spec"].get("nodeSelector"), update.node_selector),
         ("labels", pod["metadata"].get("labels"), update.labels),
@@ -198,14 +201,26 @@ def conflict(pod_set: str, pod: JsonObject, update: PodUpdate) -> str:
     return ""
 
 
-def removed_tolerations(pod_set: str, placed: JsonObject, update: PodUpdate) -> str:
-    """Return which tolerations that Kueue wants policies remove from a pod; empty if none."""
+def overridden(pods: str, placed: JsonObject, update: PodUpdate) -> str:
+    """Return what Kueue wants in pods and admission has changed or removed; empty if nothing.
+
+    Such a pod would use other nodes than those by which its quota is counted. pods: as text.
+    """
+    selector = placed["spec"].get("nodeSelector") or {}
+    for key, value in update.node_selector.items():
+        if selector.get(key) != value:
+            now = f"set {selector[key]!r} in place of" if key in selector else "remove"
+            return (
+                f"nodeSelector[{key}] of {pods}: policies {now} {value!r}, which a flavor or an "
+                "admission check adds; suspend and resume the run, so that it queues by the "
+                f"policies of now, or label the namespace {names.KUEUE}={names.KUEUE_KEEP}"
+            )
     kept = placed["spec"].get("tolerations") or ()
     removed = [json.dumps(each) for each in update.tolerations if each not in kept]
     if not removed:
         return ""
     return (
-        f"tolerations of {pod_set}: policies remove {', '.join(removed)}, which a flavor or an "
+        f"tolerations of {pods}: policies remove {', '.join(removed)}, which a flavor or an "
         "admission check adds; allow it in the policy, or change the flavor"
     )
 

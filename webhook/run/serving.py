@@ -8,7 +8,7 @@ from webhook import names
 from webhook.crd.conditions import ConditionUpdate
 from webhook.run import progress
 from webhook.run.actions import CreateDeployment, CreateService, Outcome, ScaleDeployment
-from webhook.run.announcements import make_announcements
+from webhook.run.announcements import announce_condition, make_announcements
 from webhook.run.facts import PodOnLostNode
 from webhook.run.model import DEFAULT_ROLE
 from webhook.run.model.status import READY
@@ -17,6 +17,7 @@ from webhook.run.progress import (
     ended_status,
     suspended_status,
 )
+from webhook.run.queue import ADMITTED, NOT_QUEUED
 from webhook.run.verdict import Verdict, deadline
 from webhook.times import elapsed, format_span
 
@@ -44,15 +45,33 @@ def reconcile(run: Run, needs: Needs, observed: Observed, now: datetime) -> Outc
     phase, hindrance, updates = _progress(observed)
     text = (needs.address or "") if phase == "Running" else updates[-1].message
     message = hindrance.message if hindrance else text
-    if names.KUEUE_QUEUE in (run.metadata.labels or {}):
-        no_queue = f"label {names.KUEUE_QUEUE} has no effect on a {run.spec.kind}"
-        message = f"{message}; {no_queue}" if message else no_queue
+    if unqueued := _unqueued_condition(run):
+        updates += (unqueued,)
+        message = f"{message}; {unqueued.message}" if message else unqueued.message
     status = active_status(run, before, phase, message, updates, now)
     return Outcome(
         status,
         tuple(actions),
-        announcements=make_announcements(run, status, hindrance=hindrance),
+        announcements=(
+            *make_announcements(run, status, hindrance=hindrance),
+            *announce_condition(run, unqueued, "False"),
+        ),
         after=_seconds_until_due(run, status, now),
+    )
+
+
+def _unqueued_condition(run: Run) -> ConditionUpdate | None:
+    """Return that the run has no quota of the queue that its label names; None without a label."""
+    queue = (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
+    if not queue:
+        return None
+    return ConditionUpdate(
+        ADMITTED,
+        "False",
+        NOT_QUEUED,
+        f"the {run.spec.kind} runs without the quota of queue {queue}: Runs of this kind do not "
+        f"wait in queues; remove the label {names.KUEUE_QUEUE}, or move it to the pod template if "
+        "Kueue queues plain pods",
     )
 
 

@@ -54,6 +54,12 @@ def read_code(folder: Path) -> CodeFiles:
     left_out: Counter[str] = Counter()
     try:
         paths = {str(path.relative_to(folder)): path for path in _walk(folder, left_out)}
+        inside = folder.resolve()
+        problems = [
+            f"{path}: it leads out of {folder}; copy the file, or name it in .fairleadignore"
+            for path in paths.values()
+            if not path.resolve().is_relative_to(inside)
+        ]
         sizes = {name: path.stat().st_size for name, path in paths.items()}
         if (total := sum(sizes.values())) > MOST_CODE:
             first = sorted(sizes, key=lambda name: -sizes[name])[:_NAMED]
@@ -64,7 +70,9 @@ def read_code(folder: Path) -> CodeFiles:
             )
             size, most = _size(total), _size(MOST_CODE)
             what = f"{size}, and a ConfigMap holds {most}; the largest are {largest}"
-            raise UnreadableInput([f"{folder}: {what}: {cure}"])
+            problems.append(f"{folder}: {what}: {cure}")
+        if problems:
+            raise UnreadableInput(problems)
         files = {name: path.read_bytes() for name, path in paths.items()}
     except OSError as error:
         raise UnreadableInput([f"{error.filename}: {error.strerror}"]) from None
@@ -79,7 +87,7 @@ def read_code(folder: Path) -> CodeFiles:
 
 
 def _walk(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
-    """Yield the files that go with the Run, and count the others. Raises UnreadableInput."""
+    """Yield the files that are not left out, and count the others. Raises OSError."""
     specs: dict[Path, GitIgnoreSpec] = {}
 
     def raise_it(error: OSError) -> None:
@@ -105,8 +113,6 @@ def _walk(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
                 left_out["ignored"] += 1
             elif not path.is_file():
                 left_out["no files"] += 1
-            elif not path.resolve().is_relative_to(folder.resolve()):
-                raise UnreadableInput([f"{path}: it leads out of {folder}; copy the file"])
             else:
                 yield path
 

@@ -54,13 +54,18 @@ def estimate_of(cost: RunCost) -> str:
     )
 
 
-async def fetch_costs(client: Client, namespace: str, name: str) -> tuple[list[RunCost], list[str]]:
-    """Return what a Run used, or each Run of a namespace or of all, and what is not known.
+async def fetch_costs(client: Client, targets: Targets) -> tuple[list[RunCost], list[str]]:
+    """Return what these Runs used, and what is not known.
 
-    Raises ClusterError, and NoSuchObject if there is none of that name.
+    Raises ClusterError, and NoSuchObject if there is none of a name.
     """
-    runs = await find_runs(client, Targets(namespace, (name,) if name else (), ""))
-    return await costs_of(client, namespace, runs)
+    runs = await find_runs(client, targets)
+    costs, notes = await costs_of(client, targets.namespace, runs)
+    if not runs:
+        such = "such " if targets.selector else ""
+        where = f" in namespace {targets.namespace}" if targets.namespace else ""
+        notes.insert(0, f"there are no {such}Runs{where}")
+    return costs, notes
 
 
 async def costs_of(
@@ -71,8 +76,6 @@ async def costs_of(
     Raises ClusterError.
     """
     notes: list[str] = []
-    if not runs:
-        notes.append(f"there are no Runs{f' in namespace {namespace}' if namespace else ''}")
     known = await read_state(client, namespace, notes)
     prices = {
         of: each.spec.relative_price

@@ -9,11 +9,12 @@ from webhook.errors import FairleadError
 from webhook.run.model import SERVING
 from webhook.run.model.intervals import format_intervals, parse_intervals
 from webhook.run_client.find_runs import fetch_run, list_pods
-from webhook.run_client.status_text import NOT_RECONCILED
+from webhook.run_client.status_text import describe_unreconciled
 from webhook.shortening import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from webhook.kube.client import Client
     from webhook.run.backends.engine_pods import PodReader
@@ -93,10 +94,12 @@ def sources_of(
     ]
 
 
-def describe_status(status: RunStatus) -> str:
+def describe_status(run: Mapping[str, Any], status: RunStatus, now: datetime) -> str:
     """Return what a Run without a log waits for, by its own status."""
     why = f"{status.phase}: {harmless(status.message)}".removesuffix(": ")
-    return f"there is no log yet: {why if status.observed_generation else NOT_RECONCILED}"
+    if not status.observed_generation:
+        why = describe_unreconciled(run["metadata"].get("creationTimestamp") or "", now)
+    return f"there is no log yet: {why}"
 
 
 def without_pods(

@@ -53,7 +53,9 @@ _CAUSES: Final = {
     "Failure": "failure",
     "Unknown": "not charged yet",
 }
-NOT_RECONCILED: Final = (
+# Seconds in which a controller looks at a new Run; without a look it may be away.
+_LOOK_SECONDS: Final = 10.0
+_NOT_RECONCILED: Final = (
     "no controller has reconciled it yet. Is `fairlead controller` running? This shows the leader: "
     "kubectl get lease -A | grep fairlead"
 )
@@ -65,7 +67,7 @@ def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterato
     status = report.status
     phase = click.style(harmless(status.phase), fg=_COLOURS.get(status.phase), bold=True)
     title = click.style(report.name, bold=True) + f": {phase}"
-    first, *more = wrapped(message_of(report), 2)
+    first, *more = wrapped(message_of(report, now), 2)
     if len(click.unstyle(title)) + len(first) + 3 > 100 or more:
         yield title
         yield from (f"  {line}" for line in (first, *more) if line)
@@ -83,20 +85,26 @@ def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterato
     yield from _last_failure(report, now)
 
 
-def answer_of(report: Report) -> str:
+def answer_of(report: Report, now: datetime) -> str:
     """Return the run's phase and why it is in it, in one sentence."""
-    phase, message = harmless(report.status.phase), message_of(report)
+    phase, message = harmless(report.status.phase), message_of(report, now)
     return f"{phase}, {message}" if message else phase
 
 
-def message_of(report: Report) -> str:
+def message_of(report: Report, now: datetime) -> str:
     """Return why the run is in its phase, or that nobody reconciles it."""
     if report.deleted and not report.status.message.startswith(BEING_DELETED):
         return BEING_DELETED
     if not report.status.observed_generation:
-        return NOT_RECONCILED
+        return describe_unreconciled(report.created, now)
     behind = " (its last change has not been reconciled yet)" if report.behind else ""
     return harmless(report.status.message) + behind
+
+
+def describe_unreconciled(created: str, now: datetime) -> str:
+    """Return why a Run that was created at this time has no status, which is no fault at first."""
+    new = created and times.elapsed(created, now) < _LOOK_SECONDS
+    return "it was created just now" if new else _NOT_RECONCILED
 
 
 def _head(report: Report, now: datetime) -> list[list[str]]:

@@ -91,7 +91,7 @@ class Runs(Watching):
         now = datetime.now(UTC)
         return {
             "report": report,
-            "message": message_of(report),
+            "message": message_of(report, now),
             "roles": _by_role(report),
             "settings": setting_rows(report.settings),
             "notes": {each.name: note_of(each, now) for each in report.replicas},

@@ -7,6 +7,7 @@ import math
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.kube.fake_api import Answer, Request
 from tests.wording import Wording, mentions
 from webhook.errors import FairleadError
 from webhook.run_client import log_reading
+from webhook.times import to_second
 
 
 def cluster(logs: dict[str, Handler], *, phase: str = "Running", workers: int = 2) -> Cluster:
@@ -132,6 +134,15 @@ def test_no_pod_at_all_is_a_failure(tmp_path: Path, wording: Wording) -> None:
     assert none.startswith("run mnist: ")
     mentions(none, "no controller has reconciled it yet")
     wording(none)
+
+
+def test_a_run_that_was_created_just_now_is_no_fault_of_the_controller(tmp_path: Path) -> None:
+    """`run create --logs` looks before the controller does."""
+    new = run_object()
+    new["metadata"]["creationTimestamp"] = to_second(datetime.now(UTC))
+    with served(Cluster(objects={f"{RUNS}/mnist": new}), tmp_path) as call:
+        done = call("logs", "mnist")
+    assert done.stderr == "run mnist: there is no log yet: it was created just now\n"
 
 
 def test_only_some_logs_are_read_at_a_time(tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli.options import Scope, cluster_options, scope_options
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
-from webhook.cli.run.cluster import RunName
+from webhook.cli.run.cluster import several_options
 from webhook.cli.short_help import Command
 from webhook.run_client.cost import estimate_of, fetch_costs
 from webhook.run_client.rows import run_reference
@@ -21,23 +20,21 @@ if TYPE_CHECKING:
 
     from webhook.kube.kubeconfig import Kubeconfig
     from webhook.run_client.cost import RunCost
+    from webhook.run_client.find_runs import Targets
 
 _HEAD: Final = ("namespace", "run", "class", "resource", "on nodes", "waiting", "repeated")
 _NO_CLASS: Final = "-"
 
 
 @click.command("cost", cls=Command)
-@click.argument("name", required=False, default="", type=RunName())
-@scope_options("Runs")
-@cluster_options
+@several_options
 @output_option(formats=READER_FORMS, report="RunCosts", tables=True)
 def command(
-    name: str,
-    scope: Scope,
+    targets: Targets,
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
-    """Show what the Run NAME used, or each Run of the namespace.
+    """Show what Runs used, by name or label, or each Run of the namespace.
 
     A row is the time of replicas, or of an accelerator that they request, by the capacity class of
     their nodes: on nodes, without a node, and repeated. Repeated is the part on nodes that
@@ -50,6 +47,7 @@ def command(
     \b
     Examples:
       fairlead run cost mnist
+      fairlead run cost -l fairlead.dev/first-try=mnist
       fairlead run cost -A -o json | jq '.runs[] | {name, cost, useful}'
 
     \b
@@ -57,10 +55,7 @@ def command(
       0  shown
       2  wrong usage, no such Run, or the cluster did not answer
     """
-    if scope.everywhere and name:
-        raise click.UsageError("give a name, or -A for the Runs of all namespaces; not both")
-    within = scope.within(kubeconfig)
-    costs, notes = kubeconfig.ask(lambda client: fetch_costs(client, within, name))
+    costs, notes = kubeconfig.ask(lambda client: fetch_costs(client, targets))
     print_result(
         output,
         json=lambda: {"runs": [each.document() for each in costs], "notes": notes},

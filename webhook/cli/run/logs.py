@@ -158,6 +158,8 @@ async def print_logs(
 
     label: what is in front of each replica. most: how many logs may be followed.
     """
+    from datetime import UTC, datetime
+
     from webhook.run.model import RunStatus
     from webhook.run_client.log_reading import FOLLOWED, LogReader
     from webhook.run_client.log_sources import (
@@ -176,7 +178,7 @@ async def print_logs(
     for replicas, why in without_pods(status, found, wanted):
         click.echo(f"{label}{replicas}: {why}", err=True)
     if not any(source.started for source in found) and not status.ended:
-        click.echo(f"run {name}: {describe_status(status)}", err=True)
+        click.echo(f"run {name}: {describe_status(run, status, datetime.now(UTC))}", err=True)
     if follow and len(found) > most:
         raise FairleadError(
             f"run {name}: {len(found)} logs are too many to follow, {most} can be at a"

@@ -88,7 +88,7 @@ def command(
             return list(status_text.lines(report, now, everything=everything))
 
         def document() -> dict[str, Any]:
-            return {"answer": status_text.answer_of(report), **report.document()}
+            return {"answer": status_text.answer_of(report, datetime.now(UTC)), **report.document()}
 
         print_result(output, json=document, text=lines, names=lambda: [run_reference(name)])
         while watch and not report.ended:
