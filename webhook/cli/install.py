@@ -13,7 +13,7 @@ import click
 
 from webhook.cli.exit_codes import DONE, FAILED, TIME_OVER
 from webhook.cli.install_options import manifest_options, refuse_reports_of_files
-from webhook.cli.options import cluster_options, timeout_option
+from webhook.cli.options import cluster_options, progress_option, timeout_option
 from webhook.cli.output import (
     confirm,
     output_option,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from webhook.installation.stored_options import LastTime
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.progress import Progress
 
 
 _FORETOLD: Final = {
@@ -80,6 +81,7 @@ _FORETOLD: Final = {
 )
 @timeout_option()
 @cluster_options
+@progress_option()
 @output_option(
     "What to print. Progress is on stderr.",
     report="Installation",
@@ -92,6 +94,7 @@ def command(
     yes: bool,
     timeout: timedelta,
     kubeconfig: Kubeconfig,
+    progress: Progress,
     output: str,
 ) -> None:
     """Install or upgrade Fairlead in the cluster, and wait until it answers.
@@ -162,7 +165,7 @@ def command(
         )
         ready, forecast = kubeconfig.ask(look)
         if output == "json":
-            print_json(as_list(ready.objects.values()))
+            print_json(as_list([*ready.objects.values()]))
         elif output == "yaml":
             print_yaml(ready.objects.values())
         else:
@@ -179,6 +182,7 @@ def command(
             before=last_time,
             namespace=namespace or "",
             yes=yes,
+            progress=progress,
         )
     )
     if made is None:
@@ -251,15 +255,14 @@ async def _run(
     before: LastTime | None,
     namespace: str,
     yes: bool,
+    progress: Progress,
 ) -> tuple[Mapping[Key, Result], str] | None:
     """Install; return what was done, and why no pod was tried, if so. None: not in time."""
     from webhook.installation.apply import NotInTime, Patience
     from webhook.installation.install import Installer
-    from webhook.progress import Lines
 
-    lines = Lines(sys.stderr)
     may = partial(agree, yes=yes)
-    installer = Installer(client, Patience(timeout, lines), lines, may, namespace)
+    installer = Installer(client, Patience(timeout, progress), progress, may, namespace)
     try:
         done = await installer.install(objects, own_policies=own, before=before)
         if reports:

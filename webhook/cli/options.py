@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 from functools import wraps
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 
 from webhook.cli.output import print_aside
 from webhook.kube.kubeconfig import Kubeconfig
+from webhook.progress import Lines
 from webhook.questions.completion import NAMESPACE, complete_contexts
 from webhook.questions.where import WhereType
 from webhook.settings import TargetOption
@@ -225,6 +227,30 @@ filenames_option: Final[Callable[[Any], Any]] = click.option(
     help="Runs, YAML or JSON: a file, a folder with all in it, or - for standard input. "
     "Repeatable.",
 )
+
+
+def progress_option(
+    *, only_terminals: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """-q, --quiet, of commands that take long: one parameter, the `progress` on stderr.
+
+    only_terminals: there is no progress in a pipe
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_progress(*arguments: Any, quiet: bool, **given: Any) -> Any:
+            steps = not quiet and (sys.stderr.isatty() or not only_terminals)
+            progress = Lines(sys.stderr, steps=steps)
+            return command(*arguments, progress=progress, **given)
+
+        option = click.option(
+            "-q", "--quiet", is_flag=True, help="Print no progress; notes and errors stay."
+        )
+        decorated: Callable[..., Any] = option(with_progress)
+        return decorated
+
+    return decorate
 
 
 def timeout_option(

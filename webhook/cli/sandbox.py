@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED
+from webhook.cli.options import progress_option
 from webhook.cli.output import headers_option, output_option, print_result
 from webhook.cli.short_help import Command
 from webhook.dns_names import is_label
@@ -22,6 +23,7 @@ from webhook.text.layout import table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from webhook.progress import Progress
     from webhook.sandbox.instances import Status
     from webhook.sandbox.operators.table import Operator
 
@@ -107,6 +109,7 @@ def command() -> None:
     shell_complete=members_of("webhook.sandbox.operators.table", "operators"),
     help="Also run this operator of another project; repeatable. The first use builds it.",
 )
+@progress_option()
 def up(
     name: str,
     output: str,
@@ -114,6 +117,7 @@ def up(
     from_cluster: bool,
     nodes: Path | None,
     operators: Sequence[Operator],
+    progress: Progress,
 ) -> None:
     """Start the sandbox, and print the line that configures kubectl for it.
 
@@ -149,7 +153,6 @@ def up(
       2  wrong usage
     """
     from webhook.judgement.set_judgement import load_sound
-    from webhook.progress import Lines
     from webhook.sandbox import instances
     from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
     from webhook.server.folder import read_folder
@@ -157,7 +160,6 @@ def up(
     if policies:
         # Here every finding is shown at once; the webhook would only never become ready.
         load_sound(read_folder(policies))
-    progress = Lines(sys.stderr)
     pools = read_pools(nodes or SHIPPED_NODES)
     objects = _objects(policies) if from_cluster else None
     status = instances.up(name, pools, policies, progress, objects=objects, operators=operators)
