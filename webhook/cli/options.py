@@ -13,7 +13,7 @@ import click
 from webhook.cli.output import print_aside
 from webhook.kube.kubeconfig import Kubeconfig
 from webhook.progress import Lines
-from webhook.questions.completion import NAMESPACE, complete_contexts
+from webhook.questions.completion import NAMESPACE, SELECTOR, complete_contexts
 from webhook.questions.where import WhereType
 from webhook.settings import TargetOption
 from webhook.times import parse_span
@@ -171,28 +171,10 @@ def scope_options(
     return decorate
 
 
-class _Selector(click.ParamType[str]):
-    """A label selector as the API server takes it, which says of other texts what is wrong."""
-
-    name = "selector"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the selector; a blank one would select all."""
-        if value and not str(value).strip():
-            self.fail(f"the selector {value!r} is blank, which selects all", param, ctx)
-        return str(value)
-
-
 def selector_option(objects: str) -> Callable[[Any], Any]:
     """-l, --selector, of all commands that list objects of a cluster."""
     return click.option(
-        "-l",
-        "--selector",
-        cls=TargetOption,
-        type=_Selector(),
-        default="",
-        metavar="LABELS",
-        help=f"{objects} with these labels, such as team=vision.",
+        "-l", "--selector", **SELECTOR, help=f"{objects} with these labels, such as team=vision."
     )
 
 
