@@ -182,16 +182,15 @@ def policies_option(
     meaning: str,
     name: str = "policies",
     *,
-    kind: click.ParamType[Any] | None = None,
     required: bool = False,
 ) -> Callable[[Any], Any]:
-    """--policies, repeatable; without a `kind` of its own the word `cluster` is allowed."""
+    """--policies, repeatable: paths, or the word `cluster`."""
     return click.option(
         "--policies",
         name,
         multiple=True,
         required=required,
-        type=kind or WhereType(folders=True),
+        type=WhereType(folders=True),
         metavar="PATH",
         help=meaning,
     )
