@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED
+from webhook.cli.lazy import LazyGroup
 from webhook.cli.options import progress_option
 from webhook.cli.output import headers_option, output_option, print_result
 from webhook.cli.short_help import Command
@@ -61,7 +62,15 @@ def _shared(function: Callable[..., None], report: str = "Sandbox") -> Callable[
     return name(output_option(report=report)(function))
 
 
-@click.group(name="sandbox", short_help="Run a real Kubernetes control plane on this machine.")
+COMMANDS: Final[dict[str, str]] = {
+    "down": "Stop the sandbox and remove its files.",
+    "kubeconfig": "Print the path of its kubeconfig.",
+    "status": "Show components and nodes.",
+    "up": "Start the sandbox.",
+}
+
+
+@click.group("sandbox", cls=LazyGroup, package=__name__, table=COMMANDS)
 def command() -> None:
     """Run a real Kubernetes control plane on this machine.
 
@@ -79,7 +88,7 @@ def command() -> None:
     """
 
 
-@command.command(cls=Command, short_help="Start the sandbox.")
+@command.command(cls=Command)
 @_shared
 @click.option(
     "--policies",
@@ -181,7 +190,7 @@ def _objects(policies: Path | None) -> list[tuple[str, dict[str, Any]]]:
     return [(key.collection, each) for key, each in ordered(documents).items()]
 
 
-@command.command(cls=Command, short_help="Stop the sandbox and remove its files.")
+@command.command(cls=Command)
 @_shared
 def down(name: str, output: str) -> None:
     """Stop the sandbox, and remove its processes and files.
@@ -208,7 +217,7 @@ def down(name: str, output: str) -> None:
         click.echo(f"sandbox {name} {text}", err=True)
 
 
-@command.command(cls=Command, short_help="Show components and nodes.")
+@command.command(cls=Command)
 @_shared
 @headers_option
 def status(name: str, output: str) -> None:
@@ -232,7 +241,7 @@ def status(name: str, output: str) -> None:
     sys.exit(DONE if status.state == "running" else FAILED)
 
 
-@command.command(cls=Command, short_help="Print the path of its kubeconfig.")
+@command.command(cls=Command)
 @partial(_shared, report="")
 def kubeconfig(name: str, output: str) -> None:
     """Print the path of the sandbox's kubeconfig, or with -o json its content.

@@ -34,6 +34,10 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
+            paths = [each.metavar for each in self.params if isinstance(each, click.Argument)]
+            if error.option_name == "-f" and any("PATH" in (each or "") for each in paths):
+                text = "No such option '-f': give the path alone."
+                raise click.NoSuchOption(error.option_name, text, ctx=error.ctx) from None
             near = [each for each in error.possibilities or () if not each.startswith(_DANGEROUS)]
             raise click.NoSuchOption(error.option_name, error.message, near, error.ctx) from None
 
