@@ -56,6 +56,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     cls=LazyGroup,
     package=__name__,
     sections=SECTIONS,
+    elsewhere={"help": f"{__name__}.short_help:help_command"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @color_option()
