@@ -48,6 +48,15 @@ def test_a_dumb_terminal_gets_lines_as_a_pipe(monkeypatch: pytest.MonkeyPatch) -
     assert "\x1b" not in work(Terminal())
 
 
+def test_quiet_work_writes_its_facts_alone() -> None:
+    """A note may be a warning."""
+    stream = io.StringIO()
+    lines = Lines(stream, steps=False)
+    with lines.step("building etcd"):
+        lines.note("the image is in no registry")
+    assert stream.getvalue() == "the image is in no registry\n"
+
+
 def test_a_step_that_fails_says_so() -> None:
     """A failure is not reported as done."""
     assert "building etcd: failed in " in work(io.StringIO(), fails=True)

@@ -29,16 +29,20 @@ class Lines(Progress):
     """Writes to a stream: one updated line on a terminal, otherwise plain lines.
 
     A pipe gets a line when a step starts, one a minute while it runs, and one when it ends, so
-    that a build log shows progress. Steps do not nest.
+    that a build log shows progress. Steps do not nest. Without `steps`, only facts are written.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, steps: bool = True) -> None:
         self._stream = stream
+        self._steps = steps
         self._live = stream.isatty() and os.environ.get("TERM") != "dumb"
 
     @contextmanager
     def step(self, what: str, about: int | None = None) -> Iterator[None]:
         """Write the step's start, its duration so far, and its end or failure."""
+        if not self._steps:
+            yield
+            return
         started = time.monotonic()
         over = threading.Event()
         expected = f" (about {duration(about)})" if about else ""

@@ -46,6 +46,18 @@ class Seconds(Number):
     name = "seconds"
 
 
+class Selector(click.ParamType[str]):
+    """A label selector as the API server takes it, which says of other texts what is wrong."""
+
+    name = "selector"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the selector; a blank one would select all."""
+        if value and not str(value).strip():
+            self.fail(f"the selector {value!r} is blank, which selects all", param, ctx)
+        return str(value)
+
+
 class ObjectName(click.ParamType[str]):
     """The name of an object. It may be empty only as the default, which is then something else."""
 

@@ -243,3 +243,14 @@ def _bare(line: ErrorDetails) -> InitErrorDetails:
     if "ctx" in line:
         bare["ctx"] = line["ctx"]
     return bare
+
+
+def build_models(*bases: type[BaseModel]) -> None:
+    """Build every imported model of these bases that is not built yet.
+
+    A process that answers requests does it at its start: otherwise the first request of each kind
+    waits for it, and the event loop with it.
+    """
+    for base in bases:
+        base.model_rebuild()
+        build_models(*base.__subclasses__())

@@ -46,6 +46,7 @@ _MORE: Final[dict[Words, Words]] = {
     ("explain",): (f"run/{RUN}",),
     ("preview",): (f"run/{RUN}",),
     ("run", "create"): ("-f", "run.json", "--code", "code"),
+    ("run", "simulate"): ("--policies", "cluster", "--repeat", "1"),
     ("run", "top"): ("--once",),
     ("serve",): ("--policies", "policy.yaml", "--self-signed"),
     ("ui",): ("cluster", "--no-browser"),

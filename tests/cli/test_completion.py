@@ -88,7 +88,7 @@ def test_the_word_cluster_is_proposed_where_no_file_begins_so(tmp_path: Path) ->
     """A shell takes either files or words."""
     assert completed("check", "cl") == ["plain,cluster"]
     assert completed("diff", "cl") == ["plain,cluster"]
-    assert completed("run", "simulate", "--policies", "cl") == ["file,cl"]
+    assert completed("install", "--policies", "cl") == ["file,cl"]
     (tmp_path / "classes").mkdir()
     assert completed("check", "cl") == ["file,cl"]
 

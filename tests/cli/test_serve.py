@@ -8,6 +8,7 @@ import re
 import shlex
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ import webhook
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
 from tests.admission.reviews import pod, review
+from tests.admission.test_workload_handler import run, workers
+from tests.cli import served as serving
 from tests.cli.served import Served, ask, patch_of, pool_in, pool_policy, served
 from tests.eventually import eventually
 from tests.server.clients import client
@@ -27,6 +30,7 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.cli.exit_codes import FAILED, UNKNOWN
 from webhook.server.serving_certificates import self_signed
+from webhook.validating import WORKLOADS_PATH
 
 NEVER = "3600"
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "webhook-port.md"
@@ -74,6 +78,33 @@ def test_the_first_line_of_the_log_says_what_serves(server: Served) -> None:
     assert len(line["set"]) == 64
     assert (line["host"], line["path"]) == ("127.0.0.1", "/mutate")
     assert 'fairlead_policy_set_info{hash="' + line["set"] in server.metrics()
+
+
+def test_models_are_built_before_the_first_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model takes up to a tenth of a second, in which the event loop answers nobody."""
+    program = (
+        "import sys\nfrom pydantic import BaseModel\nbuild = BaseModel.model_rebuild.__func__\n"
+        "def told(cls, **how):\n"
+        "    print('builds', cls.__name__, file=sys.stderr, flush=True)\n"
+        "    return build(cls, **how)\n"
+        "BaseModel.model_rebuild = classmethod(told)\nfrom webhook.cli import main\nmain()"
+    )
+    monkeypatch.setattr(serving, "COMMAND", [sys.executable, "-c", program, "serve"])
+    policies(tmp_path, pool_policy("a"))
+    with served(tmp_path) as server:
+        server.wait_ready()
+        connection = server.connect()
+        assert ask(connection, review(pod()))[0].status == 200
+        workload = review(run(replicas=workers()))
+        assert ask(connection, workload, path=WORKLOADS_PATH)[0].status == 200
+        server.process.terminate()
+        _, lines = server.end()
+    start = lines.index("serving")
+    assert "builds PlacementPolicy" in lines[:start]
+    assert "builds Run" in lines[:start]
+    assert [line for line in lines[start:] if line.startswith("builds")] == []
 
 
 def test_readiness_names_every_condition(server: Served) -> None:

@@ -15,7 +15,7 @@ DOCUMENTATION = Path(__file__).parents[2] / "docs" / "sources.md"
 
 def test_the_documented_table_is_what_the_command_prints() -> None:
     """docs/sources.md holds the command's output; after a change of the table paste it again."""
-    printed = CliRunner().invoke(command, []).stdout
+    printed = CliRunner().invoke(command, ["-o", "wide"]).stdout
     assert f"```text\n{printed}```\n" in DOCUMENTATION.read_text("utf-8")
 
 
@@ -46,6 +46,14 @@ def test_json_tells_every_key_of_every_row_in_order() -> None:
         keys = {(key["name"], key["annotation"]) for key in listed if "name" in key}
         keys |= {(mark["key"], False) for mark in row["marks"] if not mark["namespace"]}
         assert keys == source.read_keys()
+
+
+def test_the_table_has_a_line_for_each_system() -> None:
+    """In the order of precedence, as `-o name` has them."""
+    rows = CliRunner().invoke(command, ["--no-headers"]).stdout.splitlines()
+    names = CliRunner().invoke(command, ["-o", "name"]).stdout.splitlines()
+    assert names == [f"runsource.fairlead.dev/{row.split()[0]}" for row in rows]
+    assert [row.split()[0] for row in rows] == [source.name for source in SOURCES]
 
 
 def test_headings_are_bold_on_terminals_only() -> None:

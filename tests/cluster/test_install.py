@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import signal
 import subprocess
 import threading
@@ -77,6 +78,15 @@ def results(site: Site, *options: str) -> dict[str, str]:
     return {each["object"]: each["result"] for each in found}
 
 
+def foretold(site: Site, *options: str) -> dict[str, str]:
+    """What `--dry-run` says that becomes of each object, in the words of `results`."""
+    shown = site.run("install", "--reset", "--dry-run", *site.at_its_address, *options)
+    assert shown.exit_code == 0, shown.output
+    words = re.sub(r"^would (create|change|delete) ", r"\1d ", shown.stdout, flags=re.MULTILINE)
+    lines = [line.partition(" ") for line in words.splitlines()]
+    return {key: result for result, _, key in lines}
+
+
 def test_it_is_done_when_a_pod_of_a_run_is_placed(installed: Site) -> None:
     """All objects are there, and again there is nothing to do."""
     pod = installed.create_pod("placed", run="r")
@@ -89,8 +99,8 @@ def test_it_is_done_when_a_pod_of_a_run_is_placed(installed: Site) -> None:
 
 
 def test_what_is_applied_is_what_the_manifests_say(installed: Site, tmp_path: Path) -> None:
-    """kubectl finds no difference between the cluster and what --dry-run prints."""
-    shown = installed.run("install", "--dry-run", *installed.at_its_address)
+    """kubectl finds no difference between the cluster and what --dry-run prints as YAML."""
+    shown = installed.run("install", "--dry-run", "-o", "yaml", *installed.at_its_address)
     assert shown.exit_code == 0
     file = tmp_path / "shown.yaml"
     file.write_text(shown.stdout)
@@ -102,7 +112,9 @@ def test_an_upgrade_changes_what_differs_and_leaves_what_others_did(installed: S
     """A new image is taken; labels and objects of the admin's stay."""
     kubectl = installed.kubectl.within(NAMESPACE)
     kubectl("label", "deployment", "fairlead-webhook", "team=platform")
+    expected = foretold(installed, "--image", "example.invalid/fairlead:0.1.0")
     changed = results(installed, "--image", "example.invalid/fairlead:0.1.0")
+    assert expected == changed
     deployments = {f"Deployment {NAMESPACE}/{name}" for name in (names.WEBHOOK, names.CONTROLLER)}
     assert {name for name, result in changed.items() if result != "unchanged"} == deployments
     found = kubectl.json("get", "deployment", "fairlead-webhook")
@@ -116,6 +128,7 @@ def test_policies_that_a_user_changed_stay(installed: Site, tmp_path: Path) -> N
     spot, mine = "CapacityClass spot", "PlacementPolicy mine"
     change = [{"op": "add", "path": "/spec/nodes/-", "value": {"labels": {"my": "spot"}}}]
     installed.kubectl("patch", "capacityclass", "spot", "--type=json", "-p", json.dumps(change))
+    assert foretold(installed)[spot] == "kept"
     assert results(installed)[spot] == "kept"
     nodes = installed.kubectl.json("get", "capacityclass", "spot")["spec"]["nodes"]
     assert nodes[-1] == {"labels": {"my": "spot"}}
@@ -425,7 +438,8 @@ def test_what_kubectl_applied_is_taken_over(site: Site) -> None:
     Last: definitions that kubectl has applied too are sent again by every installation after it.
     """
     site.uninstall()
-    shown = site.run("install", "--dry-run", *site.at_its_address).stdout
+    shown = site.run("install", "--dry-run", "-o", "yaml", *site.at_its_address).stdout
+    assert set(foretold(site).values()) == {"created"}
     site.kubectl.run("apply", "-f", "-", stdin=shown)
     # Their definitions are served a moment after they were applied.
     site.kubectl("wait", "--for=condition=Established", "crd", "--all")
@@ -670,7 +684,8 @@ def test_what_cannot_work_is_found_before_the_first_write(site: Site, tmp_path: 
         "customresourcedefinitions",
         "administrator",
     )
-    assert shown.exit_code == 0
+    assert shown.exit_code == 1
+    line_with(shown.stdout, "not known: Deployment", names.WEBHOOK)
     line_with(shown.stderr, "does not serve ServiceMonitor")
     line_with(shown.stderr, "you may not ")
     elsewhere = ("--namespace", "kube-system")

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from html import unescape
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tests.cli.fake_clusters import paths_of
+from tests.cli.run.scripted_cluster import Cluster
+from tests.cli.run.scripted_cluster import served as serving
+from tests.kube.fake_api import answering
 from tests.ui.served_pages import Page, page
 from tests.wording import mentions
 from webhook.cli import fairlead
@@ -188,6 +193,26 @@ def test_files_are_the_first_texts(tmp_path: Path) -> None:
         text = found.ask("GET", "/playground").text
     assert "a.yaml\nkind: A\n---\n# " in text
     assert "b.yaml\nkind: B\n" in text
+    assert ">kind: Job\n" in text
+
+
+def test_policies_and_nodes_of_a_cluster_are_read_beside_files(tmp_path: Path) -> None:
+    """Without its pages of Runs, which only `fairlead ui cluster` has."""
+    paths = paths_of({"/api/v1/nodes": [{"metadata": {"name": "n7", "labels": {"a": "b"}}}]})
+    cluster = Cluster()
+    cluster.answers |= dict.fromkeys(paths, answering(paths))
+    job = tmp_path / "job.yaml"
+    job.write_text("kind: Job\n")
+    of_cluster = ("--policies", "cluster", "--nodes", "cluster", "-f", str(job))
+    with (
+        serving(cluster, tmp_path),
+        page(*of_cluster, "--kubeconfig", str(tmp_path / "kubeconfig")) as found,
+    ):
+        found.enter()
+        text = found.ask("GET", "/playground").text
+        assert found.ask("GET", "/runs").status == HTTPStatus.NOT_FOUND
+    assert "  name: n7\n" in text
+    assert "kind: PlacementPolicy\n" in text
     assert ">kind: Job\n" in text
 
 

@@ -56,10 +56,11 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     cls=LazyGroup,
     package=__name__,
     sections=SECTIONS,
+    elsewhere={"help": f"{__name__}.short_help:help_command"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @color_option()
-@click.version_option(__version__, prog_name="fairlead")
+@click.version_option(__version__, prog_name="fairlead", message="%(prog)s %(version)s")
 def fairlead() -> None:
     """Place machine-learning runs on Kubernetes; also as `kubectl fairlead`.
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import gc
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from webhook.cli.dry_run import server_of
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import cluster_options
+from webhook.cli.options import cluster_options, progress_option
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.short_help import Command
 from webhook.questions.diff.settings import Question, SourceType
 from webhook.settings import settings_options
+
+if TYPE_CHECKING:
+    from webhook.progress import Progress
 
 
 @click.command("diff", cls=Command)
@@ -21,6 +25,7 @@ from webhook.settings import settings_options
 @click.argument("new", metavar="NEW", type=SourceType())
 @settings_options(Question)
 @cluster_options
+@progress_option(only_terminals=True)
 @output_option(
     "markdown: a comment on a pull request (bounded); html: a page in one file; json and yaml: "
     "every pod.",
@@ -28,7 +33,7 @@ from webhook.settings import settings_options
     report="PolicyDiff",
     tables=True,
 )
-def command(question: Question, output: str) -> None:
+def command(question: Question, progress: Progress, output: str) -> None:
     """Show which pods NEW policies would place differently from OLD ones, and by which policy.
 
     OLD and NEW are each a folder or a file of policies, a path in a git revision (REV:PATH), or
@@ -54,7 +59,6 @@ def command(question: Question, output: str) -> None:
       1  differences
       2  wrong usage, policies or pods that cannot be read, or the cluster did not answer
     """
-    from webhook.progress import Lines, Progress
     from webhook.questions.decisions import NOT_ASKED, PODS
     from webhook.questions.diff import report
     from webhook.questions.diff.question import answer
@@ -76,9 +80,8 @@ def command(question: Question, output: str) -> None:
     gc.disable()
     click.get_current_context().call_on_close(gc.enable)
     server = server_of(question.kubeconfig) if question.dry_run else None
-    progress = Lines(sys.stderr) if question.asks_cluster and sys.stderr.isatty() else Progress()
     with errors_exit(UNKNOWN):
-        outcome = answer(question, server, progress, print_notes)
+        outcome = answer(question, server, progress if question.asks_cluster else None, print_notes)
     if server is None:
         print_notes([f"{NOT_ASKED} {PODS}"])
     print_result(

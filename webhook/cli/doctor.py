@@ -11,7 +11,7 @@ from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import Scope, cluster_options, scope_options
 from webhook.cli.output import output_option, print_result
 from webhook.cli.short_help import Command
-from webhook.questions.completion import members_of
+from webhook.questions.completion import words_of
 from webhook.shortening import count_text
 from webhook.text.layout import hanging
 
@@ -33,6 +33,13 @@ _COLOURS: Final = {
 _INDENT: Final = 9
 
 
+def _words() -> list[str]:
+    """Return the names of the checks as the command line has them: a shell takes them unquoted."""
+    from webhook.installation.doctor.diagnose import CHECKS
+
+    return [check.name.replace(" ", "-") for check in CHECKS]
+
+
 @click.command("doctor", cls=Command)
 @scope_options("Pods without a stamp, and where a pod is tried,", cluster_wide=True)
 @click.option(
@@ -40,8 +47,9 @@ _INDENT: Final = 9
     "checks",
     multiple=True,
     metavar="NAME",
-    shell_complete=members_of("webhook.installation.doctor.diagnose", "CHECKS"),
-    help="Only show findings of this check, such as 'unplaced pods'. Repeatable. Default: all.",
+    callback=lambda _, __, given: tuple(each.replace("-", " ") for each in given),
+    shell_complete=words_of(_words),
+    help="Only show findings of this check, such as unplaced-pods. Repeatable. Default: all.",
 )
 @cluster_options
 @output_option(report="Diagnosis")
@@ -63,7 +71,7 @@ def command(
     Examples:
       fairlead doctor
       fairlead doctor -n research
-      fairlead doctor --check 'unplaced pods'
+      fairlead doctor --check unplaced-pods
       fairlead doctor -o json | jq '.findings[] | select(.severity == "error")'
 
     \b
@@ -81,7 +89,7 @@ def command(
     known = [check.name for check in CHECKS]
     for name in checks:
         if name not in known:
-            raise click.UsageError(f"--check {name!r} is not one of {', '.join(known)}")
+            raise click.UsageError(f"--check {name!r} is not one of {', '.join(_words())}")
     wanted = [check for check in CHECKS if check.name in (checks or known)]
     kinds = {kind for check in wanted for kind in check.reads}
 

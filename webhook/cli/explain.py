@@ -79,6 +79,7 @@ def command(selection: Selection, policy: str, field: str, every: bool, output: 
     Examples:
       fairlead explain pod train-0 -n research
       fairlead explain job/train --nodes cluster
+      fairlead explain pods -l team=vision -A
       fairlead explain pod train-0 --field tolerations
       fairlead explain pod train-0 --field nodeSelector.pool
       fairlead explain deployment web --policy spot-workers

@@ -6,13 +6,14 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import starmap
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli.exit_codes import TIME_OVER
+from webhook.cli.exit_codes import DONE, FAILED, TIME_OVER
 from webhook.cli.install_options import manifest_options, refuse_reports_of_files
-from webhook.cli.options import cluster_options, timeout_option
+from webhook.cli.options import cluster_options, progress_option, timeout_option
 from webhook.cli.output import (
     confirm,
     output_option,
@@ -20,7 +21,9 @@ from webhook.cli.output import (
     print_json,
     print_notes,
     print_result,
+    print_text,
     print_yaml,
+    say,
 )
 from webhook.cli.short_help import Command
 from webhook.errors import ClusterError, InstallationError
@@ -36,9 +39,19 @@ if TYPE_CHECKING:
     from webhook.installation.apply import NotInTime, Result
     from webhook.installation.choices import Choices
     from webhook.installation.object_kinds import Key
+    from webhook.installation.preparation import Forecast, Preparation
     from webhook.installation.stored_options import LastTime
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.progress import Progress
+
+
+_FORETOLD: Final = {
+    "created": "would create",
+    "changed": "would change",
+    "deleted": "would delete",
+    "unknown": "not known:",
+}
 
 
 @click.command("install", cls=Command)
@@ -51,8 +64,8 @@ if TYPE_CHECKING:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Print the objects that would be applied, and change nothing. `fairlead generate "
-    "manifests` asks no cluster.",
+    help="Show what would be created, changed and deleted, and change nothing; -o yaml and json "
+    "print the objects that would be applied.",
 )
 @click.option(
     "-n",
@@ -68,8 +81,9 @@ if TYPE_CHECKING:
 )
 @timeout_option()
 @cluster_options
+@progress_option()
 @output_option(
-    "What to print; with --dry-run text is YAML too. Progress is on stderr.",
+    "What to print. Progress is on stderr.",
     report="Installation",
 )
 def command(
@@ -80,6 +94,7 @@ def command(
     yes: bool,
     timeout: timedelta,
     kubeconfig: Kubeconfig,
+    progress: Progress,
     output: str,
 ) -> None:
     """Install or upgrade Fairlead in the cluster, and wait until it answers.
@@ -108,12 +123,12 @@ def command(
       fairlead install --policies-from-files --policies mine/
       fairlead install --source acme.yaml
       fairlead install --overlay default --overlay monitoring --nodes
-      fairlead install --dry-run | less
+      fairlead install --dry-run
       fairlead install --image registry.example.com/fairlead:0.2.0 --yes
 
     \b
     Exit codes:
-      0  installed, and the webhook answers
+      0  installed, and the webhook answers; with --dry-run: it can be installed
       1  not installed, or not confirmed: stderr shows the problem and the fix
       2  wrong usage, or the cluster did not answer or refused
       3  the time is over, and it does not answer yet
@@ -138,19 +153,24 @@ def command(
     last_time = (
         None if reset else before._replace(objects=as_installed(before.options, before.sources))
     )
-    if dry_run:
-        if last_time:
-            foretell = partial(
-                _foretell, objects=objects, before=last_time, namespace=namespace or ""
-            )
-            objects = dict(kubeconfig.ask(foretell))
-        found = list(objects.values())
-        if output == "json":
-            print_json(as_list(found))
-        else:
-            print_yaml(found)
-        return
     own = choices.policies is not None
+    if dry_run:
+        look = partial(
+            _foretell,
+            objects=objects,
+            own=own,
+            before=last_time,
+            namespace=namespace or "",
+            whole=output == "text",
+        )
+        ready, forecast = kubeconfig.ask(look)
+        if output == "json":
+            print_json(as_list([*ready.objects.values()]))
+        elif output == "yaml":
+            print_yaml(ready.objects.values())
+        else:
+            print_text(output, starmap(_foretold, forecast.items()))
+        sys.exit(FAILED if ready.obstacles else DONE)
     reports = "policy-reports" in choices.components
     made = kubeconfig.ask(
         lambda client: _run(
@@ -162,6 +182,7 @@ def command(
             before=last_time,
             namespace=namespace or "",
             yes=yes,
+            progress=progress,
         )
     )
     if made is None:
@@ -184,26 +205,29 @@ def _last_time(kubeconfig: Kubeconfig, choices: Choices, *, reset: bool) -> tupl
 
 
 async def _foretell(
-    client: Client, objects: Mapping[Key, dict[str, object]], before: LastTime, namespace: str
-) -> Mapping[Key, dict[str, object]]:
-    """Print what the installation would take away or change; return what it would write."""
-    from webhook.installation.changes import (
-        find_obstacles,
-        read_installed,
-        read_losses,
-        refuse_managed,
-    )
-    from webhook.installation.manifests import CONTROLLER
-    from webhook.installation.narrowing import keep_narrowing, read_whole
-    from webhook.installation.probe import find_namespace
+    client: Client,
+    objects: Mapping[Key, dict[str, object]],
+    *,
+    own: bool,
+    before: LastTime | None,
+    namespace: str,
+    whole: bool,
+) -> tuple[Preparation, Mapping[Key, Forecast]]:
+    """Print what stands in the way, and what the installation would take away or change.
 
-    live = await read_installed(client, objects)
-    refuse_managed(live)
-    objects, notes = keep_narrowing(live, objects, await read_whole(client))
-    trial = await find_namespace(client, objects[CONTROLLER], namespace)
-    print_notes([*notes, *await find_obstacles(client, live, objects, trial)])
-    print_notes(await read_losses(client, live, objects, before.objects))
-    return objects
+    whole: also ask what it would do to each object
+    """
+    from webhook.installation.preparation import foretell, prepare
+
+    ready = await prepare(client, objects, own_policies=own, before=before, namespace=namespace)
+    print_notes([*ready.notes, *await ready.losses(client)])
+    for each in ready.obstacles:
+        say("error", each)
+    return ready, await foretell(client, ready) if whole else {}
+
+
+def _foretold(key: Key, result: Forecast) -> str:
+    return f"{_FORETOLD.get(result, result)} {key}"
 
 
 def agree(losses: Sequence[str], *, yes: bool) -> None:
@@ -231,15 +255,14 @@ async def _run(
     before: LastTime | None,
     namespace: str,
     yes: bool,
+    progress: Progress,
 ) -> tuple[Mapping[Key, Result], str] | None:
     """Install; return what was done, and why no pod was tried, if so. None: not in time."""
     from webhook.installation.apply import NotInTime, Patience
     from webhook.installation.install import Installer
-    from webhook.progress import Lines
 
-    lines = Lines(sys.stderr)
     may = partial(agree, yes=yes)
-    installer = Installer(client, Patience(timeout, lines), lines, may, namespace)
+    installer = Installer(client, Patience(timeout, progress), progress, may, namespace)
     try:
         done = await installer.install(objects, own_policies=own, before=before)
         if reports:

@@ -13,6 +13,8 @@ from webhook.errors import WrongUsage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from click.shell_completion import CompletionItem
+
 # The heading of subcommands that --help does not list.
 HIDDEN: Final = ""
 
@@ -47,6 +49,18 @@ class LazyGroup(click.Group):
         """Their names, sorted."""
         return sorted(self._table)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the subcommands that --help lists, from the tables: none is imported."""
+        from click.shell_completion import CompletionItem
+
+        own = [
+            CompletionItem(name, help=text)
+            for heading, table in self._sections.items()
+            for name, text in table.items()
+            if heading != HIDDEN and name.startswith(incomplete)
+        ]
+        return [*own, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import one. An unknown name gives None."""
         if cmd_name in self.commands or cmd_name not in self._table:
@@ -66,7 +80,12 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Without any, print help, as kubectl does; click would print it on stderr."""
-        return super().parse_args(ctx, args or ([] if ctx.resilient_parsing else ["--help"]))
+        try:
+            return super().parse_args(ctx, args or ([] if ctx.resilient_parsing else ["--help"]))
+        except click.NoSuchOption as error:
+            # kubectl takes its options before the command, too.
+            text = f"No such option {error.option_name!r} here: options stand after the command."
+            raise click.NoSuchOption(error.option_name, text, error.possibilities, ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Invoke the subcommand; wrong settings are wrong usage, and Ctrl-C has its exit code."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 from functools import wraps
 from pathlib import Path
@@ -11,7 +12,8 @@ import click
 
 from webhook.cli.output import print_aside
 from webhook.kube.kubeconfig import Kubeconfig
-from webhook.questions.completion import NAMESPACE, complete_contexts
+from webhook.progress import Lines
+from webhook.questions.completion import NAMESPACE, SELECTOR, complete_contexts
 from webhook.questions.where import WhereType
 from webhook.settings import TargetOption
 from webhook.times import parse_span
@@ -169,28 +171,10 @@ def scope_options(
     return decorate
 
 
-class _Selector(click.ParamType[str]):
-    """A label selector as the API server takes it, which says of other texts what is wrong."""
-
-    name = "selector"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the selector; a blank one would select all."""
-        if value and not str(value).strip():
-            self.fail(f"the selector {value!r} is blank, which selects all", param, ctx)
-        return str(value)
-
-
 def selector_option(objects: str) -> Callable[[Any], Any]:
     """-l, --selector, of all commands that list objects of a cluster."""
     return click.option(
-        "-l",
-        "--selector",
-        cls=TargetOption,
-        type=_Selector(),
-        default="",
-        metavar="LABELS",
-        help=f"{objects} with these labels, such as team=vision.",
+        "-l", "--selector", **SELECTOR, help=f"{objects} with these labels, such as team=vision."
     )
 
 
@@ -198,16 +182,15 @@ def policies_option(
     meaning: str,
     name: str = "policies",
     *,
-    kind: click.ParamType[Any] | None = None,
     required: bool = False,
 ) -> Callable[[Any], Any]:
-    """--policies, repeatable; without a `kind` of its own the word `cluster` is allowed."""
+    """--policies, repeatable: paths, or the word `cluster`."""
     return click.option(
         "--policies",
         name,
         multiple=True,
         required=required,
-        type=kind or WhereType(folders=True),
+        type=WhereType(folders=True),
         metavar="PATH",
         help=meaning,
     )
@@ -225,6 +208,30 @@ filenames_option: Final[Callable[[Any], Any]] = click.option(
     help="Runs, YAML or JSON: a file, a folder with all in it, or - for standard input. "
     "Repeatable.",
 )
+
+
+def progress_option(
+    *, only_terminals: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """-q, --quiet, of commands that take long: one parameter, the `progress` on stderr.
+
+    only_terminals: there is no progress in a pipe
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_progress(*arguments: Any, quiet: bool, **given: Any) -> Any:
+            steps = not quiet and (sys.stderr.isatty() or not only_terminals)
+            progress = Lines(sys.stderr, steps=steps)
+            return command(*arguments, progress=progress, **given)
+
+        option = click.option(
+            "-q", "--quiet", is_flag=True, help="Print no progress; notes and errors stay."
+        )
+        decorated: Callable[..., Any] = option(with_progress)
+        return decorated
+
+    return decorate
 
 
 def timeout_option(

@@ -54,6 +54,12 @@ _MEANT: Final[dict[str, str]] = {
     "run ps": "`fairlead run list`",
     "run rm": "`fairlead run delete NAME`",
     "run stop": "`fairlead run suspend NAME`, or `fairlead run delete NAME`",
+    "run edit": "`kubectl edit run NAME`",
+    "run update": "`kubectl edit run NAME`, or `kubectl apply -f FILE`",
+    "policy apply": "`kubectl apply -f FILE`; `fairlead check FILE` validates it before",
+    "policy create": "`kubectl apply -f FILE`; `fairlead check FILE` validates it before",
+    "policy delete": "`kubectl delete placementpolicy NAME`",
+    "policy edit": "`kubectl edit placementpolicy NAME`",
     "policy describe": "`fairlead policy get NAME`",
     "policy ls": "`fairlead policy list`",
 }

@@ -30,6 +30,8 @@ headers_option: Final[Callable[[Any], Any]] = click.option(
 
 # The forms of commands that read objects, which have names.
 READER_FORMS: Final = ("text", "json", "yaml", "name")
+# Those of commands whose text is a table.
+TABLE_FORMS: Final = ("text", "wide", "json", "yaml", "name")
 
 
 class OutputOption(click.Option):

@@ -13,6 +13,7 @@ from webhook.cli.options import (
     Scope,
     cluster_options,
     policies_option,
+    progress_option,
     scope_options,
     selector_option,
 )
@@ -22,6 +23,7 @@ from webhook.questions.where import Where, paths_of
 
 if TYPE_CHECKING:
     from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.progress import Progress
     from webhook.questions.live.pod_search import Kind
 
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     "A folder of policies, or a file (repeatable), or `cluster`, which is the default."
 )
 @cluster_options
+@progress_option(only_terminals=True)
 @output_option(
     "json and yaml: every pod and difference; owners: a line for each owner, "
     "`NAMESPACE KIND.GROUP/NAME`, for kubectl.",
@@ -58,6 +61,7 @@ def command(
     selector: str,
     policies: tuple[Where, ...],
     kubeconfig: Kubeconfig,
+    progress: Progress,
     output: str,
 ) -> None:
     """List live pods that need attention, each with the owner to restart.
@@ -88,14 +92,12 @@ def command(
       2  wrong usage; the cluster did not answer; or no such pod was found, but something could
          not be read, so it is unknown whether there is one (stderr names it)
     """
-    from webhook.progress import Lines, Progress
     from webhook.questions.live import pod_search_report as report
     from webhook.questions.live.pod_search import KINDS, Search, search_pods
 
     paths_of(policies)
     asked = dict(zip(KINDS, (otherwise, unplaced, no_node), strict=True))
     kinds: frozenset[Kind] = frozenset(kind for kind in KINDS if asked[kind]) or frozenset(KINDS)
-    progress = Lines(sys.stderr) if sys.stderr.isatty() else Progress()
     with errors_exit(UNKNOWN):
         search = Search(kinds, scope.within(kubeconfig), policies, selector)
         found = kubeconfig.ask(lambda client: search_pods(client, search, progress))

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED
+from webhook.cli.lazy import LazyGroup
+from webhook.cli.options import progress_option
 from webhook.cli.output import headers_option, output_option, print_result
 from webhook.cli.short_help import Command
 from webhook.dns_names import is_label
@@ -22,6 +24,7 @@ from webhook.text.layout import table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from webhook.progress import Progress
     from webhook.sandbox.instances import Status
     from webhook.sandbox.operators.table import Operator
 
@@ -59,7 +62,15 @@ def _shared(function: Callable[..., None], report: str = "Sandbox") -> Callable[
     return name(output_option(report=report)(function))
 
 
-@click.group(name="sandbox", short_help="Run a real Kubernetes control plane on this machine.")
+COMMANDS: Final[dict[str, str]] = {
+    "down": "Stop the sandbox and remove its files.",
+    "kubeconfig": "Print the path of its kubeconfig.",
+    "status": "Show components and nodes.",
+    "up": "Start the sandbox.",
+}
+
+
+@click.group("sandbox", cls=LazyGroup, package=__name__, table=COMMANDS)
 def command() -> None:
     """Run a real Kubernetes control plane on this machine.
 
@@ -77,7 +88,7 @@ def command() -> None:
     """
 
 
-@command.command(cls=Command, short_help="Start the sandbox.")
+@command.command(cls=Command)
 @_shared
 @click.option(
     "--policies",
@@ -107,6 +118,7 @@ def command() -> None:
     shell_complete=members_of("webhook.sandbox.operators.table", "operators"),
     help="Also run this operator of another project; repeatable. The first use builds it.",
 )
+@progress_option()
 def up(
     name: str,
     output: str,
@@ -114,6 +126,7 @@ def up(
     from_cluster: bool,
     nodes: Path | None,
     operators: Sequence[Operator],
+    progress: Progress,
 ) -> None:
     """Start the sandbox, and print the line that configures kubectl for it.
 
@@ -149,7 +162,6 @@ def up(
       2  wrong usage
     """
     from webhook.judgement.set_judgement import load_sound
-    from webhook.progress import Lines
     from webhook.sandbox import instances
     from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
     from webhook.server.folder import read_folder
@@ -157,7 +169,6 @@ def up(
     if policies:
         # Here every finding is shown at once; the webhook would only never become ready.
         load_sound(read_folder(policies))
-    progress = Lines(sys.stderr)
     pools = read_pools(nodes or SHIPPED_NODES)
     objects = _objects(policies) if from_cluster else None
     status = instances.up(name, pools, policies, progress, objects=objects, operators=operators)
@@ -179,7 +190,7 @@ def _objects(policies: Path | None) -> list[tuple[str, dict[str, Any]]]:
     return [(key.collection, each) for key, each in ordered(documents).items()]
 
 
-@command.command(cls=Command, short_help="Stop the sandbox and remove its files.")
+@command.command(cls=Command)
 @_shared
 def down(name: str, output: str) -> None:
     """Stop the sandbox, and remove its processes and files.
@@ -206,7 +217,7 @@ def down(name: str, output: str) -> None:
         click.echo(f"sandbox {name} {text}", err=True)
 
 
-@command.command(cls=Command, short_help="Show components and nodes.")
+@command.command(cls=Command)
 @_shared
 @headers_option
 def status(name: str, output: str) -> None:
@@ -230,7 +241,7 @@ def status(name: str, output: str) -> None:
     sys.exit(DONE if status.state == "running" else FAILED)
 
 
-@command.command(cls=Command, short_help="Print the path of its kubeconfig.")
+@command.command(cls=Command)
 @partial(_shared, report="")
 def kubeconfig(name: str, output: str) -> None:
     """Print the path of the sandbox's kubeconfig, or with -o json its content.

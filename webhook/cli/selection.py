@@ -91,12 +91,20 @@ def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers
     from webhook.questions.live.live_answers import ask
     from webhook.questions.live.live_objects import parse_references
 
-    targets = parse_references(selection.words)
+    targets = parse_references(selection.words, lists=selection.lists)
     with errors_exit(UNKNOWN):
-        namespace = selection.namespace or selection.kubeconfig.namespace()
+        namespace = selection.namespace
+        if not (namespace or selection.everywhere):
+            namespace = selection.kubeconfig.namespace()
         answers = selection.kubeconfig.ask(
             lambda client: ask(
-                client, targets, namespace, selection.policies, selection.nodes, selection.plugins
+                client,
+                targets,
+                namespace,
+                selection.policies,
+                selection.nodes,
+                selection.plugins,
+                labels=selection.selector,
             )
         )
         stamps = [pod.stamp for pod in answers.pods if pod.stamp]

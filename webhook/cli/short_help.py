@@ -1,4 +1,4 @@
-"""Commands with help that fits a screen, and without suggestions that delete."""
+"""Commands with help that fits a screen, without suggestions that delete; and all of the help."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
+            paths = [each.metavar for each in self.params if isinstance(each, click.Argument)]
+            if error.option_name == "-f" and any("PATH" in (each or "") for each in paths):
+                text = "No such option '-f': give the path alone."
+                raise click.NoSuchOption(error.option_name, text, ctx=error.ctx) from None
             near = [each for each in error.possibilities or () if not each.startswith(_DANGEROUS)]
             raise click.NoSuchOption(error.option_name, error.message, near, error.ctx) from None
 
@@ -87,3 +91,31 @@ def _indent(lines: list[str]) -> int:
 
 def _cut(line: str, width: int) -> str:
     return line if len(line) <= width else f"{line[: width - 1].rstrip()}…"
+
+
+def _commands(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the commands of the group that is named so far."""
+    group: click.Command | None = ctx.find_root().command
+    for word in ctx.params.get("words") or ():
+        group = group.get_command(ctx, word) if isinstance(group, click.Group) else None
+    names = group.list_commands(ctx) if isinstance(group, click.Group) else []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+@click.command("help", cls=Command)
+@click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=_commands)
+@click.pass_context
+def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Print the whole help of a command: all options, exit codes and details.
+
+    \b
+    Examples:
+      fairlead help run create
+
+    \b
+    Exit codes:
+      0  printed
+      2  no such command
+    """
+    root = ctx.find_root()
+    root.command.main([*words, "--help"], root.info_name, standalone_mode=False, obj=WHOLE)

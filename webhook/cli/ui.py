@@ -5,25 +5,25 @@ from __future__ import annotations
 import secrets
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from webhook.api_paths import NODES, VERSION
-from webhook.cli.options import Scope, cluster_options, scope_options
+from webhook.cli.options import Scope, cluster_options, policies_option, scope_options
 from webhook.cli.short_help import Command
-from webhook.questions.where import WhereType
+from webhook.questions.where import CLUSTER, Where, WhereType, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
     from webhook.ui.playground import Texts
 
 _PODS: Final = "# Put here what makes pods: a Run, a Job, a Pod or another workload.\n"
-_FILES = WhereType(folders=True, cure="give files")
+_FILES: Final = click.Path(exists=True, path_type=Path)
 _FALLBACK: Final = (
     "A browser that does not find this name, such as Safari, needs 127.0.0.1 in its place. Then it"
     " sends the way in to every server on 127.0.0.1 that it opens, also to those of other users of"
@@ -33,13 +33,7 @@ _FALLBACK: Final = (
 
 @click.command("ui", cls=Command)
 @click.argument("where", required=False, type=click.Choice(["cluster"]), metavar="[cluster]")
-@click.option(
-    "--policies",
-    multiple=True,
-    type=_FILES,
-    metavar="PATH",
-    help="A folder of policies, or a file (repeatable).",
-)
+@policies_option("A folder of policies, or a file (repeatable), or `cluster`.")
 @click.option(
     "-f",
     "--filename",
@@ -51,9 +45,9 @@ _FALLBACK: Final = (
 )
 @click.option(
     "--nodes",
-    type=WhereType(folders=False, cure="give a file"),
+    type=WhereType(folders=False),
     metavar="FILE",
-    help="What `kubectl get nodes -o yaml` prints.",
+    help="What `kubectl get nodes -o yaml` prints, or `cluster`.",
 )
 @scope_options("With cluster, the Runs", cluster_wide=True)
 @cluster_options
@@ -67,9 +61,9 @@ _FALLBACK: Final = (
 )
 def command(
     where: str | None,
-    policies: Sequence[Path],
+    policies: Sequence[Where],
     filenames: Sequence[Path],
-    nodes: Path | None,
+    nodes: Where | None,
     scope: Scope,
     kubeconfig: Kubeconfig,
     port: int,
@@ -116,7 +110,7 @@ def command(
     reads = where and not (policies or filenames or nodes)
     if where:
         kubeconfig.ask(lambda client: client.get(VERSION))
-    texts = Texts("", _PODS, "") if reads else _texts(policies, filenames, nodes)
+    texts = Texts("", _PODS, "") if reads else _texts(policies, filenames, nodes, kubeconfig)
     token, name = ("", "") if no_token else (secrets.token_urlsafe(24), own_name())
     with ExitStack() as ending:
         sockets = [ending.enter_context(each) for each in listen(port)]
@@ -135,15 +129,31 @@ def command(
     sys.exit()
 
 
-def _texts(policies: Sequence[Path], filenames: Sequence[Path], nodes: Path | None) -> Texts:
-    """Return the texts of the files; the example's without any. Raises UnreadableInput."""
+def _texts(
+    policies: Sequence[Where],
+    filenames: Sequence[Path],
+    nodes: Where | None,
+    kubeconfig: Kubeconfig,
+) -> Texts:
+    """Return the texts of the files, and of the cluster; the example's without any.
+
+    Raises UnreadableInput, ClusterError, and WrongUsage for policies of both.
+    """
     from webhook.cli.demo.show import DATA
     from webhook.ui.playground import Texts
 
     if not (policies or filenames or nodes):
         example = (("policies",), ("namespace.yaml", "pods.yaml"), ("nodes.yaml",))
         return Texts(*(_joined([DATA / name for name in names]) for names in example))
-    return Texts(_joined(policies), _joined(filenames), _joined([nodes] if nodes else []))
+    if CLUSTER in policies and not paths_of(policies):
+        text = _yaml("policies", kubeconfig.ask(_policies))
+    else:
+        text = _joined(paths_of(policies))
+    if nodes is CLUSTER:
+        of_nodes = _yaml("nodes", kubeconfig.ask(_nodes))
+    else:
+        of_nodes = _joined([nodes] if nodes else [])
+    return Texts(text, _joined(filenames), of_nodes)
 
 
 def _joined(paths: Sequence[Path]) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from webhook import names
 from webhook.api_paths import VERSION
-from webhook.cli.options import cluster_options, timeout_option
+from webhook.cli.options import cluster_options, progress_option, timeout_option
 from webhook.cli.output import confirm, output_option, print_result
 from webhook.cli.short_help import Command
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from webhook.installation.uninstall import UninstallResult
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
+    from webhook.progress import Progress
 
 
 @click.command("uninstall", cls=Command)
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @timeout_option()
 @cluster_options
+@progress_option()
 @output_option("What to print. Progress goes to stderr.", report="Uninstallation")
 def command(
     delete_runs: bool,
@@ -49,6 +50,7 @@ def command(
     yes: bool,
     timeout: timedelta,
     kubeconfig: Kubeconfig,
+    progress: Progress,
     output: str,
 ) -> None:
     """Remove Fairlead from the cluster, whether install or kubectl created it.
@@ -79,7 +81,6 @@ def command(
     """
     from webhook.installation.apply import Patience
     from webhook.installation.uninstall import uninstall
-    from webhook.progress import Lines
 
     async def remove(client: Client) -> UninstallResult:
         # Before anybody is asked: is there a cluster at all?
@@ -96,11 +97,10 @@ def command(
                 f"(Kubernetes {version.get('gitVersion')})?"
             )
 
-        lines = Lines(sys.stderr)
         return await uninstall(
             client,
-            Patience(timeout.total_seconds(), lines),
-            lines,
+            Patience(timeout.total_seconds(), progress),
+            progress,
             agree,
             delete_runs=delete_runs,
             delete_policies=delete_policies,

@@ -36,6 +36,7 @@ from webhook.kube.lease import Terms
 from webhook.kube.rate_limit import TokenBucket
 from webhook.kube.watches import Watches
 from webhook.kube.writer import Writer
+from webhook.lenient import Reported
 from webhook.run.plan import plan
 from webhook.run.restarts import RestartTerms
 from webhook.server.cluster_facts import synced, watches_condition
@@ -44,6 +45,7 @@ from webhook.server.health import Exposition, health_app
 from webhook.server.listener import bind, serve_plain
 from webhook.server.readiness import Condition
 from webhook.server.watch_metrics import WatchMetrics
+from webhook.strict import Strict, build_models
 
 if TYPE_CHECKING:
     import socket
@@ -132,6 +134,7 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
         definitions = DefinitionChecks(client, metrics.definition)
         rollouts = RolloutChecks(client, _home(settings), metrics.rollouts)
         lead = partial(_all, works)
+        build_models(Strict, Reported)
         # Objects that exist now stay: collections need not walk them again.
         gc.collect()
         gc.freeze()

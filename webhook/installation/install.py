@@ -19,32 +19,25 @@ from webhook.installation.apply import (
     remove,
 )
 from webhook.installation.changes import (
-    find_obstacles,
     read_installed,
-    read_live,
-    read_losses,
     refuse_changed,
-    refuse_managed,
 )
 from webhook.installation.choices import is_stamp_guard
 from webhook.installation.manifests import (
-    CONFIG_MAP,
     CONTROLLER,
     INTERCEPTION,
     JUDGING,
     WEBHOOK,
 )
-from webhook.installation.narrowing import keep_narrowing, read_whole
 from webhook.installation.object_kinds import CRD, DEPLOYMENT
 from webhook.installation.policy_files import (
-    has_own_policies,
     takes_files,
     without_mount,
 )
 from webhook.installation.policy_plan import of_key
-from webhook.installation.probe import ANSWERS, find_namespace, probe, probe_policy
+from webhook.installation.preparation import prepare
+from webhook.installation.probe import ANSWERS, probe, probe_policy
 from webhook.installation.server_version import check_server
-from webhook.installation.stored_options import check_last_time
 from webhook.installation.webhook_configuration import intercept
 from webhook.shortening import count_text
 from webhook.validating import POLICIES
@@ -114,43 +107,34 @@ class Installer:
         self._done, self._planned, self._writing = {}, (), None
         await check_server(self._client, self._progress)
         await self._wait_for_ends(objects)
-        live = self._live = await read_installed(self._client, objects)
-        refuse_managed(live)
-        if before:
-            check_last_time(before, live.get(CONTROLLER))
-            objects, notes = keep_narrowing(live, objects, await read_whole(self._client))
-            for note in notes:
-                self._progress.note(note)
+        ready = await prepare(
+            self._client,
+            objects,
+            own_policies=own_policies,
+            before=before,
+            namespace=self._namespace,
+        )
+        objects, plan, self._live = ready.objects, ready.policies, ready.live
+        for note in ready.notes:
+            self._progress.note(note)
+        if ready.obstacles:
+            raise InstallationError(f"{'; '.join(ready.obstacles)}. Nothing has been changed")
+        if lost := await ready.losses(self._client):
+            self._agree(lost)
+            refuse_changed(ready.live, await read_installed(self._client, objects))
         late = {key for key in objects if is_stamp_guard(key)}
         first = [
-            key for key in objects if not of_key(key) and key not in {*late, INTERCEPTION, JUDGING}
+            key
+            for key in objects
+            if not of_key(key) and key not in {*late, *ready.kept, INTERCEPTION, JUDGING}
         ]
         definitions = [key for key in first if key.kind.name == CRD]
         programs = [key for key in first if key.rank >= WEBHOOK.rank]
-        plan = await policy_plan.plan_policies(self._client, objects, given=own_policies)
-        refuse_managed(await read_live(self._client, plan.writes))
-        where = await find_namespace(self._client, objects[CONTROLLER], self._namespace)
-        if obstacles := await find_obstacles(self._client, live, objects, where):
-            raise InstallationError(f"{'; '.join(obstacles)}. Nothing has been changed")
-        keeps_config_map = not own_policies and self._keeps_config_map(live, objects)
-        lost = await read_losses(
-            self._client,
-            live,
-            objects,
-            before.objects if before else None,
-            kept=[CONFIG_MAP] if keeps_config_map else (),
-        )
-        if lost:
-            self._agree(lost)
-            refuse_changed(live, await read_installed(self._client, objects))
-        for note in plan.notes:
-            self._progress.note(note)
-        unwanted = sorted(key for key, each in live.items() if key not in objects and applied(each))
-        self._is_new = CONTROLLER not in live
+        self._is_new = CONTROLLER not in ready.live
         policies = {*plan.writes, *plan.same, *plan.kept}
         self._planned = [
             *(key for key in objects if not of_key(key) or key in policies),
-            *unwanted,
+            *ready.unwanted,
         ]
         with self._progress.step(f"applying {len(objects)} objects"):
             await self._apply(definitions, objects)
@@ -158,22 +142,20 @@ class Installer:
                 served = partial(_not_served, self._client, key)
                 await self._patience.until("the API of Runs and policies", served)
             others = [key for key in first if key not in {*definitions, *programs}]
-            if keeps_config_map:
-                self._report_kept_config_map()
-                others.remove(CONFIG_MAP)
             await self._apply(others, objects)
             serving = await self._client.find(WEBHOOK.path)
             upgrade = serving is not None and _images(serving) != _images(objects[WEBHOOK])
+            self._done |= dict.fromkeys(ready.kept, "kept")
             unwritten = await self._bring(plan, upgrade=upgrade)
             await self._apply(programs, objects)
         for key in programs:
             if key.kind.name == DEPLOYMENT:
                 await self._wait_for_pods(key, objects[key])
-        await self._intercept(objects[INTERCEPTION], where)
+        await self._intercept(objects[INTERCEPTION], ready.namespace)
         await self._judge(objects[JUDGING])
         await self._bring_late(unwritten)
         await self._apply(sorted(late), objects)
-        for key in unwanted:
+        for key in ready.unwanted:
             with self._write(key):
                 if await remove(self._client, key, applied):
                     self._done[key] = "deleted"
@@ -240,19 +222,6 @@ class Installer:
             await self._client.patch(WEBHOOK.path, patch, "strategic", query=_QUERY)
         return bool(patch)
 
-    def _keeps_config_map(self, live: Mapping[Key, Json], objects: Mapping[Key, Json]) -> bool:
-        """Return whether the policies of the ConfigMap stay, because they are not those that
-        ship."""
-        both = CONFIG_MAP in objects and CONFIG_MAP in live
-        return both and has_own_policies(live[CONFIG_MAP], objects[CONFIG_MAP])
-
-    def _report_kept_config_map(self) -> None:
-        self._progress.note(
-            f"{CONFIG_MAP} is not changed, because its policies are not those that ship "
-            "(--policies DIR replaces them)"
-        )
-        self._done[CONFIG_MAP] = "kept"
-
     async def _bring(self, plan: Plan, *, upgrade: bool) -> Mapping[Key, Json]:
         """Write the policies; return those that no webhook could validate yet.
 
@@ -262,9 +231,6 @@ class Installer:
         """
         for key in plan.same:
             self._done[key] = "unchanged"
-        for key, why in plan.kept.items():
-            self._progress.note(f"{key} is left as it is: {why}")
-            self._done[key] = "kept"
         left: dict[Key, Json] = {}
         for key, wanted in plan.writes.items():
             try:

@@ -186,12 +186,14 @@ _REFUSED: Final = f'admission webhook "{JUDGING}" denied the request'
 class Plan(NamedTuple):
     """What is written, in this order; what is already right; and what is kept, with the reason.
 
-    notes: messages for the user who installs.
+    new:   those of the writes that do not exist yet
+    notes: messages for the user who installs
     """
 
     writes: Mapping[Key, Json]
     same: Sequence[Key]
     kept: Mapping[Key, str]
+    new: Sequence[Key] = ()
     notes: Sequence[str] = ()
 
 
@@ -218,7 +220,7 @@ def plan_writes(wanted: Iterable[Json], live: Objects) -> Plan:
         for at, each in objects.items()
         if at not in {*same, *kept} and (at in live or at not in ships or not closed)
     }
-    return Plan(writes, same, kept)
+    return Plan(writes, same, kept, [at for at in writes if at not in live])
 
 
 def check(plan: Plan, live: Objects) -> None:

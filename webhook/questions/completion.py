@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from webhook import names
 from webhook.errors import FairleadError
 from webhook.kube.kubeconfig import Kubeconfig
-from webhook.settings import NamespaceName, TargetOption
+from webhook.settings import NamespaceName, Selector, TargetOption
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -147,4 +147,11 @@ NAMESPACE: Final[dict[str, Any]] = {
     "type": NamespaceName(),
     "metavar": "NAME",
     "shell_complete": complete_namespaces,
+}
+# What --selector is in every command; each has its own help.
+SELECTOR: Final[dict[str, Any]] = {
+    "cls": TargetOption,
+    "type": Selector(),
+    "default": "",
+    "metavar": "LABELS",
 }

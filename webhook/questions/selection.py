@@ -10,7 +10,7 @@ import click
 
 from webhook.errors import WrongUsage
 from webhook.questions.class_history import HISTORY, history_of
-from webhook.questions.completion import NAMESPACE
+from webhook.questions.completion import NAMESPACE, SELECTOR
 from webhook.questions.dry_run import DRY_RUN_HELP
 from webhook.questions.plugins_option import PLUGINS, PLUGINS_OPTION, with_plugins
 from webhook.questions.where import CLUSTER, Where, WhereType, paths_of
@@ -64,6 +64,18 @@ class Selection:
         help="The namespace of live objects (default: that of the kubeconfig's context), or "
         "with -f of objects without one (default: default).",
     )
+    everywhere: bool = setting(
+        "-A",
+        "--all-namespaces",
+        is_flag=True,
+        help="Live objects of all namespaces: all of one TYPE.",
+    )
+    selector: str = setting(
+        "-l",
+        "--selector",
+        **SELECTOR,
+        help="Live objects with these labels, such as team=vision: all of one TYPE.",
+    )
     namespaces_file: Path | None = setting(
         "--namespaces",
         type=click.Path(exists=True, path_type=Path, dir_okay=False),
@@ -94,6 +106,11 @@ class Selection:
     )
 
     @property
+    def lists(self) -> bool:
+        """Whether it selects all objects of a kind that have its labels, not some by name."""
+        return bool(self.selector or self.everywhere)
+
+    @property
     def live(self) -> bool:
         """Whether it selects objects of a cluster. Raises WrongUsage for options that exclude or
         require each other."""
@@ -103,10 +120,14 @@ class Selection:
             raise WrongUsage(f"{files[0]} is a file: give it with -f, as in `-f {files[0]}`")
         if self.words and self.filenames:
             raise WrongUsage("give objects of the cluster, or files with -f; not both")
+        if self.everywhere and self.namespace:
+            raise WrongUsage("give -n NAME, or -A for all namespaces; not both")
+        if self.filenames and self.lists:
+            raise WrongUsage("-l and -A are for objects of the cluster: leave them out with -f")
         if not self.words and not self.filenames:
             raise WrongUsage(
                 "which pods? Name an object of the cluster, as in `pod train-0` or `job/train`, or "
-                "give files with -f"
+                "all of a kind, as in `pods -l team=vision`, or give files with -f"
             )
         if self.words and self.namespaces_file:
             raise WrongUsage("--namespaces is for -f: the cluster knows its namespaces")

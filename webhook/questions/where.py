@@ -38,15 +38,11 @@ def paths_of(policies: Sequence[Where]) -> list[Path]:
 
 
 class WhereType(click.ParamType[Where]):
-    """Converts to a path that exists, or to CLUSTER.
+    """Converts to a path that exists, or to CLUSTER."""
 
-    `cure`: what to do instead, of a command that reads no cluster.
-    """
-
-    def __init__(self, *, folders: bool, cure: str = "") -> None:
+    def __init__(self, *, folders: bool) -> None:
         self.name = "path"
         self._path = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=folders)
-        self._cure = cure
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -54,10 +50,8 @@ class WhereType(click.ParamType[Where]):
         """Parse a path as click.Path does, or the word `cluster`."""
         if isinstance(value, Cluster):
             return value
-        if str(value) == CLUSTER.value and not self._cure:
+        if str(value) == CLUSTER.value:
             return CLUSTER
-        if str(value) == CLUSTER.value and not Path(CLUSTER.value).exists():
-            self.fail(f"this command reads no cluster; {self._cure}", param, ctx)
         found: Path = self._path.convert(str(value), param, ctx)
         return found
 
@@ -68,7 +62,7 @@ class WhereType(click.ParamType[Where]):
         from click.shell_completion import CompletionItem
 
         # A shell takes either: words of ours in place of its files.
-        is_word = incomplete and CLUSTER.value.startswith(incomplete) and not self._cure
+        is_word = incomplete and CLUSTER.value.startswith(incomplete)
         if is_word and not any(Path().glob(f"{incomplete}*")):
             return [CompletionItem(CLUSTER.value)]
         return self._path.shell_complete(ctx, param, incomplete)

@@ -38,7 +38,14 @@ def without_nulls(document: Any) -> Any:
     field or a list), or belong to a pod. Source: PruneNonNullableNullsWithoutDefaults and Default,
     k8s.io/apiextensions-apiserver, pkg/apiserver/schema/defaulting.
     """
-    return _pruned(document, _schema())
+    # The schema takes long to make, and most documents have no null.
+    return _pruned(document, _schema() if _has_null(document) else {})
+
+
+def _has_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_null, value.values()))
+    return any(map(_has_null, value)) if isinstance(value, list) else value is None
 
 
 @cache

@@ -22,6 +22,7 @@ from webhook.interception import PATH
 from webhook.kube.client import connect
 from webhook.kube.config import default_namespace
 from webhook.kube.watches import Watches
+from webhook.lenient import Reported
 from webhook.server.acceptor import allow_descriptors
 from webhook.server.cluster_facts import ServedNodes, facts_from_cluster, nodes_of
 from webhook.server.connection_limiter import ConnectionLimiter
@@ -37,6 +38,7 @@ from webhook.server.serving_policies import policies_of
 from webhook.server.tls import ServerTls
 from webhook.server.watch_metrics import WatchMetrics
 from webhook.server.webhook_metrics import Metrics
+from webhook.strict import Strict, build_models
 from webhook.validating import POLICIES_PATH, WORKLOADS_PATH
 
 if TYPE_CHECKING:
@@ -155,6 +157,7 @@ async def _run(
         metrics.read_gauge(metric_names.ADMISSION_IN_FLIGHT, lambda: limit.in_flight)
         metrics.read_gauge(metric_names.CONNECTIONS, lambda: limiter.connections)
         parts.add("drain", drain.condition)
+        build_models(Strict, Reported)
         # Objects that exist now stay: collections need not walk them again, for 70 ms each time.
         gc.collect()
         gc.freeze()

@@ -91,8 +91,9 @@ def lasting(text: str) -> str:
         text = text.replace(serial, word).replace(serial[:12], word)
     # Those of a bundle are in the order of their certificates' bytes, which are drawn.
     text = text.replace("AUTHORITY-02, AUTHORITY-01", "AUTHORITY-01, AUTHORITY-02")
-    text = re.sub(r"trusts [0-9a-f]{12}", "trusts ANOTHER-ONE!", text)
-    return re.sub(r"(renewed in|from(?= \d)|renewed by) [\w:-]+", r"\1 TIME", text)
+    text = re.sub(r"  [0-9a-f]{12}\b", "  ANOTHER-ONE!", text)
+    text = re.sub(r"in \w+$", "in TIME", text, flags=re.MULTILINE)
+    return re.sub(r"(from(?= \d)|renewed by) [\w:-]+", r"\1 TIME", text)
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -100,6 +101,16 @@ def test_a_report_is_the_golden_one(name: str, wording: Wording) -> None:
     """With everything that is wrong, and what is next."""
     shown = lines(document(STATES[name], NOW), NOW)
     wording(lasting(click.unstyle("\n".join(shown))))
+
+
+def test_a_wide_report_has_the_names_of_the_leaf_and_who_signed_it() -> None:
+    """An authority signs itself, and has no names."""
+    shown = [line.split() for line in lines(document(state(), NOW), NOW, wide=True)]
+    by = f"{SIGNING.check().serial_number:x}"[:12]
+    (authority,) = [row for row in shown if row[:1] == ["authority/signing"]]
+    (leaf,) = [row for row in shown if row[:1] == ["leaf"] and "in" in row]
+    assert authority[4:6] == [by, "<none>"]
+    assert leaf[4:6] == [by, "fairlead-webhook,"]
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,13 @@ _MODULES: Final = {
 @click.argument(
     "kind",
     metavar="[KIND]",
-    type=click.Choice([*_KINDS, _ALL, _RUN, _SCENARIO, _PODS, _CRD]),
+    type=click.Choice([*_KINDS, _ALL, _RUN, _SCENARIO, _PODS, _CRD], case_sensitive=False),
     default=_ALL,
     required=False,
 )
-@click.argument("of", metavar="[OF]", type=click.Choice([_RUN, *_KINDS]), required=False)
+@click.argument(
+    "of", metavar="[OF]", type=click.Choice([_RUN, *_KINDS], case_sensitive=False), required=False
+)
 @click.option(
     "-o",
     "--output",

@@ -9,7 +9,7 @@ import click
 from webhook.api_paths import kubectl_name
 from webhook.cli.exit_codes import UNKNOWN, errors_exit, fail
 from webhook.cli.options import cluster_options, policies_option
-from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
+from webhook.cli.output import TABLE_FORMS, output_option, print_notes, print_result
 from webhook.cli.short_help import Command
 from webhook.errors import InvalidDocuments
 from webhook.names import EXCEPTION_KIND, GROUP
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 )
 @click.option("--in-force", is_flag=True, help="Leave out those that have ended.")
 @cluster_options
-@output_option(formats=READER_FORMS, report="ExceptionList")
+@output_option("wide: with what they match.", TABLE_FORMS, report="ExceptionList", tables=True)
 def command(
     policies: tuple[Where, ...],
     in_force: bool,
@@ -63,10 +63,10 @@ def command(
     print_result(
         output,
         json=lambda: document(found, shown, now),
-        text=lambda: lines(found, shown, now),
+        text=lambda: lines(found, shown, now, wide=output == "wide"),
         names=lambda: [kubectl_name(GROUP, EXCEPTION_KIND, each.exception.name) for each in shown],
     )
-    if output == "text":
+    if output in ("text", "wide"):
         print_notes(found.notes)
     if found.wrong:
         fail(InvalidDocuments(found.wrong), UNKNOWN)

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook import names
+from webhook.api_paths import kubectl_name
 from webhook.cli.options import cluster_options, policies_option
-from webhook.cli.output import output_option, print_result
+from webhook.cli.output import TABLE_FORMS, output_option, print_result
 from webhook.cli.short_help import Command
 from webhook.questions.where import Where, paths_of
 from webhook.sources import SOURCES
-from webhook.text.layout import hanging
+from webhook.text.layout import hanging, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +32,12 @@ _FIELD = 13
     "paths",
 )
 @cluster_options
-@output_option(report="SourceList")
+@output_option(
+    "wide: with every label that is read, in lines below each.",
+    TABLE_FORMS,
+    report="SourceList",
+    tables=True,
+)
 def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> None:
     """List the labels by which Fairlead recognizes pods of runs, and their roles.
 
@@ -41,6 +48,7 @@ def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> No
     \b
     Examples:
       fairlead policy sources                       the table
+      fairlead policy sources -o wide               with every label that is read
       fairlead policy sources -o json | jq -r '.sources[].name'
       fairlead policy sources --policies mine/      with the systems of your own
       fairlead policy sources --policies cluster    with those of the cluster
@@ -57,8 +65,17 @@ def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> No
     print_result(
         output,
         json=lambda: {"sources": [_row(source) for source in rows]},
-        text=lambda: [render(rows, heading=lambda text: click.style(text, bold=True))],
+        text=lambda: (
+            [render(rows, heading=lambda text: click.style(text, bold=True))]
+            if output == "wide"
+            else table(("name", "system", "marked by"), [*map(_cells, rows)])
+        ),
+        names=lambda: (kubectl_name(names.GROUP, names.SOURCE_KIND, each.name) for each in rows),
     )
+
+
+def _cells(source: Source) -> tuple[str, str, str]:
+    return source.name, source.system, _marked_by(source)
 
 
 def _rows(paths: tuple[Where, ...], kubeconfig: Kubeconfig) -> tuple[Source, ...]:
@@ -90,7 +107,7 @@ def render(sources: Iterable[Source], heading: Callable[[str], str] = str) -> st
 
 
 def _fields(source: Source) -> Iterator[tuple[str, str]]:
-    yield "marked by", " or ".join(map(str, source.marks))
+    yield "marked by", _marked_by(source)
     if source.run:
         yield "run", ", else ".join(map(str, source.run))
     yield from _clause_rows("kind", source.kind, source.kind_always)
@@ -111,6 +128,10 @@ def _fields(source: Source) -> Iterator[tuple[str, str]]:
         yield "note", source.note
     if source.origin:
         yield "written by", source.origin
+
+
+def _marked_by(source: Source) -> str:
+    return " or ".join(map(str, source.marks))
 
 
 def _clause_rows(

@@ -11,9 +11,9 @@ import click
 
 from webhook import names
 from webhook.cli.exit_codes import DONE, code_of
-from webhook.cli.output import output_option, print_error, print_notes
+from webhook.cli.output import TABLE_FORMS, output_option, print_error, print_notes
 from webhook.cli.run.cluster import several_options
-from webhook.cli.run.list import FORMS, print_runs
+from webhook.cli.run.list import print_runs
 from webhook.cli.short_help import Command
 from webhook.errors import FairleadError, UnreadableInput
 from webhook.run_client.find_runs import find_runs, list_pods
@@ -79,7 +79,7 @@ def _command(
     @click.option("--all", "everything", is_flag=True, help="All Runs of the namespace.")
     @output_option(
         "Print the Runs as they are then; name: only their names.",
-        FORMS[1:],
+        TABLE_FORMS[1:],
         tables=True,
         default=None,
     )

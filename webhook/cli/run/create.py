@@ -213,7 +213,7 @@ def command(
     if not file and not (name and options["image"]):
         needed = {"NAME": name, "--image": options["image"]}
         lacking = " and ".join(word for word, value in needed.items() if not value)
-        raise click.UsageError(f"{lacking} is missing: give it, or a Run with --from FILE")
+        raise click.UsageError(f"give {lacking}, or a Run with --from FILE")
     if preview and dry_run:
         raise click.UsageError("--preview asks the cluster, and --dry-run does not: give one")
     _given_once(options)

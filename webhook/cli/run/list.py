@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.exit_codes import UNKNOWN
-from webhook.cli.output import output_option, print_error, print_json, print_notes, print_yaml
+from webhook.cli.output import (
+    TABLE_FORMS,
+    output_option,
+    print_error,
+    print_json,
+    print_notes,
+    print_yaml,
+)
 from webhook.cli.run.cluster import several_options
 from webhook.cli.short_help import Command
 from webhook.cluster_objects.heartbeat import silence
@@ -36,8 +43,6 @@ _HEAD: Final = ("name", "phase", "ready", "restarts", "disruptions", "age")
 
 # Phases whose message says nothing new.
 _AS_WISHED: Final = ("Running", "Succeeded")
-# How Runs are printed.
-FORMS: Final = ("text", "wide", "json", "yaml", "name")
 
 
 @click.command("list", cls=Command)
@@ -45,7 +50,7 @@ FORMS: Final = ("text", "wide", "json", "yaml", "name")
 @click.option("-w", "--watch", is_flag=True, help="Print each Run again when it changes.")
 @output_option(
     "wide: with kind, and the message of all; json and yaml: the Runs as they are stored.",
-    FORMS,
+    TABLE_FORMS,
     tables=True,
 )
 def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) -> None:
@@ -91,7 +96,7 @@ def command(targets: Targets, kubeconfig: Kubeconfig, watch: bool, output: str) 
 
 
 def print_runs(runs: Sequence[Mapping[str, Any]], output: str, *, everywhere: bool) -> None:
-    """Print Runs in one of FORMS."""
+    """Print Runs in one of TABLE_FORMS."""
     if output == "json":
         print_json(as_list(runs))
     elif output == "yaml":

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.options import namespace_option, policies_option
+from webhook.cli.options import cluster_options, namespace_option, policies_option
 from webhook.cli.output import output_option, print_notes, print_result, say
 from webhook.cli.short_help import Command
-from webhook.questions.where import WhereType
+from webhook.errors import PassOver
+from webhook.questions.where import CLUSTER, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.evaluation.world import World
+    from webhook.kube.client import Client
+    from webhook.kube.kubeconfig import Kubeconfig
     from webhook.run_client.run_files import Planned
     from webhook.simulation.scenario import Scenario
     from webhook.simulation.summary import Simulated
@@ -27,8 +33,7 @@ _FILE: Final = click.Path(exists=True, path_type=Path, dir_okay=False, allow_das
 @click.command("simulate", cls=Command)
 @click.option("-f", "--filename", required=True, type=_FILE, metavar="FILE", help="The Run.")
 @policies_option(
-    "A folder of policies, or a file. Repeatable: each is a set of its own.",
-    kind=WhereType(folders=True, cure="name a folder or a file of policies"),
+    "A folder of policies, or a file, or `cluster`. Repeatable: each is a set of its own.",
     required=True,
 )
 @click.option(
@@ -60,18 +65,29 @@ _FILE: Final = click.Path(exists=True, path_type=Path, dir_okay=False, allow_das
     help="Write a plot of times and costs as SVG; needs fairlead[plot].",
 )
 @namespace_option("The namespace of a Run without one.", "default")
+@click.option(
+    "--namespaces",
+    "namespaces_file",
+    type=_FILE,
+    metavar="FILE",
+    help="What `kubectl get ns -o yaml` prints: labels that policies use. Default: the cluster's, "
+    "with --policies cluster.",
+)
+@cluster_options
 @output_option(
     "json and yaml: each repetition, with all that happened.", report="Simulation", tables=True
 )
 def command(
     filename: Path,
-    policies: tuple[Path, ...],
+    policies: tuple[Where, ...],
     scenario: Path,
     repeat: int,
     seed: int,
     events: bool,
     plot: Path | None,
     namespace: str,
+    namespaces_file: Path | None,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """Compare policies by what becomes of a Run on nodes that come and go.
@@ -90,12 +106,13 @@ def command(
     Examples:
       fairlead run simulate -f run.yaml --policies spot/ --scenario week.yaml
       fairlead run simulate -f run.yaml --policies a/ --policies b/ --scenario week.yaml
+      fairlead run simulate -f run.yaml --policies cluster --policies b/ --scenario week.yaml
 
     \b
     Exit codes:
       0  shown
       1  a pod would be rejected, no run of a set succeeded, or a file cannot be read
-      2  wrong usage
+      2  wrong usage, or the cluster did not answer
     """
     from webhook.errors import UnreadableInput
     from webhook.run_client.run_files import read_plans
@@ -127,7 +144,11 @@ def command(
             raise click.UsageError(f"--plot writes SVG: name the file {plot.with_suffix('.svg')}")
         if not plot.parent.is_dir():
             raise click.UsageError(f"--plot: there is no folder {plot.parent}; make it first")
-    sets = [_simulated(path, runs[0], found[0], repeat=repeat, seed=seed) for path in policies]
+    worlds = _worlds(policies, runs[0].run.namespace, namespaces_file, kubeconfig)
+    sets = [
+        _simulated(str(where), world, runs[0], found[0], repeat=repeat, seed=seed)
+        for where, world in zip(policies, worlds, strict=True)
+    ]
     if plot is not None:
         from webhook.simulation.plot import svg_of
 
@@ -144,32 +165,49 @@ def command(
         sys.exit(FAILED)
 
 
+def _worlds(
+    policies: Sequence[Where], namespace: str, namespaces_file: Path | None, kubeconfig: Kubeconfig
+) -> list[World]:
+    """Return a world for each set of policies; the labels of namespaces are the same in all."""
+    from webhook.policy.load import load
+    from webhook.questions.cluster_surroundings import read_labels
+    from webhook.questions.live.live_answers import policy_set
+    from webhook.questions.offline import read_policies, unread_world, with_given
+
+    async def read(client: Client) -> World:
+        world = unread_world(await policy_set(client, ()))
+        with PassOver(HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
+            return replace(world, namespaces=await read_labels(client, namespace))
+        return world
+
+    live = kubeconfig.ask(read) if CLUSTER in policies else unread_world(load({}).policies)
+    known = with_given(live, [], namespaces_file)
+    return [
+        known if each is CLUSTER else replace(known, policies=read_policies([each]))
+        for each in policies
+    ]
+
+
 def _simulated(
-    path: Path, planned: Planned, scenario: Scenario, *, repeat: int, seed: int
+    name: str, world: World, planned: Planned, scenario: Scenario, *, repeat: int, seed: int
 ) -> Simulated:
-    from webhook.questions.offline import (
-        read_policies,
-        unknown_labels,
-        unknown_values,
-        unread_world,
-    )
+    from webhook.questions.offline import unknown_labels, unknown_values
     from webhook.simulation.placer import Placer
     from webhook.simulation.play import Play
     from webhook.simulation.summary import Simulated
 
-    world = unread_world(read_policies([path]))
     templates = planned.templates(world.policies.sources)
     print_notes(unknown_labels(world.policies, templates, world.namespaces, "--namespaces"))
     print_notes(unknown_values(world.policies, templates))
     placer = Placer(world, planned.run, scenario.spec.pools)
     endings = []
     with click.progressbar(
-        range(repeat), label=str(path), file=sys.stderr, hidden=not sys.stderr.isatty()
+        range(repeat), label=name, file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as repetitions:
         for each in repetitions:
             play = Play(placer, scenario.spec, seed=seed, repetition=each)
             endings.append(play.ending())
-    return Simulated(str(path), endings)
+    return Simulated(name, endings)
 
 
 def _lines(

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.output import TABLE_FORMS, output_option, print_notes, print_result
 from webhook.cli.run.cluster import several_options
-from webhook.cli.run.list import FORMS
 from webhook.cli.short_help import Command
 from webhook.run_client.find_runs import find_runs
 from webhook.run_client.rows import on_classes, reference, row_of
@@ -35,7 +34,7 @@ _OVER: Final = ("Succeeded", "Failed")
 @click.option("--once", is_flag=True, help="Print it once. Default, if the output is no terminal.")
 @output_option(
     "Others than text and wide print once; wide also has the messages of Runs that run.",
-    FORMS,
+    TABLE_FORMS,
     report="RunTop",
     tables=True,
 )

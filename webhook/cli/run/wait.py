@@ -11,9 +11,9 @@ import click
 
 from webhook.cli.exit_codes import DONE, FAILED, TIME_OVER
 from webhook.cli.options import timeout_option
-from webhook.cli.output import output_option, print_aside, say
+from webhook.cli.output import TABLE_FORMS, output_option, print_aside, say
 from webhook.cli.run.cluster import several_options
-from webhook.cli.run.list import FORMS, print_runs
+from webhook.cli.run.list import print_runs
 from webhook.cli.short_help import Command
 from webhook.questions.completion import words_of
 from webhook.run.model.status import Phase
@@ -69,7 +69,7 @@ class Goal(click.ParamType[tuple[str, str]]):
     help="A phase, such as Running; `ended` for Succeeded or Failed; or condition=TYPE[=STATUS].",
 )
 @timeout_option(None, most=timedelta(days=30), more=" Default: without end.")
-@output_option("Print the Runs as they are then.", FORMS[1:], tables=True, default=None)
+@output_option("Print the Runs as they are then.", TABLE_FORMS[1:], tables=True, default=None)
 @several_options
 def command(
     targets: Targets,

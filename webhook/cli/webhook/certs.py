@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook import names
+from webhook.api_paths import kubectl_name
 from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options, namespace_option, timeout_option
-from webhook.cli.output import output_option, print_result
+from webhook.cli.output import TABLE_FORMS, output_option, print_result
 from webhook.cli.short_help import Command
 from webhook.settings import ObjectName
 
@@ -103,7 +104,11 @@ def rotate(
 @installation_options
 @cluster_options
 @output_option(
-    "json and yaml: whole serial numbers, and times as they are.", report="CertificateStatus"
+    "wide: with the names of the leaf, and who signed it; json and yaml: whole serial numbers, and "
+    "times as they are; name: the Secrets.",
+    TABLE_FORMS,
+    report="CertificateStatus",
+    tables=True,
 )
 def command(
     namespace: str,
@@ -142,6 +147,14 @@ def command(
         state = kubeconfig.ask(lambda client: read_state(client, installation))
     now = datetime.now(UTC)
     shown = document(state, now)
-    print_result(output, json=lambda: shown, text=lambda: lines(shown, now))
+    print_result(
+        output,
+        json=lambda: shown,
+        text=lambda: lines(shown, now, wide=output == "wide"),
+        names=lambda: [
+            kubectl_name("", "Secret", each)
+            for each in (installation.authority, installation.serving)
+        ],
+    )
     if shown["findings"]:
         sys.exit(FAILED)

@@ -24,7 +24,7 @@ from webhook.errors import PassOver
 from webhook.installation.doctor.cluster_state import error
 from webhook.installation.doctor.program_checks import judge_serving, judge_trust, keeper_of
 from webhook.kube.secrets import data_of
-from webhook.text.layout import aligned, hanging
+from webhook.text.layout import hanging, table
 from webhook.times import elapsed, format_span, to_second
 
 if TYPE_CHECKING:
@@ -247,13 +247,37 @@ def findings(state: CertificateState, now: datetime) -> Iterator[Finding]:
             yield error(f"the caBundle of {each['name']} differs from the stored one", cure)
 
 
-def lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
-    """Yield the lines of a document."""
-    yield from _authority_lines(report["authority"], now)
-    yield ""
-    yield from _leaf_lines(report["leaf"], now)
-    yield ""
-    yield from _webhook_lines(report)
+def lines(report: dict[str, Any], now: datetime, *, wide: bool = False) -> Iterator[str]:
+    """Yield the lines of a document; wide: with the names of the leaf, and its authority."""
+    authority, leaf = report["authority"], report["leaf"]
+    yield f"authority: {authority['phase'] or 'unknown'} (Secret {authority['secret']})"
+    if not authority["visible"]:
+        yield from hanging(
+            "You may not read this Secret, which holds the authority's key. What clients trust is "
+            "shown below.",
+            _INDENT,
+        )
+    unknown = "" if leaf["visible"] else ": unknown, because you may not read it"
+    yield f"leaf (Secret {leaf['secret']}){unknown}"
+    more = ("signed by", "names") if wide else ()
+    found = [(f"authority/{what}", each) for what, each in _authorities(authority)]
+    found += [("leaf", leaf)] if "serial" in leaf else []
+    for head, rows in (
+        (
+            ("certificate", "serial", "expires", *more, "renewal"),
+            [[what, *_row(each, now, wide=wide)] for what, each in found],
+        ),
+        (
+            ("caBundle", "leaf", "trusts"),
+            [[each["name"], _verdict(each), _serials(each)] for each in report["webhooks"]],
+        ),
+    ):
+        if rows:
+            yield ""
+            yield from table(head, rows)
+    if not report["webhooks"]:
+        yield ""
+        yield "no caBundles found"
     yield ""
     yield from hanging(report["next"], 6, "next: ")
     for each in report["findings"]:
@@ -261,42 +285,16 @@ def lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
         yield from hanging(problem, 7, click.style("wrong: ", fg="red", bold=True))
 
 
-def _authority_lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
-    yield f"authority: {report['phase'] or 'unknown'} (Secret {report['secret']})"
-    if not report["visible"]:
-        yield from hanging(
-            "You may not read this Secret, which holds the authority's key. What clients trust is "
-            "shown below.",
-            _INDENT,
-        )
-        return
-    rows = [(what, *_row(report[what], now)) for what in ("signing", "staged") if report.get(what)]
-    rows += [("retiring", *_row(each, now)[:2], "") for each in report.get("retiring", ())]
-    yield from aligned(rows, _INDENT)
+def _authorities(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for what in ("signing", "staged"):
+        if report.get(what):
+            yield what, report[what]
+    for each in report.get("retiring", ()):
+        yield "retiring", each
 
 
-def _leaf_lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
-    if not report["visible"]:
-        yield f"leaf: unknown, because you may not read the Secret {report['secret']}"
-        return
-    yield f"leaf (Secret {report['secret']})"
-    if "serial" not in report:
-        return
-    yield from aligned([("serving", *_row(report, now))], _INDENT)
-    by = report["signedBy"][:_DIGITS] if report["signedBy"] else "no authority in its bundle"
-    issued = f"by {by}, for {', '.join(report['names'])}"
-    yield from hanging(issued, _INDENT)
-
-
-def _webhook_lines(report: dict[str, Any]) -> Iterator[str]:
-    yield "caBundles"
-    rows = []
-    for each in report["webhooks"]:
-        trusted = ", ".join(one["serial"][:_DIGITS] for one in each["bundle"])
-        rows.append((each["name"], _verdict(each), f"trusts {trusted or 'no authority'}"))
-    if not rows:
-        yield "  none found"
-    yield from aligned(rows, _INDENT)
+def _serials(webhook: dict[str, Any]) -> str:
+    return ", ".join(each["serial"][:_DIGITS] for each in webhook["bundle"]) or "no authority"
 
 
 def _verdict(each: dict[str, Any]) -> str:
@@ -307,9 +305,13 @@ def _verdict(each: dict[str, Any]) -> str:
     return "fine" if each["asKept"] else click.style("outdated", fg="yellow")
 
 
-def _row(certificate: dict[str, Any], now: datetime) -> tuple[str, str, str]:
+def _row(certificate: dict[str, Any], now: datetime, *, wide: bool) -> Iterator[str]:
+    yield certificate["serial"][:_DIGITS]
     left = -elapsed(certificate["expires"], now)
-    life = f"expires in {format_span(left)}" if left > 0 else click.style("expired", fg="red")
+    yield f"in {format_span(left)}" if left > 0 else click.style("expired", fg="red")
+    if wide:
+        by = certificate.get("signedBy", certificate["serial"])
+        yield by[:_DIGITS] if by else "no authority in its bundle"
+        yield ", ".join(certificate.get("names", ()))
     until = -elapsed(certificate["renewal"], now)
-    renewal = f"renewed in {format_span(until)}" if until > 0 else "renewal is due"
-    return certificate["serial"][:_DIGITS], life, f"{renewal}"
+    yield f"in {format_span(until)}" if until > 0 else "due"

@@ -21,7 +21,7 @@ from webhook.evaluation.templates import templates_of
 from webhook.placement import nodes as nodes_of
 from webhook.questions.cluster_surroundings import read_world, with_selecting
 from webhook.questions.decisions import decisions, misshapen, unknown_facts
-from webhook.questions.live.live_objects import Discovery, ObjectReference, find
+from webhook.questions.live.live_objects import Discovery, ObjectReference, find, find_all
 from webhook.questions.live.live_pods import Answer, Answers, LivePod, compare_pod
 from webhook.questions.live.pod_owners import maker_of, pods_of
 from webhook.questions.live.served_policies import not_served
@@ -57,8 +57,12 @@ async def ask(
     where: Sequence[Where],
     nodes_at: Where | None,
     plugins: tuple[str, ...] | None = None,
+    *,
+    labels: str = "",
 ) -> Answers:
     """Return the answers about objects; without places of policies by the cluster's.
+
+    `labels`: the selector of targets without a name; without a namespace they are in any.
 
     `plugins`: those of the API server that are given; None to learn them by a dry run.
 
@@ -66,9 +70,13 @@ async def ask(
     """
     policies = await policy_set(client, where)
     discovery = Discovery(client)
-    objects = [
-        await find(client, await discovery.by_word(word), namespace, name) for word, name in targets
-    ]
+    objects: list[Object] = []
+    for word, name in targets:
+        served = await discovery.by_word(word)
+        if name:
+            objects.append(await find(client, served, namespace, name))
+        else:
+            objects += await find_all(client, served, namespace, labels)
     nodes = await node_list(client, nodes_at)
     notes: list[str] = []
     used = [each.namespace for each in objects]

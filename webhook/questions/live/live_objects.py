@@ -32,21 +32,26 @@ _TYPE: Final = re.compile(r"[A-Za-z][-A-Za-z0-9.]*")
 
 
 class ObjectReference(NamedTuple):
-    """An object by the word that the user gave for its kind, and its name."""
+    """An object by the word that the user gave for its kind, and its name; empty: all of them."""
 
     kind: str
     name: str
 
 
-def parse_references(words: tuple[str, ...]) -> list[ObjectReference]:
-    """Return the objects that these words name. Raises WrongUsage."""
+def parse_references(words: tuple[str, ...], *, lists: bool = False) -> list[ObjectReference]:
+    """Return the objects that these words name; lists: all of one kind. Raises WrongUsage."""
+    if lists:
+        if len(words) != 1 or "/" in words[0]:
+            raise WrongUsage("with -l and -A give a kind alone, as in `pods -l team=vision`")
+        return [ObjectReference(words[0], "")]
     if all("/" in word for word in words):
         found = [ObjectReference(*word.split("/", 1)) for word in words]
     elif "/" in "".join(words):
         raise WrongUsage("give TYPE NAME..., or TYPE/NAME for each; not both")
     elif len(words) == 1:
         raise WrongUsage(
-            f"{words[0]}: want a kind and a name, as in `pod train-0`, `job/train` or `job train`"
+            f"{words[0]}: want a kind and a name, as in `pod train-0`, `job/train` or `job train`; "
+            "or -l or -A, for all of a kind"
         )
     else:
         found = [ObjectReference(words[0], name) for name in words[1:]]
@@ -150,6 +155,23 @@ async def find(
     if found := await client.find(served.path_of(namespace, name)):
         return as_object(served, found)
     raise NoSuchObject(await _absent(client, served, namespace, name, others=others))
+
+
+async def find_all(client: Client, served: Kind, namespace: str, labels: str) -> list[Object]:
+    """Return the objects with these labels, in all namespaces if none is named.
+
+    Raises NoSuchObject if there are none, and ClusterError.
+    """
+    listed = await client.list(
+        served.path(namespace),
+        lambda one: as_object(served, one),
+        query={"labelSelector": labels} if labels else {},
+    )
+    if not listed.items:
+        labelled = f" with the labels {labels}" if labels else ""
+        where = f"in namespace {namespace}" if namespace else "in any namespace"
+        raise NoSuchObject(f"there is no {served.name}{labelled} {where}")
+    return listed.items
 
 
 def as_object(served: Kind, value: dict[str, Any]) -> Object:

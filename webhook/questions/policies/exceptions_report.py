@@ -10,7 +10,6 @@ import click
 
 from webhook.api_paths import CollectionPath
 from webhook.errors import InvalidDocuments, PassOver
-from webhook.evaluation.result import period
 from webhook.judgement.set_judgement import Objects
 from webhook.placement.stamp_text import read_stamp
 from webhook.policy import policy_documents
@@ -22,7 +21,7 @@ from webhook.questions.live.served_policies import differing
 from webhook.questions.offline import policy_files
 from webhook.shortening import harmless
 from webhook.text.documents import as_finding
-from webhook.text.layout import aligned
+from webhook.text.layout import table
 from webhook.workloads.stored_pod import is_over
 
 if TYPE_CHECKING:
@@ -111,27 +110,37 @@ def _passed_by(pod: dict[str, Any]) -> Sequence[str]:
     return tuple(found.exceptions) if found else ()
 
 
-def lines(found: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime) -> Iterator[str]:
-    """For each exception its name and state, and below them its content."""
+def lines(
+    found: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime, *, wide: bool
+) -> Iterator[str]:
+    """Yield a table with a row for each exception; wide: with its match."""
     if not shown:
         yield "No exceptions in force." if found.exceptions else "No exceptions."
-    for number, each in enumerate(shown):
-        if number:
-            yield ""
-        exception = each.exception
-        in_force = exception.in_force(now)
-        state = f"in force {period(exception, now)}" if in_force else period(exception, now)
-        yield (
-            click.style(exception.name, bold=True)
-            + ": "
-            + click.style(state, fg="green" if in_force else "yellow")
-        )
-        named = _ALL if exception.policies is None else ", ".join(each.policies)
-        rows = [["policies", named], ["match", describe_match(each.match)]]
-        if found.pods is not None:
-            rows.append(["pods", f"{found.pods.get(exception.name, 0)} live"])
-        rows.append(["reason", harmless(exception.reason)])
-        yield from aligned(rows, 2)
+    head = (
+        "name",
+        "policies",
+        "until",
+        "in force",
+        "pods",
+        *(("match",) if wide else ()),
+        "reason",
+    )
+    yield from table(head, [[*_cells(found, each, now, wide=wide)] for each in shown])
+
+
+def _cells(
+    found: ExceptionReport, row: ExceptionRow, now: datetime, *, wide: bool
+) -> Iterator[str]:
+    exception = row.exception
+    in_force = exception.in_force(now)
+    yield exception.name
+    yield _ALL if exception.policies is None else ", ".join(row.policies)
+    yield exception.end
+    yield click.style(str(in_force), fg="green" if in_force else "yellow")
+    yield "?" if found.pods is None else str(found.pods.get(exception.name, 0))
+    if wide:
+        yield describe_match(row.match)
+    yield harmless(exception.reason)
 
 
 def document(
