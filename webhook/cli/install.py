@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 @timeout_option()
 @cluster_options
 @output_option(
-    "What to print; with --dry-run text is YAML too. Progress is on stderr.",
+    "How to print the result; with --dry-run text is YAML too. Progress is on stderr.",
     report="Installation",
 )
 def command(
