@@ -14,7 +14,7 @@ DOCUMENTATION = Path(__file__).parents[2] / "docs" / "reference" / "sources.md"
 
 
 def test_the_documented_table_is_what_the_command_prints() -> None:
-    """docs/reference/sources.md holds the command's output; after a change of the table paste it again."""
+    """The page holds the command's output; after a change of the table paste it again."""
     printed = CliRunner().invoke(command, []).stdout
     assert f"```text\n{printed}```\n" in DOCUMENTATION.read_text("utf-8")
 
