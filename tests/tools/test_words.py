@@ -11,6 +11,8 @@ from tools.words import CELL, SENTENCE, SYNONYMS, faults
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("policies/*.md")])
+# Words of a how-to, with its examples.
+LONGEST = 1500
 # Pages and folders that are still to be rewritten. None is added.
 LATER = (
     "CHANGELOG.md",
@@ -28,6 +30,17 @@ def is_later(page: Path) -> bool:
 def test_a_page_holds_the_rules(page: Path) -> None:
     """Short sentences that begin with who acts, and cells with one fact."""
     assert [*faults(page)] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/guides").glob("*.md")), ids=lambda p: p.stem)
+def test_a_how_to_names_its_reader_what_she_needs_and_what_is_next(page: Path) -> None:
+    """It is short enough to be read at one time."""
+    text = page.read_text()
+    assert text.split("\n\n")[1].startswith("This page ")
+    assert all(
+        re.search(rf"(?:^|[.] ){word}", text, re.MULTILINE) for word in ("You need ", "Next: ")
+    )
+    assert len(text.split()) <= LONGEST
 
 
 def test_a_page_that_was_rewritten_is_held_from_then_on() -> None:
