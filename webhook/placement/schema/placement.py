@@ -267,8 +267,8 @@ class PlacementModel(Strict):
     )
     labels: dict[LabelKey, LabelValue] | None = optional(
         "Labels of the pod. Missing keys are added. A label that the pod has is never changed, "
-        "because a controller could lose the pod. One that takes the pod out of its owner's "
-        "selector rejects it. Requirements reject another value."
+        "because a controller could lose the pod. A label that takes the pod out of its "
+        "owner's selector rejects the pod. Requirements reject another value."
     )
     annotations: dict[AnnotationKey, str] | None = optional(
         "Annotations of the pod. Defaults add missing keys. Overrides set the keys. "
