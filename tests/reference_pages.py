@@ -25,6 +25,7 @@ from tests.test_metric_names import controllers, webhooks
 from webhook.cli import fairlead
 from webhook.cli.exit_codes import MEANINGS
 from webhook.cli.output import OutputOption
+from webhook.policy.json_schema import Row, table
 from webhook.text.documents import REPORTS
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -56,18 +57,18 @@ def commands() -> str:
         lines += ["", f"## {' '.join(path)}", "", " ".join(summary.split()), ""]
         lines += [f"Usage: `{' '.join(path)} {usage}`", ""]
         options = [each for each in command.params if isinstance(each, click.Option)]
-        lines += ["| option | meaning |", "|---|---|"]
-        lines += [_row(command, each) for each in options if not each.hidden]
+        lines += table(
+            "option | meaning", (_row(command, each) for each in options if not each.hidden)
+        )
     lines += [
         "",
         "## Reports",
         "",
         (
-            f"What commands print for programs is one object, with `apiVersion: {REPORTS}` and a "
-            "`kind`, also if the command failed. Then it has only `findings`, with `severity`, "
-            "`message` and what is known of `file`, `line`, `column` and `path`. All other forms "
-            "for programs are objects as kubectl takes them. A `findings` of any report has "
-            "members of this shape."
+            f"A report for programs is one object, with `apiVersion: {REPORTS}` and a `kind`. If "
+            "the command failed, the report has only `findings`. Each finding has `severity` and "
+            "`message`, and if they are known `file`, `line`, `column` and `path`. All other forms "
+            "for programs are objects as kubectl takes them."
         ),
         "",
         "| command | `-o` | `kind` |",
@@ -135,9 +136,11 @@ def _walk(
             yield from _walk(found, (*path, name))
 
 
-def _row(command: click.Command, option: click.Option) -> str:
+def _row(command: click.Command, option: click.Option) -> Row:
     names, meaning = option.get_help_record(click.Context(command)) or ("", "")
-    return f"| `{_cell(names)}` | {_cell(meaning)} |"
+    about, bracket, default = _cell(meaning).partition(" [default: ")
+    name = f"`{_cell(names)}`"
+    return Row(name, name, about, f"{bracket}{default}")
 
 
 def _metric_rows(registry: CollectorRegistry) -> Iterator[str]:
@@ -158,12 +161,12 @@ def scenarios() -> str:
         "",
         (
             "Each scenario is a pod, policies, and what else is in the cluster. The tests ask "
-            "every command that decides on pods about each of them, in every format: `preview`, "
-            "`explain`, `diff` and `test` of files, the webhook's warnings to the "
-            "author of a Job, the policy reports, and of live pods `explain`, `policies` and "
-            "`pods --no-node`. All have to agree with each other, and with what a real API server "
-            "and a real scheduler do. [What an answer promises](answers.md) has what is not "
-            "checked."
+            "every command that decides on pods about each of them, in every format. For files "
+            "these are `preview`, `explain`, `diff` and `test`; for live pods `explain`, "
+            "`policy list` and `pods --no-node`. The tests also read the webhook's warnings to the "
+            "author of a Job, and the policy reports. All have to agree with each other, and with "
+            "what a real API server and a real scheduler do. For what is not checked, see [What an "
+            "answer promises](answers.md)."
         ),
         "",
         "| scenario | what meets |",
@@ -191,9 +194,9 @@ def messages() -> str:
         (
             "A test compares the wording of each message with its example here. It does not for "
             "[other messages](#other-messages): they are read from the code, and `…` or `%s` "
-            "stands for what varies. Not here: other messages of a few words, words that the code "
-            "takes from a table, and the messages of Kubernetes, of kubectl and of the parser of "
-            "the command line."
+            "stands for what varies. This page lacks other messages of a few words, and words that "
+            "the code takes from a table. It also lacks the messages of Kubernetes, of kubectl and "
+            "of the parser of the command line."
         ),
     ]
     for group, texts in {**golden_messages(), "Other messages": other_messages()}.items():

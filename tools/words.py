@@ -61,10 +61,11 @@ _SYNONYMS: Final = [
     (re.compile(rf"(?<![\w`])(?:{words})\b", re.IGNORECASE), use)
     for words, use in (SYNONYMS | PLAIN).items()
 ]
-_CODE: Final = re.compile(r"`[^`]*`")
+# Names that are listed count as one: a reader looks one up.
+_CODE: Final = re.compile(r"(?:``.+?``|`[^`]*`)(?:, (?:``.+?``|`[^`]*`))*")
 _LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _SENTENCES: Final = re.compile(r"(?<=[.?!:;])\s+(?=[A-Z`*\[(\"])")
-_WORD: Final = re.compile(r"[\w`][\w'’./:=-]*")
+_WORD: Final = re.compile(r"[\w`][\w`'’./:=-]*")
 
 
 class Fault(NamedTuple):

@@ -44,8 +44,8 @@ def writes(result: WritesResult) -> str:
     """From a write to the moment at which every replica serves by it."""
     lines = {
         "the API server has answered": result.answered,
-        "one replica serves by it": result.first,
-        f"all {result.replicas} replicas serve by it": result.every,
+        "the first replica uses it": result.first,
+        f"all {result.replicas} replicas use it": result.every,
     }
     rows = [
         [name, *(f"{percentile(values, share):.0f}" for share in (0.5, 0.99, 1.0))]

@@ -120,7 +120,10 @@ def costs(result: RunCostsResult) -> str:
         for what, title in (
             (EMPTY, "no runs"),
             (LIVE, f"{result.runs:,} runs, {live:,} live pods"),
-            (FINISHED, f"{result.runs:,} finished runs and their pods, process begun anew"),
+            (
+                FINISHED,
+                f"{result.runs:,} finished runs and their pods, after a restart of the process",
+            ),
         )
     ]
     few, many = result.event[FEW], result.event[result.runs]

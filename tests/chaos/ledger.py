@@ -19,7 +19,7 @@ from webhook.sandbox.control_plane import ControlPlane
 CREATIONS: Final = "creations"
 FAILED: Final = "failed creations"
 UNPLACED: Final = "matched pods unplaced"
-REFUSED_OTHERS: Final = "unmatched pods refused"
+REFUSED_OTHERS: Final = "unmatched pods rejected"
 BEHIND: Final = "seconds that the load itself was behind"
 DISAGREEMENTS: Final = "disagreements of the witnesses"
 # Whatever goes wrong: no pod of a run as it came, no other pod refused, and the witnesses agree.

@@ -22,7 +22,7 @@ OUTAGES: Final = "outages, one in each mode"
 CREATIONS_DURING: Final = "matched pods asked for meanwhile"
 ADMITTED: Final = "of them admitted"
 FAILED_OPEN: Final = "failed open, by the audit log"
-TOLD: Final = "pods that fairlead doctor tells of"
+TOLD: Final = "pods that `fairlead doctor` reports"
 WARNED: Final = "admitted with the warning"
 NOT_RECOVERED: Final = "outages after which placement did not come back"
 RECOVERY: Final = "seconds from readiness to the last trouble"
@@ -56,10 +56,10 @@ def play(stage: Stage) -> Tally:
                     outage = _outage(place, 5 if stage.short else 120)
                     time.sleep(4 if stage.short else 10)
                     ledger.load.stop()
-                    tally.count(f"{mode}: {TOLD}", _told_by_doctor(place))
+                    tally.count(f"`{mode}`: {TOLD}", _told_by_doctor(place))
                 _judge(ledger, mode, outage, tally)
                 tally.count(OUTAGES)
-                stage.say(f"{mode}: over")
+                stage.say(f"`{mode}`: over")
     return tally
 
 
@@ -79,7 +79,7 @@ def _outage(place: Arena, seconds: float) -> _Outage:
 def _judge(ledger: Ledger, mode: str, outage: _Outage, tally: Tally) -> None:
     own = ledger.tally()
     for what in (REFUSED_OTHERS, DISAGREEMENTS):
-        tally.count(f"{mode}: {what}", own[what])
+        tally.count(f"`{mode}`: {what}", own[what])
     tally.measure(BEHIND, *own.measures[BEHIND])
     unplaced = set(ledger.stored.unplaced)
     matched = [each for each in ledger.creations if each.matched]
@@ -87,19 +87,19 @@ def _judge(ledger: Ledger, mode: str, outage: _Outage, tally: Tally) -> None:
         each for each in matched if outage.dead <= each.sent < each.answered < outage.launched
     ]
     admitted = [each for each in during if not ledger.failed(each)]
-    tally.count(f"{mode}: {CREATIONS_DURING}", len(during))
-    tally.count(f"{mode}: {ADMITTED}", len(admitted))
-    tally.count(f"{mode}: {UNPLACED}", len(unplaced))
+    tally.count(f"`{mode}`: {CREATIONS_DURING}", len(during))
+    tally.count(f"`{mode}`: {ADMITTED}", len(admitted))
+    tally.count(f"`{mode}`: {UNPLACED}", len(unplaced))
     passed = [each for each in matched if (seen := ledger.audited(each)) and seen.failed_open]
-    tally.count(f"{mode}: {FAILED_OPEN}", len(passed))
+    tally.count(f"`{mode}`: {FAILED_OPEN}", len(passed))
     warned = [each for each in admitted if any("no placement" in one for one in each.warnings)]
-    tally.count(f"{mode}: {WARNED}", len(warned))
+    tally.count(f"`{mode}`: {WARNED}", len(warned))
     trouble = [each for each in matched if ledger.failed(each) or each.name in unplaced]
     recovered = max((each.sent for each in trouble), default=outage.ready)
-    tally.measure(f"{mode}: {RECOVERY}", max(0.0, recovered - outage.ready))
+    tally.measure(f"`{mode}`: {RECOVERY}", max(0.0, recovered - outage.ready))
     tally.count(NOT_RECOVERED, bool(trouble) and trouble[-1] is matched[-1])
     for each in trouble:
-        tally.example(f"{mode}: {each.message or 'created as it came'}")
+        tally.example(f"`{mode}`: {each.message or 'created as it came'}")
 
 
 def _switch(place: Arena, mode: str) -> None:
@@ -175,9 +175,9 @@ SCENARIO: Final = Scenario(
     short=1,
     play=play,
     none=(
-        *(f"{mode}: {what}" for mode in MODES for what in (REFUSED_OTHERS, DISAGREEMENTS)),
-        *(f"{mode}: {what}" for mode in MODES[:2] for what in (ADMITTED, UNPLACED)),
-        f"guarded-deny: {TOLD}",
+        *(f"`{mode}`: {what}" for mode in MODES for what in (REFUSED_OTHERS, DISAGREEMENTS)),
+        *(f"`{mode}`: {what}" for mode in MODES[:2] for what in (ADMITTED, UNPLACED)),
+        f"`guarded-deny`: {TOLD}",
         NOT_RECOVERED,
     ),
     more=_more,

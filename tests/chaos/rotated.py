@@ -12,8 +12,8 @@ from tests.eventually import eventually
 from webhook import names
 
 ROTATIONS: Final = "rotations"
-LEAVES: Final = "leaves made anew"
-AUTHORITIES: Final = "authorities made anew"
+LEAVES: Final = "leaves renewed"
+AUTHORITIES: Final = "authorities renewed"
 CRASHES: Final = "crashes of the controller"
 CRASHED_AFTER: Final = "crashes after writing "
 ON_THE_WIRE: Final = "seconds from the write to the new leaf at every replica"

@@ -19,7 +19,7 @@ from tests.chaos.wire import open_connections
 STANDING: Final = "connections that stood to it"
 ATTEMPTS: Final = "connections begun to it afterwards"
 LATE: Final = "of these, later than 1 s after its endpoint was gone"
-REFUSED: Final = "failed because the dead address refused"
+REFUSED: Final = "failed because the dead address took no connection"
 BROKEN_OFF: Final = "failed because a connection broke"
 TIMED_OUT: Final = "failed because no answer came in time"
 UNEXPLAINED: Final = "failed for another reason"

@@ -1,4 +1,4 @@
-"""The guide to check, mutate and explain shows what the commands print; kinds are listed."""
+"""The guides to check, preview and explain show what the commands print; kinds are listed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from webhook.cli import fairlead
 from webhook.workloads.by_kind import KINDS
 
 DOCS = Path(__file__).parents[2] / "docs"
-GUIDE = (DOCS / "guides" / "cli.md").read_text()
+# The second page uses the files of the first.
+GUIDE = "".join((DOCS / "guides" / name).read_text() for name in ("cli.md", "explain.md"))
 WORKLOADS = (DOCS / "reference" / "workloads.md").read_text()
 
 

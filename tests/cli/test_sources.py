@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from webhook.cli.policy.sources import command, render
 from webhook.sources import SHIPPED, SOURCES
 
-DOCUMENTATION = Path(__file__).parents[2] / "docs" / "sources.md"
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "reference" / "sources.md"
 
 
 def test_the_documented_table_is_what_the_command_prints() -> None:
-    """docs/sources.md holds the command's output; after a change of the table paste it again."""
+    """The page holds the command's output; after a change of the table paste it again."""
     printed = CliRunner().invoke(command, ["-o", "wide"]).stdout
     assert f"```text\n{printed}```\n" in DOCUMENTATION.read_text("utf-8")
 

@@ -237,9 +237,9 @@ def test_which_pods_does_this_policy_touch_now(scene: Scene) -> None:
     found = scene.ask("policy", "get", "workers-on-spot")
     assert found.exit_code == 0
     lines = {line.split()[0]: line for line in found.stdout.splitlines()[1:] if line}
-    assert "train-worker-0" in lines["touches"]
+    assert "train-worker-0" in lines["applied"]
     assert "unseen" in lines["would"]
-    assert "debugged: by debugging" in lines["excepted"]
+    assert "debugged: by debugging" in lines["exempt"]
     assert "Deployment/web" in lines["workload"]
     assert "train-ps-0" not in found.stdout
 

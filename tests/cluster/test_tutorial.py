@@ -58,7 +58,8 @@ def play(pages: tuple[Path, ...], folder: Path, environ: Mapping[str, str]) -> s
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     blocks = re.findall(r"```console\n(.*?)```", tour, re.DOTALL)
-    block = "".join(each for each in blocks if re.search("sandbox (up|down)", each))
+    first = next(at for at, each in enumerate(blocks) if "sandbox up" in each)
+    block = "".join(blocks[first:])
     shown = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
     script = "\n".join(f"echo '$ next'\n{command}" for command, _ in shown)
     done = subprocess.run(

@@ -70,8 +70,8 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
         ),
         Value(
             "failurePolicy",
-            "While no replica answers: Fail rejects pods of runs, Ignore creates them unplaced. "
-            "Set guards.stamp with Ignore.",
+            "While the webhook does not answer: Fail rejects pods of runs, Ignore creates them "
+            "unplaced. Set guards.stamp with Ignore.",
             one_of("Fail", "Ignore"),
             "Fail",
             (
@@ -96,7 +96,8 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
         *_configurations(one(base, "MutatingWebhookConfiguration")["webhooks"][0]),
         Value(
             "guards.stamp",
-            "What the API server does with a run's pod without Fairlead's stamp: off, warn, deny.",
+            "What the API server does with a run's pod without Fairlead's stamp: `off`, `warn` or "
+            "`deny`.",
             one_of("off", "warn", "deny"),
             "off",
         ),
@@ -175,15 +176,14 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
         ),
         Value(
             "crds.install",
-            "Create and upgrade the definitions. They stay after an uninstall, with every Run "
-            "and policy.",
+            "Create and upgrade the CRDs. They stay after an uninstall, with every Run and policy.",
             FLAG,
             True,
         ),
         Value(
             "namespace.create",
-            "The chart creates the namespace. Helm creates it itself with --create-namespace, and "
-            "then refuses a chart that has it: true is for `helm template` and GitOps.",
+            "The chart creates the namespace: for `helm template` and GitOps. `helm install "
+            "--create-namespace` fails if it is true.",
             FLAG,
             False,
         ),
@@ -307,8 +307,8 @@ def _network_policy(egress: Sequence[Json]) -> Iterator[Value]:
     yield Value(
         "networkPolicy.scrapers",
         "Who may reach the ports of metrics and probes: Prometheus, and the API servers for "
-        "`fairlead doctor`; empty: any address. With controller.hostNetwork these and the callers "
-        "have to include the nodes.",
+        "`fairlead doctor`; empty: any address. With controller.hostNetwork, include the nodes "
+        "here and in callers.",
         NETWORK_PEERS,
         [],
         (*_admitted(names.WEBHOOK, 1), *_admitted(names.CONTROLLER, 0)),
@@ -358,21 +358,22 @@ def _every_object(pod: Json) -> Iterator[Value]:
     )
     yield Value(
         "podSecurityContext",
-        "Of all pods of the chart. null leaves a field to the platform (docs/guides/openshift.md).",
+        "Security context of all pods. null leaves a field to the platform "
+        "(docs/guides/openshift.md).",
         field_of("PodSpec", "securityContext"),
         pod["securityContext"],
         on_pods("spec/securityContext"),
     )
     yield Value(
         "containerSecurityContext",
-        "Of their containers. null leaves a field to the platform.",
+        "Security context of all containers. null leaves a field to the platform.",
         field_of("Container", "securityContext"),
         container["securityContext"],
         on_pods("spec/containers/*/securityContext"),
     )
     yield Value(
         "runtimeClassName",
-        "Of all pods of the chart; empty: the cluster's default.",
+        "RuntimeClass of all pods; empty: the cluster's default.",
         NAME_OR_EMPTY,
         "",
         on_pods("spec/runtimeClassName"),

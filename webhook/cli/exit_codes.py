@@ -30,7 +30,7 @@ MEANINGS: Final[dict[int, str]] = {
     FAILED: "The answer is no: a problem was found, a file has an error, a Run failed, or what was "
     "asked for is not done.",
     UNKNOWN: "Wrong usage, or the answer is not known: there is no such object, the cluster did "
-    "not answer or refused, or the output could not be written.",
+    "not answer or rejected the request, or the output could not be written.",
     TIME_OVER: "The time of `--timeout` is over.",
     INTERRUPTED: "Ended by Ctrl-C.",
     TERMINATED: "Ended by SIGTERM.",

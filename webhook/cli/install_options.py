@@ -160,8 +160,8 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         multiple=True,
         metavar="NAME",
         shell_complete=members_of("webhook.installation.manifests", "overlays"),
-        help="Overlay of the manifests: default, cert-manager, fail-open-guarded, "
-        "fail-open-guarded-deny, development, monitoring. Repeatable: overlays are combined. "
+        help="Overlay of the manifests: `default`, `cert-manager`, `fail-open-guarded`, "
+        "`fail-open-guarded-deny`, `development`, `monitoring`. Repeatable: overlays are combined. "
         "Default: those of last time, or default.",
     ),
     click.option(
@@ -205,8 +205,8 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "backends",
         multiple=True,
         type=click.Choice(["dask", "jobset", "kubeflow", "kueue"]),
-        help="Let the controller give Runs to this engine (spec.backend), or put them into queues "
-        "of Kueue. Grants the rights to its objects. Repeatable.",
+        help="Let the controller give Runs to this engine (`spec.backend`), or put them into "
+        "queues of Kueue. Grants the rights to its objects. Repeatable.",
     ),
     click.option(
         "--policy-reports",

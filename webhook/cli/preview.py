@@ -36,10 +36,10 @@ from webhook.settings import ObjectName, settings_options
     "as cluster.local.",
 )
 @output_option(
-    "diff: what changes; yaml, json: all objects, with the templates as their pods would be; "
-    "patch: the JSON Patch of each pod; text: a line for each kind of pods. Of Runs in files, also "
-    "without --policies: pods: their resources, environment and placement; objects: every object "
-    "as it would be created.",
+    "diff: what changes. yaml, json: all objects, with the templates as their pods would be. "
+    "patch: the JSON Patch of each pod. text: a line for each kind of pods. Only for Runs in "
+    "files, also without --policies: pods (resources, environment and placement), and objects "
+    "(every object as it would be created).",
     ("diff", "text", "yaml", "json", "patch", "name", *FORMS),
     report="PodPatches",
     reports=("patch",),

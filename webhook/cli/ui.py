@@ -56,7 +56,7 @@ _FALLBACK: Final = (
 @click.option(
     "--no-token",
     is_flag=True,
-    help="Whoever reaches the port may use the pages: for a pod to which `kubectl port-forward` "
+    help="All who reach the port may use the pages: for a pod to which `kubectl port-forward` "
     "leads.",
 )
 def command(

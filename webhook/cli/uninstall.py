@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 @click.option(
     "--delete-runs",
     is_flag=True,
-    help="Also delete the definition of Runs, and with it all Runs and their objects.",
+    help="Also delete the CRD of Runs, and with it all Runs and their objects.",
 )
 @click.option(
     "--delete-policies",
     is_flag=True,
-    help="Also delete the definitions of policies, capacity classes, exceptions and sources, "
-    "and with them all such objects.",
+    help="Also delete the CRDs of policies, capacity classes, exceptions and sources, and with "
+    "them all such objects.",
 )
 @click.option(
     "--dry-run",

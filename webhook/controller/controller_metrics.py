@@ -57,9 +57,9 @@ class ControllerMetrics:
         )
         self._usage = Counter(
             metric_names.RUN_USAGE,
-            "Seconds of replicas and of their accelerators, by the class of their nodes, counted "
-            "when an attempt is over: useful, repeated (a disruption or a failure ended the "
-            "attempt) or waiting (without a node).",
+            "Seconds of replicas and of their accelerators, by capacity class, counted after an "
+            "attempt: useful, repeated (a disruption or failure ended it) or waiting (without a "
+            "node).",
             ["capacity_class", "resource", "state"],
             registry=registry,
         )
@@ -71,7 +71,7 @@ class ControllerMetrics:
         )
         self._refused = Counter(
             metric_names.CREATIONS_REFUSED,
-            "Creations that the API server refused, by reason.",
+            "Creations that the API server rejected, by reason.",
             ["reason"],
             registry=registry,
         )
@@ -87,8 +87,8 @@ class ControllerMetrics:
         )
         self._outdated = Gauge(
             metric_names.DEFINITION_OUTDATED,
-            "1 if the cluster's definition lacks fields of this version, is absent or cannot be "
-            "read, else 0.",
+            "1 if the cluster's CRD lacks fields of this version, is absent or cannot be read, "
+            "else 0.",
             ["definition"],
             registry=registry,
         )

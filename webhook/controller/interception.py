@@ -385,8 +385,9 @@ class _AtScrape(Collector):
         family = GaugeMetricFamily(
             metric_names.INTERCEPTING,
             "1 if an entry of the webhook configurations, or a guard, is in force as it was "
-            "installed, else 0 with the reason: Absent, Disabled, NoRules, Elsewhere, Narrowed, "
-            "FailsOpen, NotTrusted, NoSource, NotBound, Changed, NotRead. Only from the leader.",
+            "installed, else 0 with the reason: `Absent`, `Disabled`, `NoRules`, `Elsewhere`, "
+            "`Narrowed`, `FailsOpen`, `NotTrusted`, `NoSource`, `NotBound`, `Changed`, `NotRead`. "
+            "Only from the leader.",
             labels=["entry", "reason"],
         )
         for each in self._of.states if self._of.known else ():

@@ -136,8 +136,8 @@ class ControllerSettings:
         type=Seconds(0.1, 86400),
         default=RESTART_DELAYS.first,
         help="Delay before the first restart of a replica after a failure. The delay doubles with "
-        "each failure. After its first disruption a replica restarts immediately, after further "
-        "ones with the same delays.",
+        "each failure. A replica restarts immediately after its first disruption, and "
+        "with these delays after further ones.",
     )
     restart_backoff_longest: float = setting(
         "--restart-backoff-longest",
@@ -209,8 +209,8 @@ class ControllerSettings:
         "--policy-reports",
         is_flag=True,
         help="Write a policy report (PolicyReport of wgpolicyk8s.io/v1alpha2) in each namespace "
-        "with pods of runs: effects of policies under Audit, pods without a stamp or a node, "
-        "exceptions in use. Requires --policy-status.",
+        "with pods of runs. It lists effects of policies under Audit, pods without a stamp or a "
+        "node, and exceptions in use. Requires --policy-status.",
     )
     policy_reports_interval: float = setting(
         "--policy-reports-interval",
@@ -232,9 +232,8 @@ class ControllerSettings:
         default="",
         metavar="NAME",
         help="Restore the rules of this MutatingWebhookConfiguration when the time of "
-        "`fairlead webhook disable` is over, and report whether it, the "
-        "ValidatingWebhookConfiguration of this name and the guards are in "
-        "force. Default: neither.",
+        "`fairlead webhook disable` is over. Report whether it, the ValidatingWebhookConfiguration "
+        "of this name and the guards are in force. Default: neither.",
     )
     host: str = setting(
         "--host", default="", help="Address to listen on. Default: all addresses, IPv4 and IPv6."

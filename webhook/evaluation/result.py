@@ -59,7 +59,7 @@ class IdentityResult(_Model):
         description="How many replicas the role has, if the pod says so; else null."
     )
     source: str = Field(description="The source that marks the pod as one of a run.")
-    coordinator: bool = Field(description="Whether the pod leads the run.")
+    coordinator: bool = Field(description="True if the pod leads the run.")
 
 
 class PolicyAnswer(_Model):
@@ -68,11 +68,13 @@ class PolicyAnswer(_Model):
     name: str = Field(description="The policy.")
     priority: int = Field(description="Its priority.")
     answer: Answer = Field(
-        description="applies: it was applied; audit: it would be applied; set aside: it matches, "
-        "and is not applied; no: it does not match."
+        description="`applies`: it was applied. `audit`: it would be applied. `set aside`: it "
+        "matches, and is not applied. `no`: it does not match."
     )
     why: str = Field(description="The condition that fails, or a reason.")
-    ended: str = Field("", description="Exceptions that would set it aside if they had not ended.")
+    ended: str = Field(
+        "", description="Exceptions that would exempt the pods if they had not ended."
+    )
 
 
 def answers(found: Evaluation) -> list[PolicyAnswer]:
@@ -159,15 +161,15 @@ def describe_exception(exception: PolicyException, now: datetime | None) -> str:
 
 
 class FieldResult(_Model):
-    """What became of one setting of a policy, or of the pod's own wish."""
+    """What became of one setting of a policy, or of the pod's own annotation."""
 
     field: str = Field(description="The field of the pod, as in nodeSelector[pool].")
     policy: str = Field(description="Empty if the pod's own annotation asks.")
     part: str = Field(description="defaults, overrides or requirements; pod for the annotation.")
     outcome: Outcome = Field(
-        description="set: changed; kept: it has the value already, or its own wins; lost: an "
-        "earlier policy decides it; dropped: it conflicts; removed: taken away; skipped: not "
-        "changed in this pod; rejected: the pod is rejected for it."
+        description="`set`: changed. `kept`: the pod's value stays. `lost`: an earlier policy "
+        "decides. `dropped`: it conflicts. `removed`: taken away. `skipped`: unchanged. "
+        "`rejected`: the pod is rejected for it."
     )
     reason: str = Field(description="Why, or the value.")
 
@@ -176,15 +178,14 @@ class AuditResult(_Model):
     """The result if policies under Audit were enforced, too: each alone, and all together."""
 
     policies: tuple[str, ...] = Field(description="The policies under Audit that match.")
-    differs: bool = Field(description="Whether the pods would be different.")
+    differs: bool = Field(description="True if the pods would be different.")
     outcomes: dict[str, AuditOutcome] = Field(
-        description="What enforcing each policy alone does to the pods: same, changes, rejects "
-        "(also if the API server refuses them then), or not-judged. *: all together, if several "
-        "match."
+        description="What each policy alone would do if it were enforced. `rejects`: by the "
+        "webhook, or by the API server after it. `*`: all together, if several match."
     )
     unknown: dict[str, str] = Field({}, description="Why a policy is not judged, by its name.")
     rejections: tuple[str, ...] = Field(
-        (), description="Why the pods would be rejected or refused."
+        (), description="Why the webhook or the API server would reject the pods."
     )
     patch: list[dict[str, Any]] | None = Field(
         None,
@@ -232,8 +233,8 @@ class NodesResult(_Model):
     )
     unknown: str | None = Field(description="Why the nodes are unknown; null if they are known.")
     not_judged: list[str] = Field(
-        description="Fields of the pods, and devices, that also decide about nodes, and of which "
-        "nobody was asked: at most the nodes named here can run the pods."
+        description="Fields of the pods, and devices, that also decide about nodes, and that "
+        "Fairlead does not check: at most the nodes named here can run the pods."
     )
     evicting: dict[str, int] = Field(
         description="Nodes that admit the pods and evict them, and after how many seconds."
@@ -261,7 +262,7 @@ class PodsResult(_Model):
     audited: AuditResult | None = Field(description="Null if no policy under Audit matches.")
     exceptions: list[ExceptionResult] = Field(description="Exceptions that concern the pods.")
     warnings: list[str] = Field(description="Warnings that the pods' author gets, and others.")
-    refusals: list[str] = Field(description="Why the API server refuses the pods as decided.")
+    refusals: list[str] = Field(description="Why the API server rejects the pods as decided.")
     patch: list[dict[str, Any]] = Field(description="JSON Patch of the pods.")
     nodes: NodesResult | None = Field(description="Null if the nodes are unknown.")
 

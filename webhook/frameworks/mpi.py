@@ -100,7 +100,7 @@ class Mpi(Strict):
         "Where the run's SSH keys are mounted in every replica's main container."
     )
     launcher_as_worker: bool = native_default(
-        False, "Whether the hostfile also contains the launcher's pod."
+        False, "True if the hostfile also contains the launcher's pod."
     )
     port: int | None = port_field(PORT, "The port of the workers' sshd.")
 

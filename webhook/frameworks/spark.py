@@ -38,7 +38,7 @@ PORT: Final = 7078
 _MAX_TEXT: Final = 4096
 _MAX_ITEMS: Final = 256
 # What a container with the command of spark-submit says itself.
-_OPERATOR: Final = "Read by backend spark only: elsewhere the container's command has it."
+_OPERATOR: Final = "Only for the engine spark: elsewhere the container's command has it."
 
 
 class Spark(Strict):

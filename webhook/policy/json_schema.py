@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic.json_schema import models_json_schema
 
 from webhook.policy.policy_documents import KNOWN
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 # The combined schema, beside those of the single kinds in lower case.
 ALL: Final = "all"
 _REFERENCE: Final = "#/$defs/"
+# Words of a cell of a table. tools/words.py fails above 30.
+_CELL: Final = 28
 
 
 def names() -> tuple[str, ...]:
@@ -102,9 +108,39 @@ def pages() -> dict[str, str]:
     return {f"{kind.lower()}.md": page(kind) for kind in KNOWN}
 
 
+class Row(NamedTuple):
+    """A row of a reference table.
+
+    cells: all columns before the last; the last has `about` and then `default`
+    """
+
+    name: str
+    cells: str
+    about: str
+    default: str = ""
+
+
+def table(head: str, rows: Iterable[Row]) -> list[str]:
+    """Return the lines of a table, and below it the sentences that are too many for a cell."""
+    lines, below = [f"| {head} |", "|---" * (head.count("|") + 1) + "|"], []
+    for row in rows:
+        sentences = re.split(r"(?<=\.)\s+", row.about)
+        kept = len(sentences)
+        while kept > 1 and len(" ".join((*sentences[:kept], row.default)).split()) > _CELL:
+            kept -= 1
+        lead, rest = " ".join(sentences[:kept]), " ".join(sentences[kept:])
+        more = " More below." if rest else ""
+        lines.append(f"| {row.cells} | {lead}{row.default}{more} |")
+        below += [f"- {row.name}: {rest}"] if rest else []
+    return [*lines, "", *below] if below else lines
+
+
 def _table(definition: dict[str, Any]) -> list[str]:
+    return table("field | type | meaning", _rows(definition))
+
+
+def _rows(definition: dict[str, Any]) -> Iterator[Row]:
     required = definition.get("required", ())
-    rows = ["| field | type | meaning |", "|---|---|---|"]
     for name, field in definition["properties"].items():
         # Fields of any type are those that the API server writes.
         if type_ := _type(field):
@@ -112,8 +148,7 @@ def _table(definition: dict[str, Any]) -> list[str]:
             default = (
                 f" Default: `{_format_value(field['default'])}`." if "default" in field else ""
             )
-            rows.append(f"| `{name}` | {type_} | {must}{field['description']}{default} |")
-    return rows
+            yield Row(f"`{name}`", f"`{name}` | {type_}", f"{must}{field['description']}", default)
 
 
 def _type(field: dict[str, Any]) -> str:

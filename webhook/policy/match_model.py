@@ -89,7 +89,7 @@ class Match(Strict):
         min_length=1,
     )
     coordinator: bool | None = optional(
-        "Whether the replica leads its run: master, chief, launcher, scheduler, "
+        "True if the replica leads its run: master, chief, launcher, scheduler, "
         "driver, head, or worker 0 if worker 0 leads."
     )
     resources: list[ResourceName] | None = optional(
@@ -101,12 +101,12 @@ class Match(Strict):
     )
     service_accounts: list[ServiceAccountGlob] | None = optional(
         "The pod's spec.serviceAccountName is one of these. * stands for any text, "
-        "? for one character. A pod without one has 'default'. A user who can "
-        "create pods in a namespace can name any service account there, so this "
-        "field is not a security boundary within a namespace. To distinguish "
+        "? for one character. A pod without one has 'default'. This field is "
+        "not a security boundary within a namespace: a user who can create pods can "
+        "name any service account there. To distinguish "
         "accounts with the same name in two namespaces, add namespaces. If another "
         "webhook changes the account after Fairlead, the API server calls Fairlead "
-        "again: policies for the new account apply too, and what policies for the "
+        "again. Policies for the new account apply too, and what policies for the "
         "old account wrote stays.",
         min_length=1,
     )

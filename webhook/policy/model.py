@@ -116,7 +116,7 @@ class PolicySpec(Strict):
         json_schema_extra={"anyOf": [{"required": [part]} for part in PARTS]},
     )
 
-    description: str | None = optional("What the policy is for, in a sentence or two.")
+    description: str | None = optional("The purpose of the policy, in a sentence or two.")
     enforcement: Literal["Enforce", "Audit"] = Field(
         default="Enforce",
         description="Enforce changes and rejects pods. Audit evaluates and records, and changes "

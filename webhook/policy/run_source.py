@@ -78,7 +78,7 @@ class Clause(Strict):
 
     label: LabelKey | None = optional("The key of the label that is read.")
     annotation: AnnotationKey | None = optional("The key of the annotation that is read.")
-    ours: bool | None = optional("Whether the value may also be Fairlead's own name for it.")
+    ours: bool | None = optional("True if the value may also be Fairlead's own name for it.")
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -126,7 +126,7 @@ class PodCondition(_Either):
     host: Several[Word] | None = optional(
         "Labels whose values, joined by hyphens, the label has up to its first dot."
     )
-    or_absent: bool | None = optional("Whether the condition also holds without the label.")
+    or_absent: bool | None = optional("True if the condition also holds without the label.")
     role: Several[Role] | None = optional("The role is one of these.")
     framework: Several[Framework | Literal["none"]] | None = optional(
         "The framework is one of these; `none`: the pod has none."
@@ -222,11 +222,11 @@ class Count(Strict):
     times: Several[FieldPath] | None = optional("Fields whose values multiply the number.")
     over: Several[FieldPath] | None = optional("Fields whose values divide the product.")
     less: int | None = optional(
-        "A number that is subtracted from the product of `times`, such as 1 for a "
-        "leader that has a template of its own. Without a rest there are no pods.",
+        "The number to subtract from the product of `times`, such as 1 for a leader with its own "
+        "template. If nothing remains, there are no pods.",
         ge=0,
     )
-    per_node: bool | None = optional("Whether there is one pod per node, instead of a number.")
+    per_node: bool | None = optional("True if there is one pod per node, instead of a number.")
 
 
 class ReplicaCondition(_Either):
@@ -237,7 +237,7 @@ class ReplicaCondition(_Either):
     among: Several[str | bool] | None = optional(
         "The field has one of these values; without `in`, it is set.", alias="in"
     )
-    or_absent: bool | None = optional("Whether the condition also holds without the field.")
+    or_absent: bool | None = optional("True if the condition also holds without the field.")
     part: Several[Word] | None = optional("The part is one of these.")
     without: Several[Word] | None = optional("The object has none of these parts.")
     index: Several[int] | None = optional("The replica's index is one of these.")
@@ -327,8 +327,10 @@ class Pods(Strict):
     part: Text | None = optional("The name of this group of pods.")
     count: Count | None = optional("The number of pods. Default: one.")
     first: FieldPath | None = optional("The field with the first ordinal. Default: 0.")
-    owned: bool | None = optional("Whether the pods have the object as their controller.")
-    drop_metadata: bool | None = optional("Whether the metadata of the template is left out.")
+    owned: bool | None = optional("True if the object is the controller of the pods.")
+    drop_metadata: bool | None = optional(
+        "True if the pods do not get the metadata of the template."
+    )
     unmarked: Word | None = optional(
         "What an author can do if the system leaves these pods without a mark, though "
         "they belong to the run. Authors of such objects get it as a warning."
@@ -362,15 +364,15 @@ class PodKind(Strict):
         "Fields with claims or volumes, for each of which the controller adds a volume to the pods."
     )
     only_mounted: bool | None = optional(
-        "Whether a pod gets only those volumes that one of its containers mounts."
+        "True if a pod gets only those volumes that one of its containers mounts."
     )
     reusable: bool | None = optional(
-        "Whether objects create no pods, but are templates for others."
+        "True if objects create no pods, but are templates for others."
     )
     code: Word | None = optional("The module that describes the pods, if a file cannot.")
     not_read: Several[FieldPath] | None = optional(
-        "Fields that describe or change pods, and that this file does not cover. Users "
-        "of such a field are told."
+        "Fields that describe or change pods, and that this file does not cover. Commands and "
+        "warnings name them."
     )
     pods: Several[Pods] | None = optional("Its pods; leave it out if they cannot be predicted.")
 

@@ -44,9 +44,9 @@ HISTORY: Final[dict[str, Any]] = {
     "multiple": True,
     "type": ClassHistory(),
     "metavar": "CLASS=COUNT[,pending=TIME]",
-    "help": "As if so many nodes of a class had been lost under the pods until now, and they had "
-    "waited so long for one, such as spot=3 or spot=0,pending=25m. Policies with a fallback "
-    "depend on it; only pods of Fairlead's own controller have a history. Repeatable.",
+    "help": "As if the pods had lost COUNT nodes of a class until now, and had waited TIME for "
+    "one, such as spot=3 or spot=0,pending=25m. Policies with a fallback depend on it. Only pods "
+    "of Fairlead's own controller have a history. Repeatable.",
 }
 
 

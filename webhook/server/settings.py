@@ -157,14 +157,14 @@ class ServeSettings:
         type=Seconds(0, 3600),
         default=10.0,
         help="How long to accept requests after SIGTERM. Use more time than the cluster needs to "
-        "remove the endpoint (a second or two), because API servers do not retry a refused "
-        "connection, and less than the pod's terminationGracePeriodSeconds.",
+        "remove the endpoint (a second or two), because API servers do not retry a failed "
+        "connection. Use less than the pod's terminationGracePeriodSeconds.",
     )
     max_in_flight: int = setting(
         "--max-in-flight",
         type=click.IntRange(min=1),
         default=600,
-        help="Maximum number of requests in flight. Further requests are told to retry after a "
+        help="Maximum number of requests in flight. Further requests have to be retried after a "
         "second. The default suits three API servers, each with the default limit of 200 writes "
         "in flight.",
     )

@@ -91,8 +91,8 @@ class WatchMetrics(Collector):
             yield family
         writes = GaugeMetricFamily(
             metric_names.WRITE_FAILING,
-            "Seconds for which writes of a resource have failed for a reason that lies in no "
-            "object: a missing right, no answer, an API server that fails; 0 if they succeed.",
+            "Seconds for which all writes of a resource have failed, such as for a missing right "
+            "or without an answer of the API server; 0 if they succeed.",
             labels=Write._fields,
         )
         for write, seconds in self._watches.client.failing_writes.seconds().items():

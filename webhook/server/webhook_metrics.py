@@ -52,10 +52,8 @@ _METRICS: Final = {
     ),
     metric_names.AUDITED_DECISIONS: _Description(
         Counter,
-        "Effects of policies under Audit on pods, each alone: same (no change), changes, rejects "
-        "(also if the API server would refuse the pod), or not-judged (more match the pod than are "
-        "evaluated, or a class that it would get is not known). Policy * is all of them together, "
-        "of pods that several match.",
+        "Effects that each policy under Audit alone would have: same, changes, rejects (by the "
+        "webhook or the API server), or not-judged. Policy *: all together, if several match.",
         ("policy", "namespace", "outcome"),
     ),
     metric_names.EXCEPTIONS_APPLIED: _Description(
@@ -65,8 +63,8 @@ _METRICS: Final = {
     ),
     metric_names.POLICY_WRITES: _Description(
         Counter,
-        "Writes of policies, classes, exceptions and sources by outcome: allowed, warned, "
-        "refused, or unjudged (failed; the API server applies the failurePolicy).",
+        "Writes of policies, classes, exceptions and sources: `allowed`, `warned`, `refused`, or "
+        "`unjudged` (failed; the API server applies the failurePolicy).",
         ("outcome",),
         ("allowed", "warned", "refused", "unjudged"),
     ),
@@ -75,14 +73,14 @@ _METRICS: Final = {
     ),
     metric_names.POLICY_RELOADS: _Description(
         Counter,
-        "Reloads of the policy set: loaded, or refused (the last good one stays).",
+        "Reloads of the policy set: `loaded`, or `refused` (the last good one stays).",
         ("outcome",),
         _LOADS,
     ),
     metric_names.REFUSED: _Description(
         Gauge,
-        "1 while the newest policies, certificate or client authorities are refused: the previous "
-        "ones stay, if there are any.",
+        "1 while the newest policies, certificate or client authorities cannot be used: the "
+        "previous ones stay, if there are any.",
         ("what",),
     ),
     metric_names.ADMISSION_REQUESTS: _Description(
@@ -90,10 +88,9 @@ _METRICS: Final = {
     ),
     metric_names.CONNECTIONS_ENDED: _Description(
         Counter,
-        "Connections closed by the webhook: slow, late (waited too long for a handshake),"
-        " crowded (too many), large (too many bytes in bodies and answers), unread (its"
-        " answer was not read), pipelined (a request before the previous answer), malformed"
-        " (not HTTP/1.1).",
+        "Connections closed by the webhook: slow, late (no handshake), crowded (too many), "
+        "large (too many bytes), unread (answer not read), pipelined (request before the "
+        "answer), malformed (not HTTP/1.1).",
         ("reason",),
         get_args(Reason),
     ),
@@ -111,7 +108,7 @@ _METRICS: Final = {
     ),
     metric_names.CERTIFICATE_RELOADS: _Description(
         Counter,
-        "Reloads of the serving certificate: loaded, or refused (the previous one stays).",
+        "Reloads of the serving certificate: `loaded`, or `refused` (the previous one stays).",
         ("outcome",),
         _LOADS,
     ),

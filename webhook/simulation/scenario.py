@@ -40,10 +40,13 @@ class FixedEvent(Strict):
 
     at: _SpanOrZero = Field(description="The time, from the start.")
     lose: int | None = Field(
-        default=None, ge=1, le=10_000, description="So many nodes are lost, the oldest first."
+        default=None,
+        ge=1,
+        le=10_000,
+        description="The number of nodes that are lost, the oldest first.",
     )
     sold_out: _Span | None = Field(
-        default=None, description="No node can be made for so long from then on."
+        default=None, description="How long no node can be made from then on."
     )
 
     @classmethod
@@ -74,12 +77,12 @@ class Pool(Strict):
         default=1.0,
         ge=0,
         le=100,
-        description="What a node costs, relative to one on demand. Of pools that admit a pod, the "
-        "autoscaler takes the cheapest, after what the pod prefers.",
+        description="What a node costs, relative to one on demand. The autoscaler takes the "
+        "cheapest pool that admits a pod, after what the pod prefers.",
     )
     lifetime: _Span | None = Field(
         default=None,
-        description="The mean time until a node is interrupted. Without it none is, by itself.",
+        description="The mean time until a node is lost. Without it no node is lost by itself.",
     )
     batches: Batches | None = Field(default=None, description="Interruptions of many nodes.")
     sold_out: SoldOut | None = Field(
@@ -145,7 +148,7 @@ class Scenario(Strict):
         description="The API version of this document."
     )
     kind: Literal["Scenario"] = Field(description="The kind of this document.")
-    metadata: ScenarioMetadata = Field(description="What it is called.")
+    metadata: ScenarioMetadata = Field(description="Its name.")
     spec: ScenarioSpec = Field(description="What is assumed.")
 
 

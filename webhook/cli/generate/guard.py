@@ -119,7 +119,8 @@ def node_names(
     type=click.Choice(["warn", "deny"]),
     default="warn",
     show_default=True,
-    help="warn: create the pod, warn its author, and write to the audit log. deny: reject the pod.",
+    help="`warn`: create the pod, warn its author, and write to the audit log. `deny`: reject the "
+    "pod.",
 )
 @sources_option
 @namespaces_option

@@ -32,7 +32,7 @@ def command(
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
-    """List exceptions: the policies they set aside, for which pods, until when, and why.
+    """List exceptions: from which policies they exempt which pods, until when, and why.
 
     In a cluster, the command also counts the live pods that used each exception, from their
     stamps. A pod keeps its stamp when the exception has ended. Exceptions that end soonest come

@@ -72,7 +72,7 @@ def never(gathered: PoliciesInForce, now: datetime) -> Iterator[str]:
 
 
 def pods(gathered: PoliciesInForce, found: PodsOf) -> Iterator[str]:
-    matching = len(found.touches)
+    matching = len(found.applied)
     yield (
         click.style(f"policy {found.policy}", bold=True)
         + f": applied to live pods: {matching + len(found.no_more)}; "
@@ -81,15 +81,15 @@ def pods(gathered: PoliciesInForce, found: PodsOf) -> Iterator[str]:
     )
     rows = []
     for word, pods in (
-        ("touches", found.touches),
+        ("applied", found.applied),
         ("no more", found.no_more),
         ("would", found.would),
-        ("excepted", found.excepted),
+        ("exempt", found.exempt),
         ("workload", [(*each, None) for each in found.workloads]),
     ):
         groups: dict[tuple[str, str], list[str]] = defaultdict(list)
         for namespace, name, why in pods:
-            reason = f": {'by ' if word == 'excepted' else ''}{why}" if why else ""
+            reason = f": {'by ' if word == 'exempt' else ''}{why}" if why else ""
             groups[namespace, reason].append(name)
         rows += [
             [word, str(len(names)), namespace, shortened(sorted(names), 5) + reason]

@@ -159,7 +159,7 @@ class WithProgram(Command):
     "--preview",
     is_flag=True,
     help="First show what the cluster's policies do to its pods, and ask the API server about "
-    "them, if you may create pods. It is not created if a pod would be rejected or refused.",
+    "them, if you may create pods. The Run is not created if a pod would be rejected.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Print the Run, checked without a cluster, and create nothing."

@@ -59,7 +59,7 @@ _COLOURS: Final = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", 
     "--tail",
     type=click.IntRange(0),
     metavar="N",
-    help="Only so many of the last lines of each log. Default: all.",
+    help="Print the last N lines of each log. Default: all.",
 )
 def command(
     targets: Targets,

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     type=click.Choice(("v2beta1", "v1")),
     default="v2beta1",
     show_default=True,
-    help="The version of MPIJob with backend kubeflow: v2beta1 of the MPI operator, or v1 of the "
-    "training operator. A cluster has one of them.",
+    help="The version of MPIJob with `--backend kubeflow`: v2beta1 of the MPI operator, or v1 of "
+    "the training operator. A cluster has one of them.",
 )
 @output_option("How to print the objects.", ("yaml", "json"))
 def command(

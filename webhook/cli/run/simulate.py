@@ -48,7 +48,7 @@ _FILE: Final = click.Path(exists=True, path_type=Path, dir_okay=False, allow_das
     type=click.IntRange(1, 100_000),
     default=100,
     show_default=True,
-    help="So many runs of each set.",
+    help="How many runs of each set to simulate.",
 )
 @click.option(
     "--seed",

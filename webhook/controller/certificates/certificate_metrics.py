@@ -52,9 +52,9 @@ class CertificateMetrics:
         )
         self._errors = Counter(
             metric_names.CERTIFICATE_ERRORS,
-            "Failed checks of certificates: conflict (another client wrote first), forbidden (a "
-            "right is missing), unreachable (no answer or an overload), refused (any other error), "
-            "undone (another client reverts the writes).",
+            "Failed checks of certificates: `conflict` (a client wrote first), `forbidden` (no "
+            "right), `unreachable` (no answer, or overload), `undone` (a client reverts the "
+            "writes) or `refused` (other errors).",
             ["reason"],
             registry=registry,
         )

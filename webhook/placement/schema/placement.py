@@ -256,9 +256,9 @@ class PlacementModel(Strict):
     termination_grace_period_seconds: int | None = optional(
         "The time in seconds that the pod has to shut down. Defaults set it if it is unset or 30. "
         "Overrides set it. Requirements are a maximum: they lower it if it is unset or 30, and "
-        "reject a higher value. The API server writes 30 into a pod without a value before any "
-        "policy sees it, so a 30 that the author writes counts as unset. Clouds shorten this time "
-        "on nodes that they take away, such as spot nodes.",
+        "reject a higher value. A 30 that the author writes counts as unset: the API server writes "
+        "30 into a pod without a value before any policy sees it. Clouds shorten this time on "
+        "nodes that they take away, such as spot nodes.",
         ge=0,
         le=2**63 - 1,
     )
@@ -267,8 +267,8 @@ class PlacementModel(Strict):
     )
     labels: dict[LabelKey, LabelValue] | None = optional(
         "Labels of the pod. Missing keys are added. A label that the pod has is never changed, "
-        "because a controller could lose the pod. One that takes the pod out of its owner's "
-        "selector rejects it. Requirements reject another value."
+        "because a controller could lose the pod. A label that takes the pod out of its "
+        "owner's selector rejects the pod. Requirements reject another value."
     )
     annotations: dict[AnnotationKey, str] | None = optional(
         "Annotations of the pod. Defaults add missing keys. Overrides set the keys. "
@@ -321,7 +321,7 @@ class Defaults(PolicyPlacement):
 
     patch_strategy: Literal["PreMerge", "IsNull"] | None = optional(
         "PreMerge (the default) adds missing keys. IsNull sets a field only if the "
-        "pod has nothing in it. Of two policies that set one key, the first decides on it, also "
+        "pod has nothing in it. If two policies set one key, the first decides on it, also "
         "where IsNull then leaves the pod as it is."
     )
 
@@ -369,9 +369,9 @@ class Requirements(PlacementSettings):
     """The placement fields of requirements."""
 
     allowed_tolerations: AllowedTolerations | None = optional(
-        "The tolerations that pods may have of their own. A pod with another one is rejected. Of "
-        "several policies each must allow it. A capacity class that the pod asks for by annotation "
-        "must be allowed too."
+        "The tolerations that pods may have of their own. A pod with another one is rejected. If "
+        "several policies match, all of them must allow it. A capacity class that the pod asks for "
+        "by annotation must be allowed too."
     )
 
 

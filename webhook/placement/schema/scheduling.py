@@ -162,12 +162,12 @@ class TopologySpreadConstraint(Strict):
         "The minimum number of domains, 1 or more. Valid with DoNotSchedule only.", ge=1, le=_INT32
     )
     node_affinity_policy: InclusionPolicy | None = optional(
-        "Whether only nodes that match the pod's nodeSelector and node affinity are "
-        "counted (Honor, the default)."
+        "Honor (the default) counts only nodes that match the pod's nodeSelector and node "
+        "affinity. Ignore counts all."
     )
     node_taints_policy: InclusionPolicy | None = optional(
-        "Whether nodes with taints that the pod does not tolerate are excluded "
-        "(Honor). The default is Ignore."
+        "Honor excludes nodes with taints that the pod does not tolerate. Ignore (the default) "
+        "counts them."
     )
     match_label_keys: list[LabelKey] | None = optional(
         "Labels for which the counted pods must have the same values as this pod. "

@@ -59,8 +59,8 @@ class WindowsSecurityContextOptions(Strict):
         "The user in Windows that runs the processes."
     )
     host_process: Literal[False] | None = optional(
-        "Whether the containers run as processes of the host. Only false is allowed: true "
-        "requires the host's network too, which is not a placement field."
+        "Run the containers as processes of the host. Only false is allowed: true requires the "
+        "host's network too, which is not a placement field."
     )
 
 
@@ -81,7 +81,7 @@ class PodSecurityContext(Strict):
     run_as_user: Id | None = optional("The numeric user that runs the processes; 0 is root.")
     run_as_group: Id | None = optional("The numeric primary group of the processes.")
     run_as_non_root: bool | None = optional(
-        "Whether the kubelet refuses containers that would run as root."
+        "True if the kubelet rejects containers that would run as root."
     )
     fs_group: Id | None = optional("The group that owns the pod's volumes, where they allow it.")
     fs_group_change_policy: Literal["OnRootMismatch", "Always"] | None = optional(
@@ -89,7 +89,7 @@ class PodSecurityContext(Strict):
     )
     supplemental_groups: list[Id] | None = optional("Further groups of the processes.")
     supplemental_groups_policy: Literal["Merge", "Strict"] | None = optional(
-        "Whether groups that the image's /etc/group names are added."
+        "Merge adds the groups that the image's /etc/group names. Strict does not."
     )
     seccomp_profile: SeccompProfile | None = optional(
         "The system calls that the processes may make."
@@ -99,7 +99,7 @@ class PodSecurityContext(Strict):
     )
     se_linux_options: SELinuxOptions | None = optional("The SELinux context of the processes.")
     se_linux_change_policy: Literal["MountOption", "Recursive"] | None = optional(
-        "How volumes get their SELinux labels. MountOption is refused: its feature gate is off."
+        "How volumes get their SELinux labels. MountOption is rejected: its feature gate is off."
     )
     sysctls: Annotated[list[Sysctl], AfterValidator(_one_value_a_parameter)] | None = optional(
         "Kernel parameters of the pod's namespaces."

@@ -84,7 +84,9 @@ class NodeFieldRequirement(Strict):
     """One expression on a field of a node. Kubernetes allows only its name."""
 
     key: Literal["metadata.name"] = Field(description="The field: metadata.name, the node's name.")
-    operator: Literal["In", "NotIn"] = Field(description="Whether the node must have this name.")
+    operator: Literal["In", "NotIn"] = Field(
+        description="In: the node must have this name. NotIn: it must have another."
+    )
     values: list[ObjectName] = Field(
         min_length=1, max_length=1, description="The node's name, exactly one."
     )

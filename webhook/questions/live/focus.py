@@ -274,7 +274,7 @@ def _stamp_rows(
         yield "stamp", "", f"left alone: {live.stamp.left_alone}"
         return
     found = [
-        (policy, f"{field}: credited when the pod was created")
+        (policy, f"{field}: recorded when the pod was created")
         for policy, fields in live.stamp.policies.items()
         for field in fields
         if focus.selects(policy, field, policies)

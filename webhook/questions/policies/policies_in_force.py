@@ -201,17 +201,17 @@ class Workload(NamedTuple):
 class PodsOf(NamedTuple):
     """The live pods and workloads that have to do with one policy, with the keys of the JSON.
 
-    touches:  it took part, and matches now
-    no_more:  it took part, and does not match any more
-    would:    it would take part now
-    excepted: it matches now, and an exception sets it aside
+    applied: it was applied, and matches now
+    no_more: it was applied, and does not match any more
+    would:   it would apply now
+    exempt:  it matches now, and an exception exempts the pod
     """
 
     policy: str
-    touches: list[Touched]
+    applied: list[Touched]
     no_more: list[Touched]
     would: list[Touched]
-    excepted: list[Touched]
+    exempt: list[Touched]
     workloads: Sequence[Workload]
 
 
@@ -224,14 +224,14 @@ def pods_of(gathered: PoliciesInForce, name: str) -> PodsOf:
     for pod in gathered.pods:
         place = (pod.namespace, pod.name)
         if name in pod.matching:
-            (found.touches if name in pod.stamped else found.would).append(Touched(*place, None))
+            (found.applied if name in pod.stamped else found.would).append(Touched(*place, None))
         elif name in pod.stamped:
             gone = "" if known else "no policy with this name is in force any more"
             why = gone or pod.failed.get(name) or "the pod belongs to no run any more"
             found.no_more.append(Touched(*place, why))
         elif name in pod.excepted:
-            found.excepted.append(Touched(*place, pod.excepted[name]))
-    if not known and not (found.touches or found.no_more):
+            found.exempt.append(Touched(*place, pod.excepted[name]))
+    if not known and not (found.applied or found.no_more):
         problem = f"{name}: no such policy in {gathered.source}"
         raise NoSuchPolicy(problem, name, gathered.models)
     return found

@@ -30,9 +30,9 @@ if the Run sets it. An unset field is left out of the object, so that the engine
 holds.
 
 In every kind, `template`, `environment`, `resources` and `mainContainer` become the pod template \
-of each role, and `count` its number of replicas. `kind` has no counterpart: `experiment`, `job` \
-and `build` are rendered alike, and `notebook`, `tensorboard` and `service` are errors. `byIndex` \
-is always an error.
+of each role. `count` becomes its number of replicas. `kind` has no counterpart: `experiment`, \
+`job` and `build` are rendered alike, and `notebook`, `tensorboard` and `service` are errors. \
+`byIndex` is always an error.
 
 ## Compare the engines
 

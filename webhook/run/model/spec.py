@@ -130,7 +130,7 @@ class RunSpec(Strict):
     backoff_limit: int = native_default(
         3,
         "The number of program failures after which replicas restart; the next one fails the run. "
-        "May be changed while the run lives; on another backend only if it was set at creation and "
+        "May be changed while the run lives. On another engine: only if it was set at creation and "
         "restartScope is not Run.",
         ge=0,
         le=MAX_INT32,
@@ -169,7 +169,7 @@ class RunSpec(Strict):
     clean_pod_policy: Literal["Running", "All", "None"] = native_default(
         "Running",
         "The pods to delete at the run's end: those still running, all, or none. May be changed at "
-        "any time on backend native.",
+        "any time, if Fairlead creates the pods.",
     )
     suspend: bool = Field(
         default=False,

@@ -83,13 +83,13 @@ class Recovering(Reported):
     failures: Count = Field(
         default=0,
         description="The number of failures since the replicas were last stable: of the program, "
-        "and kubelet refusals.",
+        "and of kubelets that rejected the pod.",
     )
     disruptions: Count = Field(
         default=0, description="The number of disruptions since the replicas were last stable."
     )
     refusals: Count = Field(
-        default=0, description="The number of consecutive times that kubelets refused the pod."
+        default=0, description="The number of consecutive times that kubelets rejected the pod."
     )
     wait_milliseconds: Count | None = Field(
         default=None, description="The time until the restart, from `since`."
@@ -145,7 +145,7 @@ class Ending(Reported):
 
     indexes: Indexes = Field(description="The indexes of the replicas, as intervals.")
     since: Time = Field(description="The time up to which `usage` has what the pods used.")
-    repeated: bool = Field(description="Whether that time is repeated.")
+    repeated: bool = Field(description="True if that time is repeated.")
 
 
 class RoleStatus(Reported):
@@ -185,8 +185,8 @@ class RoleStatus(Reported):
     creating_indexes: Indexes = Field(
         default="",
         description="The indexes of replicas whose pods are created next. It is written before "
-        "they are, so that a pod that goes unseen is known to have been possible. Of a run that is "
-        "suspended or over: those whose pods are not known to be gone.",
+        "they are, so a pod that the watch does not show is known to be possible. If the run is "
+        "suspended or over: the indexes of pods that may still exist.",
     )
     recreations: Count = Field(
         default=0,
@@ -215,8 +215,8 @@ class RoleStatus(Reported):
     )
     counted_restarts: Mapping[str, Count] = Field(
         default_factory=dict,
-        description="On another backend than native: by the pod's uid, the restarts of its main "
-        "container that are counted.",
+        description="The counted restarts of a pod's main container, by its uid. Only if another "
+        "engine creates the pods.",
     )
     recovering: Annotated[tuple[Recovering, ...], readable(_check_disjoint)] = Field(
         default=(), description="Replicas that went down and are not stable yet."
@@ -236,7 +236,7 @@ class LastFailure(Reported):
     reason: str = Field(description="The reason, in one word.")
     message: str = Field(default="", description="The last lines of the log, or other details.")
     disruption: bool = Field(
-        default=False, description="Whether it was a disruption and not a failure of the program."
+        default=False, description="True for a disruption, false for a failure of the program."
     )
     time: Time = Field(description="The time when the replica went down.")
 
@@ -277,7 +277,7 @@ class Incident(Reported):
     )
     permanent: bool = Field(
         default=False,
-        description="Whether the run fails if they are charged, because of the restartPolicy.",
+        description="True if the run fails once they are charged, because of the restartPolicy.",
     )
     collateral: Count = Field(
         default=0, description="The number of program failures charged to the disruption."
