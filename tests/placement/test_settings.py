@@ -34,8 +34,9 @@ SETTINGS = [setting for setting, _ in LOCATED]
 
 def _classes(root: type) -> set[type]:
     """The classes of webhook/ without subclasses; a test elsewhere may have one of its own."""
-    children = [each for each in root.__subclasses__() if each.__module__.startswith("webhook.")]
-    return {leaf for each in children for leaf in _classes(each)} or {root}
+    subclasses: list[type] = root.__subclasses__()
+    children = [child for child in subclasses if child.__module__.startswith("webhook.")]
+    return {leaf for child in children for leaf in _classes(child)} or {root}
 
 
 def placed(setting: PlacementSetting) -> Merged:

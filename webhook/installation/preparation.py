@@ -25,7 +25,7 @@ from webhook.installation.restoring import SHARED, foresee
 from webhook.installation.stored_options import check_last_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.installation.object_kinds import Key
     from webhook.installation.stored_options import LastTime
@@ -133,8 +133,14 @@ async def foretell(client: Client, ready: Preparation) -> dict[Key, Forecast]:
 
     policies = ready.policies
     found: dict[Key, Forecast] = {key: "created" for key in ready.objects if not of_key(key)}
-    found |= dict.fromkeys(policies.writes, "changed") | dict.fromkeys(policies.new, "created")
-    found |= dict.fromkeys(policies.same, "unchanged") | dict.fromkeys(ready.kept, "kept")
+    forecasts: tuple[tuple[Iterable[Key], Forecast], ...] = (
+        (policies.writes, "changed"),
+        (policies.new, "created"),
+        (policies.same, "unchanged"),
+        (ready.kept, "kept"),
+    )
+    for keys, forecast in forecasts:
+        found |= dict.fromkeys(keys, forecast)
     asked = [key for key in ready.live if key in found and key not in ready.kept]
     found |= zip(asked, await asyncio.gather(*map(write, asked)), strict=True)
     return dict(sorted(found.items())) | dict.fromkeys(ready.unwanted, "deleted")

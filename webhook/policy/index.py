@@ -208,17 +208,18 @@ class Index:
 class MovedIndex(NamedTuple):
     """The index of another set, for one that has most of its policies.
 
+    older:     the index of the other set
     places:    the position in this set of each policy of the other one; None if it has gone
     unindexed: the positions of policies that the other set does not have; each pod may match them
     """
 
-    index: Index
+    older: Index
     places: Sequence[int | None]
     unindexed: Sequence[int]
 
     def candidates(self, subject: Subject) -> Sequence[int]:
         """Return the positions of the policies that the pod may match, in their order."""
-        places = (self.places[at] for at in self.index.candidates(subject))
+        places = (self.places[at] for at in self.older.candidates(subject))
         return sorted([*self.unindexed, *(at for at in places if at is not None)])
 
 
