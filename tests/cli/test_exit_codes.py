@@ -95,7 +95,7 @@ def test_a_closed_standard_input_is_one_sentence(words: str) -> None:
 
 def test_an_encoding_without_a_sign_is_one_line() -> None:
     """The sign and the encoding are named."""
-    code, stderr = ended("$FAIRLEAD policy sources", PYTHONIOENCODING="latin-1")
+    code, stderr = ended("$FAIRLEAD policy sources -o wide", PYTHONIOENCODING="latin-1")
     assert code == UNKNOWN
     (line,) = stderr.splitlines()
     mentions(line, "2192", "latin-1", "PYTHONIOENCODING")

@@ -1,7 +1,7 @@
 """Settings: one field of one policy each, the unit of folding and merging.
 
 A setting answers for itself what other code asks of every setting. Only what compiles, merges or
-exports settings knows their classes (decision 134).
+exports settings knows their classes (decision 133).
 """
 
 from __future__ import annotations

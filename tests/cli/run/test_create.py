@@ -65,8 +65,8 @@ def test_a_file_is_changed_by_set() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "facts"),
     [
-        (("mnist",), 2, ("--image is missing", "--from FILE")),
-        (IMAGE, 2, ("NAME is missing",)),
+        (("mnist",), 2, ("give --image", "--from FILE")),
+        (IMAGE, 2, ("give NAME",)),
         ((), 2, ("NAME and --image",)),
         (("-f", "-", "--gpus", "1"), 2, ("--set", "--gpus")),
         (("-f", "-", "--", "python"), 2, ("--set",)),
